@@ -44,23 +44,23 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
     In the order of the columns; text labels of rows under the name of the index, or "index"."""
     if len(table) < _FEWEST:
         return {}
-    found = {}
+    reasons = {}
     others = [place for place, name in enumerate(table.columns) if str(name) not in synthesized]
     rows = _sampled(len(table), len(others))
     truths = [_Truth(table[name], rows) for name in synthesized if name in table.columns]
     for place in others:
         name, whole = str(table.columns[place]), _hashable(table.iloc[:, place])
-        own = whole.iloc[rows]
-        reason = _looks_like(name, whole, own)
+        sample = whole.iloc[rows]
+        reason = _looks_like(name, whole, sample)
         if reason is None:
-            reason = next(_relations(truths, whole, own), None)
+            reason = next(_relations(truths, whole, sample), None)
         if reason is not None:
-            found[name] = reason
+            reasons[name] = reason
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
         if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
-            found[str(labels.name or "index")] = "row labels are texts that no two rows share"
-    return found
+            reasons[str(labels.name or "index")] = "row labels are texts that no two rows share"
+    return reasons
 
 
 def _sampled(n: int, n_columns: int) -> IntArray:
@@ -95,12 +95,12 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     )
     if not numbers:
         return None
-    own = sample.dropna().to_numpy(dtype=np.float64)
-    if own.size < min(_FEWEST, len(sample)) or (own % 1 != 0).any():
+    numbers_held = sample.dropna().to_numpy(dtype=np.float64)
+    if numbers_held.size < min(_FEWEST, len(sample)) or (numbers_held % 1 != 0).any():
         return None
-    if _IDENTIFIED.search(name) and np.unique(own).size > 0.1 * own.size:
+    if _IDENTIFIED.search(name) and np.unique(numbers_held).size > 0.1 * numbers_held.size:
         return "its name is that of an identifier"
-    if np.unique(own).size < own.size:
+    if np.unique(numbers_held).size < numbers_held.size:
         return None
     whole = column.dropna().to_numpy(dtype=np.float64)
     if np.unique(whole).size < whole.size or whole.size < _FEWEST:
@@ -114,27 +114,27 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
 
 
 def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
-    own = sample.dropna().astype(str)
-    own = own[own != ""]
-    if len(own) < _FEWEST:
+    texts = sample.dropna().astype(str)
+    texts = texts[texts != ""]
+    if len(texts) < _FEWEST:
         return None
-    n_distinct = own.nunique()
-    many = n_distinct > max(_FEWEST, 0.1 * len(own))
+    n_distinct = texts.nunique()
+    many = n_distinct > max(_FEWEST, 0.1 * len(texts))
     if _NAMED.search(name) and many:
         return "its name is that of a person's name or address"
     if _IDENTIFIED.search(name) and many:
         return "its name is that of an identifier"
     if not many:
         return None
-    if own.str.contains("@", regex=False).mean() > 0.5:
+    if texts.str.contains("@", regex=False).mean() > 0.5:
         return "it looks like e-mail addresses"
     held = column.dropna().astype(str)
-    if n_distinct == len(own) and held[held != ""].is_unique:
+    if n_distinct == len(texts) and held[held != ""].is_unique:
         return "it looks like an identifier or a name: no two rows share a text"
-    if (own.str.count(r"\s+") + 1).mean() >= _WORDS:
+    if (texts.str.count(r"\s+") + 1).mean() >= _WORDS:
         return "it looks like free text"
-    if own.str.fullmatch(r"[^\W\d_]+([ .,'’-]+[^\W\d_]+)*").mean() > 0.8:
-        seldom = own.map(own.value_counts()) <= 3
+    if texts.str.fullmatch(r"[^\W\d_]+([ .,'’-]+[^\W\d_]+)*").mean() > 0.8:
+        seldom = texts.map(texts.value_counts()) <= 3
         if seldom.mean() > 0.3:
             return "it looks like names: many texts that few rows share"
     return None

@@ -79,13 +79,15 @@ class ExactPosterior:
         weight = np.exp(self.log_density - self.log_density.max())
         weight /= weight.sum()
         shape = [axis.size for axis in self.grid.axes]
-        found = {}
+        resolutions = {}
         for place, axis in enumerate(self.grid.axes):
             others = tuple(i for i in range(len(shape)) if i != place)
             marginal = weight.reshape(shape).sum(axis=others)
             mean = marginal @ axis.points
-            found[axis.name] = float(np.sqrt(marginal @ (axis.points - mean) ** 2) / axis.spacing)
-        return found
+            resolutions[axis.name] = float(
+                np.sqrt(marginal @ (axis.points - mean) ** 2) / axis.spacing
+            )
+        return resolutions
 
     @property
     def mass_at_the_edge(self) -> float:
@@ -114,7 +116,7 @@ def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Dr
     """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
     n_draws = len(next(iter(values.values())))
     return Draws(
-        variables={name: own[None] for name, own in values.items()},
+        variables={name: draws[None] for name, draws in values.items()},
         divergent=np.zeros((1, n_draws), dtype=bool),
         treedepth=np.zeros((1, n_draws), dtype=np.int64),
         energy=np.zeros((1, n_draws)),
@@ -145,7 +147,7 @@ def exact_posterior(
     """
     if cap.unit is not None:
         raise InvalidInput("exact sampling must be record by record: with a unit take chains")
-    found = ExactPosterior(
+    posterior = ExactPosterior(
         form=form,
         grid=grid,
         log_density=np.zeros(grid.size),
@@ -156,12 +158,12 @@ def exact_posterior(
     parts = []
     for start in range(0, grid.size, _CHUNK):
         places = np.arange(start, min(start + _CHUNK, grid.size))
-        log_lik = bound.log_lik(found._draws(places, ""))
-        own = None if excess is None else excess[places]
-        total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference, own)
+        log_lik = bound.log_lik(posterior._draws(places, ""))
+        excess_here = None if excess is None else excess[places]
+        total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference, excess_here)
         parts.append(total + form.log_prior(grid.at(places)))
     scores = np.concatenate(parts)
     if not np.isfinite(scores).all():
         raise InvalidInput("every candidate of the grid must have a finite posterior density")
-    found.log_density[:] = scores - scores.max()
-    return found
+    posterior.log_density[:] = scores - scores.max()
+    return posterior

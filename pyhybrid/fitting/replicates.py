@@ -73,23 +73,23 @@ def synthesize(
     later. `joined` makes whole tables of the columns."""
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
-        own = stream if number == 1 else f"{stream}/release {number}"
+        name = stream if number == 1 else f"{stream}/release {number}"
         if drawn_for_this:
             chosen = np.arange(n_draws_released)
             continue
-        rng = streams.generator(f"{own}/draws")
+        rng = streams.generator(f"{name}/draws")
         chosen = choose_draws(kept_draws, n_draws, rng, released=released)
         released = np.concatenate([released, chosen])
-    made = []
+    sets = []
     for place in range(n_synthetic):
-        rng = streams.generator(f"{own}/replicate {place + 1}")
+        rng = streams.generator(f"{name}/replicate {place + 1}")
         draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
         replicate = partial(bound.replicate, draws, draw, rng, table)
         known = bound.table if table is None else table
-        made.append(meeting(rules, replicate, known) if rules else replicate())
+        sets.append(meeting(rules, replicate, known) if rules else replicate())
         if progress is not None:
             progress(place + 1, n_synthetic)
-    return made
+    return sets
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
@@ -109,13 +109,13 @@ def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list
     Whole numbers of one set beside missing values of another become floats; what numpy has no
     number for becomes objects.
     """
-    made = list(tables)
+    alike = list(tables)
     for name in columns:
-        kinds = {table[name].dtype for table in made}
+        kinds = {table[name].dtype for table in alike}
         if len(kinds) > 1:
             common = _common(kinds)
-            made = [with_columns(table, {name: table[name].astype(common)}) for table in made]
-    return made
+            alike = [with_columns(table, {name: table[name].astype(common)}) for table in alike]
+    return alike
 
 
 def _common(kinds: Collection[Any]) -> Any:
@@ -126,10 +126,10 @@ def _common(kinds: Collection[Any]) -> Any:
 
 def marked(table: pd.DataFrame, marks: Mapping[str, str], whole: Sequence[str]) -> pd.DataFrame:
     """`table` with missing values as texts, "" for an empty cell; see `Release.with_marks`."""
-    made: dict[str, pd.Series] = {}
+    marked_columns: dict[str, pd.Series] = {}
     for name in {**marks, **dict.fromkeys(whole)}:
         values, mark = table[name], marks.get(name, "")
         if name in whole and bool((values.dropna() % 1 == 0).all()):
             values = values.astype("Int64")
-        made[name] = values.astype(object).where(values.notna(), mark) if mark else values
-    return with_columns(table, made)
+        marked_columns[name] = values.astype(object).where(values.notna(), mark) if mark else values
+    return with_columns(table, marked_columns)

@@ -176,13 +176,13 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
         return search.published(start)
     best, number, bases = start, 1, []
     while True:
-        found = search.round(best, number)
-        if found is None:
+        refit = search.round(best, number)
+        if refit is None:
             break
-        gain = search.leveled(found).efficiency - search.leveled(best).efficiency
+        gain = search.leveled(refit).efficiency - search.leveled(best).efficiency
         if best is start or gain > 0:
             bases.append(best)
-            best, number = found, number + 1
+            best, number = refit, number + 1
         spent = search.refits >= plan.max_refits
         if not plan.recursive or spent or gain < _LEAST_GAIN or search.no_slack_left(best):
             break
@@ -215,15 +215,15 @@ class _Search:
 
     def no_slack_left(self, fit: PosteriorFit) -> bool:
         """True if nearly all records whose weight could rise are near the overall bound."""
-        free, told = (fit.alpha > 0) & (fit.alpha < 1), self.leveled(fit)
-        near = told.by_record[free] >= _NEAR * told.overall
+        free, levels = (fit.alpha > 0) & (fit.alpha < 1), self.leveled(fit)
+        near = levels.by_record[free] >= _NEAR * levels.overall
         return not free.any() or bool(near.mean() >= _SHARE_NEAR)
 
     def published(self, start: PosteriorFit) -> Reweighted:
         """One step at the k of the plan, accepted unless the bound rises beyond the tolerance."""
-        k, told, risk = self.plan.k, self.leveled(start), self.plan.risk
+        k, levels, risk = self.plan.k, self.leveled(start), self.plan.risk
         self.limit += self.tolerance
-        alpha = reweight(start.alpha, told.by_record, k=k, bound=told.overall)
+        alpha = reweight(start.alpha, levels.by_record, k=k, bound=levels.overall)
         fit = self._refit(alpha, start, f"re-weighting, k = {k:.4g}")
         self._note(1, k, float("nan"), fit)
         if fit is not None and self.leveled(fit).overall <= self.limit:
@@ -242,11 +242,11 @@ class _Search:
     def round(self, base: PosteriorFit, number: int) -> PosteriorFit | None:
         """Best safe refit of one application of the formula to `base`, or None."""
         low, high, safe = 0.0, 1.0, 0.0
-        k, best, nearest, told = self.plan.k, None, base, self.leveled(base)
+        k, best, nearest, levels = self.plan.k, None, base, self.leveled(base)
         for _ in range(_MOST_CANDIDATES):
             if self.refits >= self.plan.max_refits:
                 break
-            alpha = reweight(base.alpha, told.by_record, k=k, bound=told.overall)
+            alpha = reweight(base.alpha, levels.by_record, k=k, bound=levels.overall)
             estimate = estimated_bound(self.session, nearest, alpha, self.plan.risk)
             last = high - low < _SMALLEST_BRACKET
             if not last and self._promises_nothing(k, estimate):
@@ -294,15 +294,15 @@ class _Search:
             return None
 
     def _note(self, number: int, k: float, estimate: float, fit: PosteriorFit | None) -> None:
-        told = None if fit is None else self.leveled(fit)
-        bound = np.nan if told is None else told.overall
+        levels = None if fit is None else self.leveled(fit)
+        bound = np.nan if levels is None else levels.overall
         self.steps.append(
             ReweightingStep(
                 round=number,
                 k=k,
                 estimated_bound=estimate,
                 bound=bound,
-                efficiency=np.nan if told is None else told.efficiency,
+                efficiency=np.nan if levels is None else levels.efficiency,
                 accepted=bool(bound <= self.limit),
             )
         )

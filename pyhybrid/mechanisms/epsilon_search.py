@@ -480,7 +480,7 @@ def _proposed(below: Fitted, above: Fitted, aim: float, *, halve: bool) -> float
     """Where epsilon would be `aim`: by the draws of the fit that is nearer to it, else on the
     straight line between both fits, or half way."""
     low, high = below.value, above.value
-    near, other = sorted((below, above), key=lambda own: abs(own.epsilon - aim))
+    near, other = sorted((below, above), key=lambda fit: abs(fit.epsilon - aim))
     inner, outer, crossed = near.value, other.value, False
     for _ in range(_HALVINGS if not halve and np.isfinite(near.epsilon) else 0):
         middle = (inner + outer) / 2

@@ -265,8 +265,11 @@ class MechanismSettings(Mechanism):
     @property
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, by what the model says of itself, before it is bound."""
-        said = self.model.describe()
-        return (said.get("outcome") or str(said["formula"]).partition("~")[0].strip().strip("`"),)
+        described = self.model.describe()
+        return (
+            described.get("outcome")
+            or str(described["formula"]).partition("~")[0].strip().strip("`"),
+        )
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """The model joined to `df`."""
@@ -289,19 +292,19 @@ class MechanismSettings(Mechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""
-        own = {
+        settings = {
             f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("model", "design")
         }
         plan = self.reweighting
         if self.support is None:  # names of random streams stay what they were
-            del own["support"]
-        own["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
+            del settings["support"]
+        settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
         if isinstance(plan, Reweighting) and plan.risk == "size":  # ... here, too
-            del own["reweighting"]["risk"]
+            del settings["reweighting"]["risk"]
         model = self.model.describe()
         if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
-            own["unit_of_privacy"] = own.pop("unit")
-        return {"mechanism": self.name, **own, **model}
+            settings["unit_of_privacy"] = settings.pop("unit")
+        return {"mechanism": self.name, **settings, **model}
 
     def stream(self) -> str:
         """Name of this mechanism's random streams: unlike settings never share one."""

@@ -170,7 +170,7 @@ class PerturbedHistogram(NoiseMechanism):
     def _check_cells(self) -> None:
         if self.levels is not None:
             ranged = (self.lower, self.upper, self.n_bins, self.decimals)
-            if any(own is not None for own in ranged):
+            if any(setting is not None for setting in ranged):
                 raise InvalidInput(
                     "levels must be given in place of lower, upper, n_bins and decimals"
                 )
@@ -217,15 +217,15 @@ class PerturbedHistogram(NoiseMechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        own = asdict(self)
+        settings = asdict(self)
         if self.levels is None:  # as releases were stored before there were levels
-            del own["levels"]
+            del settings["levels"]
         else:
-            own["levels"] = list(self.levels)
+            settings["levels"] = list(self.levels)
         for name, usual in (("relation", "replace"), ("decimals", None)):
-            if own[name] == usual:
-                del own[name]
-        return {"mechanism": self.name, **own}
+            if settings[name] == usual:
+                del settings[name]
+        return {"mechanism": self.name, **settings}
 
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns that the mechanism itself reads beside its own, by what they are to it."""
@@ -285,11 +285,11 @@ class PerturbedHistogram(NoiseMechanism):
     def bind(self, df: pd.DataFrame) -> BoundHistogram:
         """Check `df` and find each record's cell; see `release`."""
         check_columns(df, (self.column,))
-        own = df[self.column]
+        column = df[self.column]
         if self.levels is not None:
-            cells = levels_of(own, self.levels)
+            cells = levels_of(column, self.levels)
         else:
-            cells = bins_of(own, self.lower, self.upper, self.n_bins, self.form_decimals)
+            cells = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
         return BoundHistogram(table=df, cells=cells, column=self.column)
 

@@ -99,12 +99,12 @@ def account_of_fit(
 
 
 def risks_joined(
-    draws: RiskDraws, risks: FloatArray, possible: LogLik, own: FloatArray
+    draws: RiskDraws, risks: FloatArray, possible: LogLik, possible_risks: FloatArray
 ) -> tuple[FloatArray, Callable[[int], tuple[FloatArray, float]]]:
     """How far each possible record moves the draws, (H,), and the risks with it: (n,) and its own.
 
-    `risks` (n,) were read from `draws`; `possible` are terms at these draws, `own` (H,) their
-    risks."""
+    `risks` (n,) were read from `draws`; `possible` are terms at these draws, and the risks of these
+    records `possible_risks` (H,)."""
     matrix = RiskDraws(
         log_lik=possible.at(draws.chosen),
         risk=draws.risk,
@@ -114,7 +114,7 @@ def risks_joined(
 
     def joined(h: int) -> tuple[FloatArray, float]:
         ratio = matrix.by_row[:, matrix.log_lik.row_of[[h]]]
-        moved = matrix.risks_under(own, ratio)[h, 0]
+        moved = matrix.risks_under(possible_risks, ratio)[h, 0]
         return draws.risks_under(risks, ratio)[:, 0], float(moved)
 
     return matrix.leverage, joined

@@ -213,13 +213,13 @@ class Calibration:
                 "has another hash; calibrate again"
             )
         levels = categorical_levels(bound)
-        for column, own in self.levels.items():
+        for column, known in self.levels.items():
             declared = levels_declared(self.model) is not None or column not in levels
             if column in bound.synthesized and declared:
                 continue  # which of them some record has makes no difference
-            if levels.get(column) != own:
+            if levels.get(column) != known:
                 raise InvalidInput(
-                    f"column {column!r} must have the levels of the calibration, {len(own)} in "
+                    f"column {column!r} must have the levels of the calibration, {len(known)} in "
                     f"its order: found {len(levels.get(column, []))}, other ones or in another "
                     "order; make it categorical with those of the file calibration.json"
                 )
@@ -281,8 +281,8 @@ class Calibration:
         assert isinstance(bound, BoundRegression | BoundParts)
         ratio = bound.n / frozen.n
         new = bound.log_lik(self.draws).total(np.ones(bound.n))
-        own = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
-        spare = float(np.var(new)) - ratio**2 * float(np.var(own))
+        old = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
+        spare = float(np.var(new)) - ratio**2 * float(np.var(old))
         return float(np.sqrt(max(spare, 0.0)) / ratio)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -379,6 +379,17 @@ class Calibration:
         return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
+def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records: found "
+            f"{type(model).__name__} first"
+        )
+    if (cap is None) == (epsilon is None):
+        right = "ph.calibrate(model, last_year, epsilon=1)"
+        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
+
+
 def calibrate(
     model: Model,
     reference_data: pd.DataFrame,
@@ -436,14 +447,7 @@ def calibrate(
     -------
     Calibration
     """
-    if not hasattr(model, "bind"):
-        raise InvalidInput(
-            "model must come first, then the reference's records: found "
-            f"{type(model).__name__} first"
-        )
-    if (cap is None) == (epsilon is None):
-        right = "ph.calibrate(model, last_year, epsilon=1)"
-        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
+    _check_call(model, cap, epsilon)
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
@@ -591,15 +595,15 @@ def frozen_table(frozen: FrozenTerms) -> pd.DataFrame:
     assert isinstance(frozen, FrozenParts)
     terms["at_zero"] = frozen.at_zero.astype(int)
     for name, rows in frozen.parts.items():
-        own = _row_numbers(rows).set_index(np.flatnonzero(frozen.reached[name]))
-        terms = terms.join(own.add_prefix(f"{name}."))
+        numbers = _row_numbers(rows).set_index(np.flatnonzero(frozen.reached[name]))
+        terms = terms.join(numbers.add_prefix(f"{name}."))
     return terms
 
 
 def _row_numbers(rows: FrozenRows) -> pd.DataFrame:
     design = {f"X.{place}": column for place, column in enumerate(rows.X.T)}
-    made: pd.DataFrame = pd.DataFrame({"y": rows.y, "offset": rows.offset, **design})
-    return made
+    numbers: pd.DataFrame = pd.DataFrame({"y": rows.y, "offset": rows.offset, **design})
+    return numbers
 
 
 def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenTerms:
@@ -621,17 +625,17 @@ def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenTerms:
     expected = [*_TERMS, "at_zero"]
     parts, reached = {}, {}
     for name in dict.fromkeys(steps):
-        own = [f"{name}.{each}" for each in _names_of(steps.count(name))]
-        there = np.zeros(len(table), dtype=bool)
-        if own[0] in table.columns:
-            expected += own
-            there = table[own[0]].notna().to_numpy(dtype=bool)
-            d = int(there.sum())
+        names_of_step = [f"{name}.{each}" for each in _names_of(steps.count(name))]
+        reached_rows = np.zeros(len(table), dtype=bool)
+        if names_of_step[0] in table.columns:
+            expected += names_of_step
+            reached_rows = table[names_of_step[0]].notna().to_numpy(dtype=bool)
+            d = int(reached_rows.sum())
             parts[name] = FrozenRows(
                 alpha=np.ones(d), count=np.ones(d, dtype=np.int64), center=np.zeros(d),
-                **_read(table.loc[there], own),
+                **_read(table.loc[reached_rows], names_of_step),
             )  # fmt: skip
-        reached[name] = there
+        reached[name] = reached_rows
     if list(table.columns) != expected or not table["at_zero"].isin(["0", "1"]).all():
         raise ValueError("frozen")
     at_zero = (table["at_zero"] == "1").to_numpy(dtype=bool)

@@ -214,8 +214,8 @@ class Censored(CappedMechanism):
     def make_from(self, session: FitSession, **options: Any) -> Made:
         """See `PseudoPosteriorMechanism.make_from`; the column made is in its declared form, as
         the dtype of the data is a function of the records."""
-        own = self._in_form(session)
-        forms, made = self._forms(own), super().make_from(own, **options)
+        in_form = self._in_form(session)
+        forms, made = self._forms(in_form), super().make_from(in_form, **options)
         return replace(made, tables=[in_their_forms(table, forms) for table in made.tables])
 
     def _in_form(self, session: FitSession) -> FitSession:
@@ -232,9 +232,9 @@ class Censored(CappedMechanism):
         """The censored fit."""
         session = self._in_form(session).by_unit(self.unit)
         cap, alpha = self._cap(session.bound), self.weights(session)
-        found = self._grid(session.bound)
-        if found is not None:
-            form, grid = found
+        on_grid = self._grid(session.bound)
+        if on_grid is not None:
+            form, grid = on_grid
             center = self.theta_ref
             excess = None if center is None else center.excess_on(session.bound, form, grid, cap)
             fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
@@ -272,21 +272,21 @@ class Censored(CappedMechanism):
         """What tells calibrations apart that are described alike."""
         if self.calibration is None:
             return super().private_settings()
-        own = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
+        extremes = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
         center = self.theta_ref
-        return own if center is None else {**own, "center": center.as_dict()}
+        return extremes if center is None else {**extremes, "center": center.as_dict()}
 
     def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
         assert fit.diagnostics is not None
-        found, problems = look_for_modes(session, fit), fit.diagnostics.problems
-        if found.n_elsewhere and not found.log_density_gap > _NEGLIGIBLE_GAP:
-            gap = found.log_density_gap
+        modes, problems = look_for_modes(session, fit), fit.diagnostics.problems
+        if modes.n_elsewhere and not modes.log_density_gap > _NEGLIGIBLE_GAP:
+            gap = modes.log_density_gap
             message = (
-                f"{found.n_elsewhere} of {found.n_chains} chains from dispersed starts ended in "
+                f"{modes.n_elsewhere} of {modes.n_chains} chains from dispersed starts ended in "
                 "another mode of the censored posterior, its log-likelihood "
                 f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
             )
-            if not found.log_density_gap > 0:
+            if not modes.log_density_gap > 0:
                 message += (
                     ": the fit may have missed the main mode; raise epsilon, give more warm-up, or "
                     "on_not_converged='warn' to release anyway with that in the charge"
@@ -295,7 +295,7 @@ class Censored(CappedMechanism):
                     raise NotConverged(message)
                 problems = (*fit.diagnostics.problems, message)
             warnings.warn(message, stacklevel=2)
-        seen = replace(fit.diagnostics, n_elsewhere=found.n_elsewhere, problems=problems)
+        seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
         return replace(fit, diagnostics=seen)
 
     def _charge(

@@ -156,7 +156,10 @@ class Center:
         k = _NODES[len(grid.axes)]
         nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]
         mesh = np.meshgrid(*nodes, indexing="ij")
-        at = {axis.name: own.ravel() for axis, own in zip(form.axes, mesh, strict=True)}
+        at = {
+            axis.name: nodes_of_axis.ravel()
+            for axis, nodes_of_axis in zip(form.axes, mesh, strict=True)
+        }
         provenance: Any = None  # points, which no engine made
         draws = frozen_draws(form.parameters(at), provenance)
         lost = cap.excess(bound.frozen_log_lik(self.frozen, draws)).reshape([k] * len(nodes))
@@ -235,18 +238,20 @@ def center_of_draws(bound: BoundModel, draws: Draws, *, region: float, public: b
     form, values = bound.grid_form, {n: draws.flat(n) for n in bound.likelihood_parameters}
     if form is not None:
         at = form.coordinates(values)
-        mean = form.parameters({name: own.mean(keepdims=True) for name, own in at.items()})
+        mean = form.parameters(
+            {name: draws_of.mean(keepdims=True) for name, draws_of in at.items()}
+        )
         return Center(
-            parameters={name: own[0] for name, own in mean.items()},
-            sd={name: float(own.std(ddof=1)) for name, own in at.items()},
+            parameters={name: draws_of[0] for name, draws_of in mean.items()},
+            sd={name: float(draws_of.std(ddof=1)) for name, draws_of in at.items()},
             region=region,
             public=public,
         )
-    middle = {name: _mean(own) for name, own in values.items()}
+    middle = {name: _mean(draws_of) for name, draws_of in values.items()}
     total = bound.log_lik(draws).total(np.ones(bound.n))
     if not log_lik_at(bound, middle).sum() >= np.median(total):
         best = int(np.argmax(np.where(np.isnan(total), -np.inf, total)))
-        middle = {name: np.asarray(own[best]) for name, own in values.items()}
+        middle = {name: np.asarray(draws_of[best]) for name, draws_of in values.items()}
     return Center(parameters=middle, sd={}, region=region, public=public)
 
 
@@ -260,19 +265,21 @@ def with_frozen_rows(
     """
     if not isinstance(bound, BoundRegression | BoundParts):
         return center
-    own = center.log_lik(bound)
-    usable = np.flatnonzero(np.isfinite(own))
+    terms = center.log_lik(bound)
+    usable = np.flatnonzero(np.isfinite(terms))
     if not usable.size:
         raise InvalidInput("the reference must have records with a finite log-likelihood")
     if usable.size > _MOST_FROZEN:
         usable = np.sort(rng.choice(usable, _MOST_FROZEN, replace=False))
-    return replace(center, frozen=bound.frozen(alpha, own, usable))
+    return replace(center, frozen=bound.frozen(alpha, terms, usable))
 
 
 def given_center(values: Mapping[str, float | Sequence[float]]) -> Center:
     """A public theta_ref of the user's, without a region."""
     try:
-        parameters = {str(name): np.array(own, dtype=np.float64) for name, own in values.items()}
+        parameters = {
+            str(name): np.array(numbers, dtype=np.float64) for name, numbers in values.items()
+        }
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(
             "center must be numbers by the names of the likelihood's parameters, such as "
@@ -357,8 +364,8 @@ def more_alike_than_by_chance(one: Digests, other: Digests) -> bool:
 def shares_records(one: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str]) -> bool:
     """True if two tables share more records, in these columns, than chance explains."""
     key = secrets.token_hex(16)
-    own = [_digests(table, columns, key) for table in (one, other)]
-    return more_alike_than_by_chance(own[0], own[1])
+    digests = [_digests(table, columns, key) for table in (one, other)]
+    return more_alike_than_by_chance(digests[0], digests[1])
 
 
 def _of_model(bound: BoundModel, key: str) -> Digests:
@@ -383,7 +390,7 @@ def _digests(table: pd.DataFrame, columns: Sequence[str], key: str) -> Digests:
         distinct, code = np.unique(values, return_inverse=True)
         texts = [each.tobytes() if values.dtype.kind == "f" else str(each).encode()
                  for each in distinct]  # fmt: skip
-        own = np.frombuffer(b"".join(map(digest, texts)), dtype=np.uint64)
-        coded[:, i] = own[code]
+        hashed = np.frombuffer(b"".join(map(digest, texts)), dtype=np.uint64)
+        coded[:, i] = hashed[code]
     rows = b"".join(digest(row.tobytes()) for row in coded)
     return np.sort(np.frombuffer(rows, dtype=np.uint64))

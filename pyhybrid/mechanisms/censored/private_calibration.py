@@ -230,7 +230,7 @@ def _from_histogram(
     shares = perturbed_probabilities(counts, np.zeros(n_bins))
     rng = streams(options.get("seed")).generator("values of a private calibration")
     table = cells.draw(shares, rng).to_frame().reset_index(drop=True)
-    made = calibrate(
+    calibration = calibrate(
         model,
         table,
         epsilon=epsilon - spent,
@@ -247,7 +247,7 @@ def _from_histogram(
             "of records is public.",
         ),
     )
-    return replace(made, reference=None, bought=bought.sealed())
+    return replace(calibration, reference=None, bought=bought.sealed())
 
 
 def _from_rounds(
@@ -330,7 +330,9 @@ def _calibration(
     provenance: Any = None
     return Calibration(
         model=bound.model,
-        draws=frozen_draws({n: own[None] for n, own in center.parameters.items()}, provenance),
+        draws=frozen_draws(
+            {n: values[None] for n, values in center.parameters.items()}, provenance
+        ),
         lowest=0.0,
         highest=0.0,
         scale=0.0,
@@ -353,13 +355,13 @@ def _start(bound: BoundRegression, given: Mapping[str, Any] | None) -> dict[str,
     if bound.program.name == "beta":
         usual["phi"] = 0.5
     names = bound.likelihood_parameters
-    own = usual if given is None else given
-    if not set(names) <= set(own) or (given is None and bound.program.name not in _STARTED):
+    theta = usual if given is None else given
+    if not set(names) <= set(theta) or (given is None and bound.program.name not in _STARTED):
         raise InvalidInput(
             f"start must be given for this model: numbers for {', '.join(names)}, chosen without "
             "looking at the data"
         )
-    return {name: np.asarray(own[name], dtype=np.float64) for name in names}
+    return {name: np.asarray(theta[name], dtype=np.float64) for name in names}
 
 
 def center_of_model(
@@ -424,4 +426,4 @@ def _rows_of_model(
 
 
 def _as_draws(values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    return {name: np.asarray(own, dtype=np.float64)[None] for name, own in values.items()}
+    return {name: np.asarray(theta, dtype=np.float64)[None] for name, theta in values.items()}

@@ -95,19 +95,19 @@ class Chain:
         columns, which are not drawn then. `even` records are drawn so that their tables are the
         model's, in place of one by one.
         """
-        made: dict[str, IntArray] = dict(kept or {})
-        for link in self.links[len(made) :]:
+        cells: dict[str, IntArray] = dict(kept or {})
+        for link in self.links[len(cells) :]:
             effects = link.model.mode if draws is None else draws[link.column]
-            own = predictors_of(link.reads, self.public, made, self.domain, self.n)
+            predictors = predictors_of(link.reads, self.public, cells, self.domain, self.n)
             rng = random.generator(f"{name}/{link.column}")
-            rows = stacked(own)
+            rows = stacked(predictors)
             p = probabilities(effects, rows.cells)
             if even:
-                widths = [each.cells.shape[1] for each in own]
-                made[link.column] = balanced(p, rows, widths, rng)
+                widths = [each.cells.shape[1] for each in predictors]
+                cells[link.column] = balanced(p, rows, widths, rng)
             else:
-                made[link.column] = drawn(p, rows.of_record, rng)
-        return made
+                cells[link.column] = drawn(p, rows.of_record, rng)
+        return cells
 
     @property
     def repeated(self) -> Chain:
@@ -122,11 +122,11 @@ class Chain:
 
     def sample(self, n: int, random: Streams) -> list[dict[str, FloatArray]]:
         """n draws of the effects of all columns."""
-        each = {
+        effects = {
             link.column: link.model.sample(n, random.generator(f"effects/{link.column}"))
             for link in self.links
         }
-        return [{column: drawn[place] for column, drawn in each.items()} for place in range(n)]
+        return [{column: drawn[place] for column, drawn in effects.items()} for place in range(n)]
 
 
 def predictors_of(
@@ -137,7 +137,7 @@ def predictors_of(
     n: int,
 ) -> list[Predictor]:
     """Predictors of a column: public ones, and others whose cells `places` holds."""
-    found = [
+    predictors = [
         of_nothing(n)
         if name == ALONE
         else public[name]
@@ -147,7 +147,7 @@ def predictors_of(
         )
         for name in reads
     ]
-    return found or [of_nothing(n)]
+    return predictors or [of_nothing(n)]
 
 
 def fit_link(
@@ -225,7 +225,7 @@ def balanced(
     expected marginal totals are known, Ann. Math. Statist. 11 (raking)."""
     order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
     ends = np.concatenate([[0], np.cumsum(widths)])
-    found = np.empty(order.size, dtype=np.int64)
+    cells = np.empty(order.size, dtype=np.int64)
     due = np.zeros((rows.cells.shape[1], n_cells))
     for records in _blocks(order, _LARGEST_BLOCK // n_cells):
         own, place, times = np.unique(
@@ -235,10 +235,10 @@ def balanced(
         expected = shares.T @ (times[:, None] * p[own])
         wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
         raked = _raked(p[own], times, shares, wanted, ends)
-        found[records] = drawn(raked, place, rng)
-        came = np.bincount(place * n_cells + found[records], minlength=own.size * n_cells)
+        cells[records] = drawn(raked, place, rng)
+        came = np.bincount(place * n_cells + cells[records], minlength=own.size * n_cells)
         due += expected - shares.T @ came.reshape(own.size, n_cells)
-    return found
+    return cells
 
 
 def _blocks(order: IntArray, most: int) -> Iterator[IntArray]:

@@ -361,12 +361,12 @@ def reference_domain(
         (`dataclasses.replace`) where it does not: a value outside is refused.
     """
     check_count(n_bins, "n_bins", at_least=2)
-    found = {}
+    domains = {}
     for name in columns:
         if name not in reference.columns:
             raise InvalidInput(f"reference must have the column {name!r}: it has not")
-        found[name] = _domain_of(reference[name], n_bins)
-    return found
+        domains[name] = _domain_of(reference[name], n_bins)
+    return domains
 
 
 def _domain_of(values: pd.Series, n_bins: int) -> ColumnDomain:
@@ -537,6 +537,6 @@ def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArra
     order = np.lexsort((rng.random(groups.size), groups))
     _, first, count = np.unique(groups[order], return_index=True, return_counts=True)
     place = np.arange(groups.size) - np.repeat(first, count)
-    found = np.empty(groups.size)
-    found[order] = (place + rng.random(groups.size)) / np.repeat(count, count)
-    return found
+    numbers = np.empty(groups.size)
+    numbers[order] = (place + rng.random(groups.size)) / np.repeat(count, count)
+    return numbers

@@ -93,10 +93,10 @@ def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatA
     one = (p[:, :, None] * left[:, None, :]).reshape(p.shape[0], -1)
     other = (weighted[:, :, None] * right[:, None, :]).reshape(p.shape[0], -1)
     n_rows = p.shape[1]
-    found = -(one.T @ other).reshape(n_rows, left.shape[1], n_rows, right.shape[1])
+    covariances = -(one.T @ other).reshape(n_rows, left.shape[1], n_rows, right.shape[1])
     for k in range(n_rows):
-        found[k, :, k] += left.T @ (weighted[:, k, None] * right)
-    return np.asarray(found)
+        covariances[k, :, k] += left.T @ (weighted[:, k, None] * right)
+    return np.asarray(covariances)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,8 +135,8 @@ class Known:
     def log_lik(self, effects: FloatArray) -> float:
         """Weighted log-likelihood."""
         p = probabilities(effects, self.cells)
-        own = p[np.arange(self.outcome.size), self.outcome]
-        return self.weight * float(np.sum(np.log(np.maximum(own, 1e-300))))
+        held = p[np.arange(self.outcome.size), self.outcome]
+        return self.weight * float(np.sum(np.log(np.maximum(held, 1e-300))))
 
     def local(self, effects: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Information (K (1 + L), K (1 + L)), as if all were like those at `rows`, and gradient
@@ -173,11 +173,11 @@ class Prior:
 
     def squares(self, effects: FloatArray) -> FloatArray:
         """Squared length of the effects of each predictor, at scale 1, shape (J,)."""
-        (rows, each), found = self._inverses, []
+        (rows, each), squares = self._inverses, []
         for j, columns in enumerate(each):
             own = effects[:, 1 + self.ends[j] : 1 + self.ends[j + 1]]
-            found.append(np.sum((rows @ own) * (own @ columns)))
-        return np.array(found)
+            squares.append(np.sum((rows @ own) * (own @ columns)))
+        return np.array(squares)
 
     def precision(self, scales: FloatArray) -> FloatArray:
         """Of intercepts and effects in the order (k, l), shape (K (1 + L), K (1 + L))."""
@@ -198,11 +198,11 @@ def _inverse(positions: FloatArray) -> FloatArray:
 def _correlation(positions: FloatArray) -> FloatArray:
     """Of effects at positions (K,): neighbors alike, those without a position independent."""
     ordered = np.isfinite(positions)
-    found = np.eye(positions.size)
+    correlation = np.eye(positions.size)
     apart = positions[ordered][:, None] - positions[ordered][None, :]
-    found[np.ix_(ordered, ordered)] *= _OWN
-    found[np.ix_(ordered, ordered)] += (1 - _OWN) * np.exp(-0.5 * (apart / _LENGTH) ** 2)
-    return found
+    correlation[np.ix_(ordered, ordered)] *= _OWN
+    correlation[np.ix_(ordered, ordered)] += (1 - _OWN) * np.exp(-0.5 * (apart / _LENGTH) ** 2)
+    return correlation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -348,9 +348,9 @@ class _Problem:
         shares = np.maximum(self.noisy.sum(axis=1) / len(self.prior.of_predictors), 1.0)
         if self.known is not None:  # noise may be larger than all of the table
             shares = np.bincount(self.known.outcome, minlength=shares.size) + 0.5
-        found = np.zeros((self.noisy.shape[0], 1 + self.noisy.shape[1]))
-        found[:, 0] = np.log(shares) - np.log(shares).mean()
-        return found
+        effects = np.zeros((self.noisy.shape[0], 1 + self.noisy.shape[1]))
+        effects[:, 0] = np.log(shares) - np.log(shares).mean()
+        return effects
 
     def mean(self, effects: FloatArray) -> FloatArray:
         """mu, shape (K, L)."""
@@ -402,7 +402,7 @@ class _Problem:
     def _of_unknown(self, mean: FloatArray) -> FloatArray:
         """Covariance from the unknown numbers of records in cells of confidential predictors."""
         size = mean.size
-        found = np.zeros((size, size))
+        covariances = np.zeros((size, size))
         total = self.times.sum()
         for j, hidden in enumerate(self.unknown):
             if not hidden:
@@ -414,8 +414,8 @@ class _Problem:
                 own = np.flatnonzero(share.ravel())
                 of_cell = share.ravel()[own]
                 spread = count * (1 - count / total)
-                found[np.ix_(own, own)] += spread * np.outer(of_cell, of_cell)
-        return found
+                covariances[np.ix_(own, own)] += spread * np.outer(of_cell, of_cell)
+        return covariances
 
 
 def _new_scales(

@@ -86,8 +86,8 @@ class Measured:
 
     def shares(self, n: int, rng: np.random.Generator) -> list[dict[str, FloatArray]]:
         """n draws of the shares of all cells of the columns whose bins were merged."""
-        each = {name: own.sample(n, rng) for name, own in self.alone.items()}
-        return [{name: drawn[place] for name, drawn in each.items()} for place in range(n)]
+        draws = {name: column.sample(n, rng) for name, column in self.alone.items()}
+        return [{name: drawn[place] for name, drawn in draws.items()} for place in range(n)]
 
     @property
     def modes(self) -> dict[str, FloatArray]:
@@ -273,13 +273,13 @@ class OneWay:
 
     def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
         """n draws of the shares."""
-        each = rng.standard_normal((n, self.root.shape[1]))
-        return [_shares(self.mode + self.root @ own) for own in each]
+        normals = rng.standard_normal((n, self.root.shape[1]))
+        return [_shares(self.mode + self.root @ normal) for normal in normals]
 
 
 def _shares(log_counts: FloatArray) -> FloatArray:
-    found = np.exp(log_counts - log_counts.max())
-    return np.asarray(found / found.sum())
+    counts = np.exp(log_counts - log_counts.max())
+    return np.asarray(counts / counts.sum())
 
 
 def fit_one_way(
@@ -309,11 +309,11 @@ def fit_one_way(
 
 def _log_widths(domain: ColumnDomain) -> FloatArray:
     """Of cells: of bins in steps, so that a level is a cell of one step, at their middle size."""
-    found = np.zeros(domain.n_cells)
+    log_widths = np.zeros(domain.n_cells)
     first, n_bins = len(domain.levels), len(domain.bins) - 1
     widths = np.log(np.diff(domain.bins))
-    found[first : first + n_bins] = widths - np.median(widths)
-    return found
+    log_widths[first : first + n_bins] = widths - np.median(widths)
+    return log_widths
 
 
 def _design(domain: ColumnDomain) -> tuple[FloatArray, FloatArray]:
@@ -354,9 +354,9 @@ def _step(
     weight = 1 / (mu + max(variance, 1e-6))
     if known is not None:
         times = max(float(noisy.sum()), 1.0) / known.sum()
-        own = 1 / (times * (mu + _LEAST))
-        noisy = (weight * noisy + own * times * known) / (weight + own)
-        weight = weight + own
+        known_weight = 1 / (times * (mu + _LEAST))
+        noisy = (weight * noisy + known_weight * times * known) / (weight + known_weight)
+        weight = weight + known_weight
     slope = mu[:, None] * design
     root = linalg.cholesky(slope.T @ (weight[:, None] * slope) + precision, lower=True)
     move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision @ at)
@@ -380,9 +380,9 @@ def _new_scales(
     s = slice(1, 1 + n_bins)
     e = slice(1 + n_bins + first, 1 + 2 * n_bins + first)
     rough = float(at[s] @ second @ at[s] + np.sum(second * spread[s, s]))
-    own = float(at[e] @ at[e] + np.trace(spread[e, e]))
+    independent = float(at[e] @ at[e] + np.trace(spread[e, e]))
     smooth = np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)
-    return float(smooth), float(np.clip(np.sqrt(own / n_bins), *_OWN))
+    return float(smooth), float(np.clip(np.sqrt(independent / n_bins), *_OWN))
 
 
 def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:
@@ -393,13 +393,13 @@ def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDo
     first, n_bins = len(domain.levels), len(domain.bins) - 1
     if n_bins <= most_bins:
         return domain
-    own = shares[first : first + n_bins]
-    along = np.cumsum(np.sqrt(own * np.diff(domain.bins)))
+    held = shares[first : first + n_bins]
+    along = np.cumsum(np.sqrt(held * np.diff(domain.bins)))
     inner = np.searchsorted(along, along[-1] * np.arange(1, most_bins) / most_bins) + 1
     inner = np.unique(inner[inner < n_bins])
     if not inner.size:  # all in the last bin: two are left, as a domain needs
         inner = np.array([n_bins - 1])
-    cuts = _with_records([0, *inner, n_bins], own, most_bins)
+    cuts = _with_records([0, *inner, n_bins], held, most_bins)
     return replace(domain, bins=tuple(domain.bins[cut] for cut in cuts))
 
 
@@ -407,15 +407,15 @@ def _with_records(cuts: Sequence[int], shares: FloatArray, most_bins: int) -> li
     """Cuts without the bins that hold too little, the thinnest first; two bins are left."""
     least = _FEWEST * shares.sum() / most_bins
     below = np.concatenate([[0.0], np.cumsum(shares)])
-    found = list(cuts)
-    while len(found) > 3:
-        held = np.diff(below[found])
+    kept = list(cuts)
+    while len(kept) > 3:
+        held = np.diff(below[kept])
         thin = int(np.argmin(held))
         if held[thin] >= least:
             break
         left = thin > 0 and (thin == len(held) - 1 or held[thin - 1] <= held[thin + 1])
-        del found[thin if left else thin + 1]
-    return found
+        del kept[thin if left else thin + 1]
+    return kept
 
 
 def within(
@@ -437,8 +437,8 @@ def within(
     start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
     low, high = below[start[cells]], below[start[cells + 1]]
     at = low + (high - low) * (spread(cells, rng) if even else rng.random(cells.size))
-    found = np.searchsorted(below, at, side="right") - 1
-    return np.asarray(np.clip(found, start[cells], start[cells + 1] - 1), dtype=np.int64)
+    places = np.searchsorted(below, at, side="right") - 1
+    return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -491,17 +491,17 @@ def reference_of(
             "than chance explains, and what is read from it costs no epsilon"
         )
     both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
-    made = Reference(
+    reference = Reference(
         table=table.reset_index(drop=True),
         weight=weight,
         public={name: _part(own, slice(len(df), None)) for name, own in both.items()},
     )
     for name in synthesized:
         try:
-            domain[name].places(made.table[name])
+            domain[name].places(reference.table[name])
         except InvalidInput as error:
             raise InvalidInput(f"reference: {error}") from None
-    return made, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
+    return reference, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
 
 
 def _together(one: pd.Series, other: pd.Series, domain: ColumnDomain | None) -> Predictor:

@@ -168,17 +168,17 @@ class _Rounds:
             relation=relation,
             candidates=among,
         )
-        column, name = found = choice.candidate
-        answer = self.measuring.noisy([self.tables[found]], spent)
+        column, name = chosen = choice.candidate
+        answer = self.measuring.noisy([self.tables[chosen]], spent)
         self.choices.append(choice)
         self.answers.append(answer)
         table = Measurement(counts=answer.tables()[0], variance=answer.variance)
         before = self.noisy[column].get(name)
         self.noisy[column][name] = table if before is None else before.with_another(table)
         self.fit(column)
-        was = self.modeled[found]
+        was = self.modeled[chosen]
         self.look(list(self.measuring.order).index(column))
-        self.moved = float(np.abs(self.modeled[found] - was).sum())
+        self.moved = float(np.abs(self.modeled[chosen] - was).sum())
         self.noise = size * was.size
         return True
 

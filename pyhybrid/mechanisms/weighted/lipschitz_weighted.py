@@ -82,9 +82,13 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         """The map of all records with one more, which moves the risks of the others."""
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         f, log_lik = self._risks(session), possible.log_lik(fit.draws).at(fit.bounds.kept_draws)
-        own = risk_of(log_lik, self.risk)
-        leverage, joined = risks_joined(risk_draws(session, fit, self.risk), f, log_lik, own)
-        return weights_with(self._weights_of, f, own, moves=lambda _: leverage, joined=joined)
+        possible_risks = risk_of(log_lik, self.risk)
+        leverage, joined = risks_joined(
+            risk_draws(session, fit, self.risk), f, log_lik, possible_risks
+        )
+        return weights_with(
+            self._weights_of, f, possible_risks, moves=lambda _: leverage, joined=joined
+        )
 
     def _risks(self, session: FitSession) -> FloatArray:
         """f of every record, or of its unit, shape (n,)."""

@@ -83,19 +83,21 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         target, f = self._bound(session.bound.density_above_one), fit.bounds.by_record
         log_lik = possible.log_lik(fit.draws).at(fit.bounds.kept_draws)
-        own = risk_of(log_lik, "size")
-        if not np.isfinite(own).all():
+        possible_risks = risk_of(log_lik, "size")
+        if not np.isfinite(possible_risks).all():
             raise SamplingError(
                 "a scalar weight needs finite bounds of possible records: some are infinite; "
                 "narrow the support"
             )
-        leverage, joined = risks_joined(risk_draws(session, fit, "size"), f, log_lik, own)
+        leverage, joined = risks_joined(
+            risk_draws(session, fit, "size"), f, log_lik, possible_risks
+        )
         return weights_with(
             lambda values: scalar_weights(
                 values.size, target_bound=target, unweighted_bound=float(values.max())
             ),
             f,
-            own,
+            possible_risks,
             moves=lambda _: leverage,
             joined=joined,
         )

@@ -138,10 +138,10 @@ class Truncated(CappedMechanism):
             return super().joined(session, possible)
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         f = fit.bounds.by_record
-        own = risk_of(possible.log_lik(fit.draws).at(fit.bounds.kept_draws), "size")
+        possible_risks = risk_of(possible.log_lik(fit.draws).at(fit.bounds.kept_draws), "size")
         return inner.joined(session, possible).mapped(
             lambda alpha: truncate_weights(alpha, f, cap=cap),
-            lambda alpha: truncate_weights(alpha, own, cap=cap),
+            lambda alpha: truncate_weights(alpha, possible_risks, cap=cap),
         )
 
     def _charge(
