@@ -45,9 +45,9 @@ MODULES = {
     "privacy.weights": ["tests/privacy/test_weights.py"],
     "privacy.bounds": ["tests/privacy/test_bounds.py"],
     "privacy.count_risk": ["tests/privacy/test_bounds.py"],
-    "mechanisms.censored": ["tests/mechanisms/test_censored.py"],
-    "mechanisms.charge_of_fit": ["tests/mechanisms/test_charge_of_fit.py"],
-    "mechanisms.calibration": ["tests/mechanisms/test_censored.py"],
+    "mechanisms.censored.censored": ["tests/mechanisms/test_censored.py"],
+    "mechanisms.accounting.charge": ["tests/mechanisms/test_charge_of_fit.py"],
+    "mechanisms.censored.calibration": ["tests/mechanisms/test_censored.py"],
 }
 _LIMIT = 60  # seconds for a mutant
 _EXAMPLES = 40
@@ -113,7 +113,7 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "code = np.unique(code * len(levels) + level, return_inverse=True)[1]",
         ): "minus keeps codes apart as well (division does not, and is killed)",
     },
-    "mechanisms.calibration": {
+    "mechanisms.censored.calibration": {
         ("constant", "censored=0.0,"): "replaced at the end",
         (
             "constant",
@@ -125,7 +125,7 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "raise InvalidInput(",
         ): "draws of another shape: held by tests/fuzzing/test_found.py",
     },
-    "mechanisms.censored": {
+    "mechanisms.censored.censored": {
         ("constant", "warnings.warn(message, stacklevel=2)"): "whose line the warning shows",
     },
 }

@@ -22,6 +22,8 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.measurement import Measured
 from pyhybrid.mechanisms.marginals.one_way import within
 from pyhybrid.tables.synthesis import marginals_by_plan
+from pyhybrid.mechanisms.marginals.measurement import Measured, within
+from pyhybrid.tables.marginals import marginals_by_plan
 
 __all__ = ["run"]
 

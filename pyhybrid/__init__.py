@@ -165,7 +165,7 @@ _HOME = {
     "match_counts": "measures.arrays.matching",
     "matching_risk": "measures",
     "max_ecdf": "measures.arrays.estimates",
-    "meet_epsilon": "mechanisms.epsilon_target",
+    "meet_epsilon": "mechanisms.epsilon_search",
     "misclassification_log_density": "masking",
     "mixture_mask_log_density": "masking",
     "model_utility": "measures",

@@ -17,7 +17,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pyhybrid.cli.console import fitted, progress_lines
 from pyhybrid.running.tasks import Progress
 
 __all__ = ["EVERY", "fitted", "names_in_full", "note", "progress_bars", "progress_lines", "show",

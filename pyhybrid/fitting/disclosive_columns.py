@@ -41,36 +41,26 @@ _IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($
 def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[str, str]:
     """Reason by column, for the columns of the confidential table that need a decision.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Confidential records, with the true values of the synthesized columns.
-    synthesized : collection of str
-
-    Returns
-    -------
-    dict of str to str
-        In the order of the columns; text labels of rows under the name of the index, or "index".
-    """
+    In the order of the columns; text labels of rows under the name of the index, or "index"."""
     if len(table) < _FEWEST:
         return {}
-    found = {}
+    reasons = {}
     others = [place for place, name in enumerate(table.columns) if str(name) not in synthesized]
     rows = _sampled(len(table), len(others))
     truths = [_Truth(table[name], rows) for name in synthesized if name in table.columns]
     for place in others:
         name, whole = str(table.columns[place]), _hashable(table.iloc[:, place])
-        own = whole.iloc[rows]
-        reason = _looks_like(name, whole, own)
+        sample = whole.iloc[rows]
+        reason = _looks_like(name, whole, sample)
         if reason is None:
-            reason = next(_relations(truths, whole, own), None)
+            reason = next(_relations(truths, whole, sample), None)
         if reason is not None:
-            found[name] = reason
+            reasons[name] = reason
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
         if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
-            found[str(labels.name or "index")] = "row labels are texts that no two rows share"
-    return found
+            reasons[str(labels.name or "index")] = "row labels are texts that no two rows share"
+    return reasons
 
 
 def _sampled(n: int, n_columns: int) -> IntArray:
@@ -105,12 +95,12 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     )
     if not numbers:
         return None
-    own = sample.dropna().to_numpy(dtype=np.float64)
-    if own.size < min(_FEWEST, len(sample)) or (own % 1 != 0).any():
+    numbers_held = sample.dropna().to_numpy(dtype=np.float64)
+    if numbers_held.size < min(_FEWEST, len(sample)) or (numbers_held % 1 != 0).any():
         return None
-    if _IDENTIFIED.search(name) and np.unique(own).size > 0.1 * own.size:
+    if _IDENTIFIED.search(name) and np.unique(numbers_held).size > 0.1 * numbers_held.size:
         return "its name is that of an identifier"
-    if np.unique(own).size < own.size:
+    if np.unique(numbers_held).size < numbers_held.size:
         return None
     whole = column.dropna().to_numpy(dtype=np.float64)
     if np.unique(whole).size < whole.size or whole.size < _FEWEST:
@@ -124,34 +114,30 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
 
 
 def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
-    own = sample.dropna().astype(str)
-    own = own[own != ""]
-    if len(own) < _FEWEST:
+    texts = sample.dropna().astype(str)
+    texts = texts[texts != ""]
+    if len(texts) < _FEWEST:
         return None
-    n_distinct = own.nunique()
-    many = n_distinct > max(_FEWEST, 0.1 * len(own))
+    n_distinct = texts.nunique()
+    many = n_distinct > max(_FEWEST, 0.1 * len(texts))
     if _NAMED.search(name) and many:
         return "its name is that of a person's name or address"
     if _IDENTIFIED.search(name) and many:
         return "its name is that of an identifier"
     if not many:
         return None
-    if own.str.contains("@", regex=False).mean() > 0.5:
+    if texts.str.contains("@", regex=False).mean() > 0.5:
         return "it looks like e-mail addresses"
-    if n_distinct == len(own) and _all_distinct(column):
+    held = column.dropna().astype(str)
+    if n_distinct == len(texts) and held[held != ""].is_unique:
         return "it looks like an identifier or a name: no two rows share a text"
-    if (own.str.count(r"\s+") + 1).mean() >= _WORDS:
+    if (texts.str.count(r"\s+") + 1).mean() >= _WORDS:
         return "it looks like free text"
-    if own.str.fullmatch(r"[^\W\d_]+([ .,'’-]+[^\W\d_]+)*").mean() > 0.8:
-        seldom = own.map(own.value_counts()) <= 3
+    if texts.str.fullmatch(r"[^\W\d_]+([ .,'’-]+[^\W\d_]+)*").mean() > 0.8:
+        seldom = texts.map(texts.value_counts()) <= 3
         if seldom.mean() > 0.3:
             return "it looks like names: many texts that few rows share"
     return None
-
-
-def _all_distinct(column: pd.Series) -> bool:
-    held = column.dropna().astype(str)
-    return bool(held[held != ""].is_unique)
 
 
 # --- Functions of a synthesized column -----------------------------------------------------------
@@ -178,7 +164,7 @@ def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -
     held = None
     for truth in truths:
         text = not pd.api.types.is_numeric_dtype(column.dtype)
-        if not _may_tell(truth.sample, _numbers(sample), text=text):
+        if not _tells(truth.sample, _numbers(sample), text=text, sample=True):
             continue
         held = _numbers(column) if held is None else held
         if _tells(truth.values, held, text=text):
@@ -201,34 +187,27 @@ def _numbers(column: pd.Series) -> FloatArray:
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
-def _may_tell(y: FloatArray, c: FloatArray, *, text: bool) -> bool:
-    """False if the sample shows that neither is a function of the other, nor rises with it."""
+def _tells(y: FloatArray, c: FloatArray, *, text: bool, sample: bool = False) -> bool:
+    """True if one is a function of the other, or rises with it, more often than by chance; of a
+    `sample` if that may be."""
     both = np.isfinite(y) & np.isfinite(c)
     y, c = y[both], c[both]
-    if y.size < 2 or c.min() == c.max() or y.min() == y.max():
-        return False
-    if _repeated(y) and _constant_within(y, c):
-        return True
-    if _repeated(c) and _constant_within(c, y):
-        return True
-    return _one_way(y, c) or (_is_nominal(c, text) and _one_way(y, _by_mean(y, c)))
-
-
-def _tells(y: FloatArray, c: FloatArray, *, text: bool) -> bool:
-    both = np.isfinite(y) & np.isfinite(c)
-    y, c = y[both], c[both]
-    if y.size < _FEWEST or c.min() == c.max() or y.min() == y.max():
+    if y.size < (2 if sample else _FEWEST) or c.min() == c.max() or y.min() == y.max():
         return False
     for one, other in ((y, c), (c, y)):
-        if _constant_within(one, other) and _chance_of_map(one, other) < _LOG_CHANCE:
+        if _constant_within(one, other) and (
+            _repeated(one) if sample else _chance_of_map(one, other) < _LOG_CHANCE
+        ):
             return True
     if not text and _one_way(y, c):
-        return _chance_of_order(y, c) < _LOG_CHANCE
+        return sample or _chance_of_order(y, c) < _LOG_CHANCE
     if not _is_nominal(c, text):
         return False
     ordered = _by_mean(y, c)
-    found = float(gammaln(np.unique(c).size + 1))  # as many orders were there to choose from
-    return _one_way(y, ordered) and _chance_of_order(y, ordered) + found < _LOG_CHANCE
+    if not _one_way(y, ordered):
+        return False
+    orders = float(gammaln(np.unique(c).size + 1))  # as many were there to choose from
+    return sample or _chance_of_order(y, ordered) + orders < _LOG_CHANCE
 
 
 def _is_nominal(c: FloatArray, text: bool) -> bool:

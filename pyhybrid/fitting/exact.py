@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from pyhybrid.primitives.noise import opendp_version
 from pyhybrid.primitives.selection import exponential_mechanism
 from pyhybrid.privacy.censoring import Cap
 
-__all__ = ["ExactPosterior", "exact_posterior"]
+__all__ = ["ExactPosterior", "exact_posterior", "frozen_draws"]
 
 _CHUNK = 20_000  # candidates at a time
 
@@ -34,18 +35,9 @@ _CHUNK = 20_000  # candidates at a time
 class ExactPosterior:
     """A censored posterior on a grid. Confidential.
 
-    Attributes
-    ----------
-    form : GridForm
-    grid : ParameterGrid
-    log_density : ndarray, shape (C,)
-        Log posterior of each candidate, nats, up to a constant.
-    span : float
-        Largest change of a score between databases with and without one record, less its smallest.
-    program : str
-        Name of the Stan program that has this posterior, for the record.
-    program_sha256 : str
-    """
+    `log_density` (C,) holds the log posterior of each candidate, nats, up to a constant; `span` is
+    the largest change of a score between databases with and without one record, less its smallest;
+    `program` names the Stan program that has this posterior, for the record."""
 
     form: GridForm
     grid: ParameterGrid
@@ -87,13 +79,15 @@ class ExactPosterior:
         weight = np.exp(self.log_density - self.log_density.max())
         weight /= weight.sum()
         shape = [axis.size for axis in self.grid.axes]
-        found = {}
+        resolutions = {}
         for place, axis in enumerate(self.grid.axes):
             others = tuple(i for i in range(len(shape)) if i != place)
             marginal = weight.reshape(shape).sum(axis=others)
             mean = marginal @ axis.points
-            found[axis.name] = float(np.sqrt(marginal @ (axis.points - mean) ** 2) / axis.spacing)
-        return found
+            resolutions[axis.name] = float(
+                np.sqrt(marginal @ (axis.points - mean) ** 2) / axis.spacing
+            )
+        return resolutions
 
     @property
     def mass_at_the_edge(self) -> float:
@@ -105,26 +99,32 @@ class ExactPosterior:
 
     def _draws(self, places: npt.NDArray[np.intp], source: str) -> Draws:
         values = self.form.parameters(self.grid.at(places))
-        k = places.size
-        settings = SamplerSettings(chains=2, warmup=1, draws=max(k, 4))
-        return Draws(
-            variables={name: own[None] for name, own in values.items()},
-            divergent=np.zeros((1, k), dtype=bool),
-            treedepth=np.zeros((1, k), dtype=np.int64),
-            energy=np.zeros((1, k)),
-            step_size=np.ones(1),
-            inv_metric=None,
-            parameters=tuple(values),
-            provenance=Provenance(
-                engine="exact",
-                engine_version=source,
-                program=self.program,
-                program_sha256=self.program_sha256,
-                seed=0,
-                settings=settings,
-                seconds=0.0,
-            ),
+        settings = SamplerSettings(chains=2, warmup=1, draws=max(places.size, 4))
+        provenance = Provenance(
+            engine="exact",
+            engine_version=source,
+            program=self.program,
+            program_sha256=self.program_sha256,
+            seed=0,
+            settings=settings,
+            seconds=0.0,
         )
+        return frozen_draws(values, provenance)
+
+
+def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:
+    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
+    n_draws = len(next(iter(values.values())))
+    return Draws(
+        variables={name: draws[None] for name, draws in values.items()},
+        divergent=np.zeros((1, n_draws), dtype=bool),
+        treedepth=np.zeros((1, n_draws), dtype=np.int64),
+        energy=np.zeros((1, n_draws)),
+        step_size=np.ones(1),
+        inv_metric=None,
+        parameters=tuple(values),
+        provenance=provenance,
+    )
 
 
 def exact_posterior(
@@ -147,7 +147,7 @@ def exact_posterior(
     """
     if cap.unit is not None:
         raise InvalidInput("exact sampling must be record by record: with a unit take chains")
-    found = ExactPosterior(
+    posterior = ExactPosterior(
         form=form,
         grid=grid,
         log_density=np.zeros(grid.size),
@@ -158,12 +158,12 @@ def exact_posterior(
     parts = []
     for start in range(0, grid.size, _CHUNK):
         places = np.arange(start, min(start + _CHUNK, grid.size))
-        log_lik = bound.log_lik(found._draws(places, ""))
-        own = None if excess is None else excess[places]
-        total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference, own)
+        log_lik = bound.log_lik(posterior._draws(places, ""))
+        excess_here = None if excess is None else excess[places]
+        total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference, excess_here)
         parts.append(total + form.log_prior(grid.at(places)))
     scores = np.concatenate(parts)
     if not np.isfinite(scores).all():
         raise InvalidInput("every candidate of the grid must have a finite posterior density")
-    found.log_density[:] = scores - scores.max()
-    return found
+    posterior.log_density[:] = scores - scores.max()
+    return posterior

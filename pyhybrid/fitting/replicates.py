@@ -22,7 +22,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.models.formula.values import with_columns
 
-__all__ = ["choose_draws", "in_one_dtype", "joined", "marked", "synthesize"]
+__all__ = ["in_one_dtype", "joined", "marked", "synthesize"]
 
 
 def choose_draws(
@@ -65,51 +65,31 @@ def synthesize(
 ) -> list[pd.DataFrame]:
     """The synthesized columns of `n_synthetic` sets, simulated from `n_draws_released` draws.
 
-    Parameters
-    ----------
-    bound : BoundModel
-        The model and the records whose predictors are kept.
-    draws : Draws
-    kept_draws : ndarray of bool, shape (S,)
-        Draws that may be released.
-    n_synthetic, n_draws_released : int
-        m data sets, from m draws or from one.
-    streams, stream : Streams, str
-        Source and name of the random numbers; each data set has a stream of its own.
-    earlier : sequence of int
-        Numbers of draws of the releases that were made before under the same name: this one takes
-        other draws of theta and other random numbers.
-    drawn_for_this : bool, default False
-        `draws` are as many as are released, drawn for this release alone: all are taken, in order.
-    given : sequence of DataFrame, optional
-        m tables in which other columns were synthesized before; the data themselves if omitted.
-    rules : sequence of RowRule
-        That rows must meet; they read no column that is synthesized later.
-
-    Returns
-    -------
-    list of DataFrame
-        The synthesized columns alone; `joined` makes whole tables of them.
-    """
+    Each data set has a random stream of its own, named after `stream`. Only draws in `kept_draws`
+    (S,) may be released. `earlier` are the numbers of draws of the releases made before under the
+    same name: this one takes other draws and other random numbers; with `drawn_for_this`, `draws`
+    are as many as are released, drawn for this release alone. `given` are m tables in which other
+    columns were synthesized before. `rules` must be met, and read no column that is synthesized
+    later. `joined` makes whole tables of the columns."""
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
-        own = stream if number == 1 else f"{stream}/release {number}"
+        name = stream if number == 1 else f"{stream}/release {number}"
         if drawn_for_this:
             chosen = np.arange(n_draws_released)
             continue
-        rng = streams.generator(f"{own}/draws")
+        rng = streams.generator(f"{name}/draws")
         chosen = choose_draws(kept_draws, n_draws, rng, released=released)
         released = np.concatenate([released, chosen])
-    made = []
+    sets = []
     for place in range(n_synthetic):
-        rng = streams.generator(f"{own}/replicate {place + 1}")
+        rng = streams.generator(f"{name}/replicate {place + 1}")
         draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
         replicate = partial(bound.replicate, draws, draw, rng, table)
         known = bound.table if table is None else table
-        made.append(meeting(rules, replicate, known) if rules else replicate())
+        sets.append(meeting(rules, replicate, known) if rules else replicate())
         if progress is not None:
             progress(place + 1, n_synthetic)
-    return made
+    return sets
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
@@ -129,13 +109,13 @@ def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list
     Whole numbers of one set beside missing values of another become floats; what numpy has no
     number for becomes objects.
     """
-    made = list(tables)
+    alike = list(tables)
     for name in columns:
-        kinds = {table[name].dtype for table in made}
+        kinds = {table[name].dtype for table in alike}
         if len(kinds) > 1:
             common = _common(kinds)
-            made = [with_columns(table, {name: table[name].astype(common)}) for table in made]
-    return made
+            alike = [with_columns(table, {name: table[name].astype(common)}) for table in alike]
+    return alike
 
 
 def _common(kinds: Collection[Any]) -> Any:
@@ -146,10 +126,10 @@ def _common(kinds: Collection[Any]) -> Any:
 
 def marked(table: pd.DataFrame, marks: Mapping[str, str], whole: Sequence[str]) -> pd.DataFrame:
     """`table` with missing values as texts, "" for an empty cell; see `Release.with_marks`."""
-    made: dict[str, pd.Series] = {}
+    marked_columns: dict[str, pd.Series] = {}
     for name in {**marks, **dict.fromkeys(whole)}:
         values, mark = table[name], marks.get(name, "")
         if name in whole and bool((values.dropna() % 1 == 0).all()):
             values = values.astype("Int64")
-        made[name] = values.astype(object).where(values.notna(), mark) if mark else values
-    return with_columns(table, made)
+        marked_columns[name] = values.astype(object).where(values.notna(), mark) if mark else values
+    return with_columns(table, marked_columns)

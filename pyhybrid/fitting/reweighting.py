@@ -32,18 +32,11 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.fitting.record_risk import told_at, told_by
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.privacy.bounds import LipschitzBounds
 from pyhybrid.privacy.weights import RISKS, reweight
 
-__all__ = [
-    "Reweighted",
-    "Reweighting",
-    "ReweightingStep",
-    "estimated_bound",
-    "reweighted_fit",
-]
+__all__ = ["Reweighted", "Reweighting", "reweighted_fit"]
 
 _TRUSTED_PARETO_K = 0.7
 _SMALLEST_BRACKET = 1e-3
@@ -124,22 +117,12 @@ class Reweighting:
 
 @dataclass(frozen=True, kw_only=True)
 class ReweightingStep:
-    """One candidate. Confidential.
+    """One candidate. Confidential. `round` is 1, or more if recursive.
 
-    Attributes
-    ----------
-    round : int
-        1, or more if recursive.
-    k : float
-    estimated_bound : float
-        From importance sampling, nats; NaN where it could not be trusted, and at a fixed k. This
-        and `bound` are the largest range or deviation if that is the risk.
-    bound, efficiency : float
-        Of the refit, nats and mean(D_i)/D; NaN where the refit was saved.
-    accepted : bool
-        True if the refit's bound is not above the starting one; at a fixed k, by no more than the
-        tolerance.
-    """
+    `estimated_bound` is from importance sampling, nats, NaN where it could not be trusted and at a
+    fixed k; `bound` and `efficiency`, mean(D_i)/D, are of the refit, NaN where it was saved. Both
+    bounds are the largest range or deviation if that is the risk. `accepted` if the refit's bound
+    is not above the starting one; at a fixed k, by no more than the tolerance."""
 
     round: int
     k: float
@@ -156,20 +139,11 @@ class ReweightingStep:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reweighted:
-    """Result of a re-weighting. Confidential.
+    """Fits before (`start`) and after (`fit`) a re-weighting. Confidential.
 
-    Attributes
-    ----------
-    start, fit : PosteriorFit
-        Before and after; the same if no safe step was found.
-    steps : tuple of ReweightingStep
-        All candidates in the order they were looked at.
-    rounds : tuple of PosteriorFit
-        What each round of the formula started from: `start`, and the results of the rounds before
-        the last.
-    risk : str
-        Of `Reweighting`.
-    """
+    They are the same if no safe step was found. `steps` are all candidates in the order they were
+    looked at, `rounds` the fits that each round of the formula started from, `risk` that of
+    `Reweighting`."""
 
     start: PosteriorFit
     fit: PosteriorFit
@@ -194,7 +168,7 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
     InvalidInput
         If the starting bound is not finite or 0.
     """
-    limit = told_by(session, start, plan.risk).overall
+    limit = session.leveled(start, plan.risk).overall
     if not (np.isfinite(limit) and limit > 0):
         raise InvalidInput(f"re-weighting needs a finite bound above 0: found {limit:g}")
     search = _Search(session=session, plan=plan, limit=limit)
@@ -202,13 +176,13 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
         return search.published(start)
     best, number, bases = start, 1, []
     while True:
-        found = search.round(best, number)
-        if found is None:
+        refit = search.round(best, number)
+        if refit is None:
             break
-        gain = search.told(found).efficiency - search.told(best).efficiency
+        gain = search.leveled(refit).efficiency - search.leveled(best).efficiency
         if best is start or gain > 0:
             bases.append(best)
-            best, number = found, number + 1
+            best, number = refit, number + 1
         spent = search.refits >= plan.max_refits
         if not plan.recursive or spent or gain < _LEAST_GAIN or search.no_slack_left(best):
             break
@@ -231,28 +205,28 @@ class _Search:
         self.tolerance = plan.tolerance * (1.0 if plan.risk == "size" else limit)
         self.steps: list[ReweightingStep] = []
         self.refits = 0
-        self._told: dict[PosteriorFit, LipschitzBounds] = {}
+        self._leveled: dict[PosteriorFit, LipschitzBounds] = {}
 
-    def told(self, fit: PosteriorFit) -> LipschitzBounds:
-        """What is leveled, of this fit."""
-        if fit not in self._told:
-            self._told[fit] = told_by(self.session, fit, self.plan.risk)
-        return self._told[fit]
+    def leveled(self, fit: PosteriorFit) -> LipschitzBounds:
+        """The sizes, ranges or deviations of this fit that are leveled."""
+        if fit not in self._leveled:
+            self._leveled[fit] = self.session.leveled(fit, self.plan.risk)
+        return self._leveled[fit]
 
     def no_slack_left(self, fit: PosteriorFit) -> bool:
         """True if nearly all records whose weight could rise are near the overall bound."""
-        free, told = (fit.alpha > 0) & (fit.alpha < 1), self.told(fit)
-        near = told.by_record[free] >= _NEAR * told.overall
+        free, levels = (fit.alpha > 0) & (fit.alpha < 1), self.leveled(fit)
+        near = levels.by_record[free] >= _NEAR * levels.overall
         return not free.any() or bool(near.mean() >= _SHARE_NEAR)
 
     def published(self, start: PosteriorFit) -> Reweighted:
         """One step at the k of the plan, accepted unless the bound rises beyond the tolerance."""
-        k, told, risk = self.plan.k, self.told(start), self.plan.risk
+        k, levels, risk = self.plan.k, self.leveled(start), self.plan.risk
         self.limit += self.tolerance
-        alpha = reweight(start.alpha, told.by_record, k=k, bound=told.overall)
+        alpha = reweight(start.alpha, levels.by_record, k=k, bound=levels.overall)
         fit = self._refit(alpha, start, f"re-weighting, k = {k:.4g}")
         self._note(1, k, float("nan"), fit)
-        if fit is not None and self.told(fit).overall <= self.limit:
+        if fit is not None and self.leveled(fit).overall <= self.limit:
             return Reweighted(
                 start=start, fit=fit, steps=tuple(self.steps), rounds=(start,), risk=risk
             )
@@ -268,11 +242,11 @@ class _Search:
     def round(self, base: PosteriorFit, number: int) -> PosteriorFit | None:
         """Best safe refit of one application of the formula to `base`, or None."""
         low, high, safe = 0.0, 1.0, 0.0
-        k, best, nearest, told = self.plan.k, None, base, self.told(base)
+        k, best, nearest, levels = self.plan.k, None, base, self.leveled(base)
         for _ in range(_MOST_CANDIDATES):
             if self.refits >= self.plan.max_refits:
                 break
-            alpha = reweight(base.alpha, told.by_record, k=k, bound=told.overall)
+            alpha = reweight(base.alpha, levels.by_record, k=k, bound=levels.overall)
             estimate = estimated_bound(self.session, nearest, alpha, self.plan.risk)
             last = high - low < _SMALLEST_BRACKET
             if not last and self._promises_nothing(k, estimate):
@@ -284,9 +258,9 @@ class _Search:
                 self._note(number, k, estimate, fit)
                 if fit is None:
                     break
-                nearest, bound = fit, self.told(fit).overall
+                nearest, bound = fit, self.leveled(fit).overall
                 if bound <= self.limit:
-                    best = fit if best is None or bound > self.told(best).overall else best
+                    best = fit if best is None or bound > self.leveled(best).overall else best
                     if last or self.limit - bound < self.tolerance or k >= 1:
                         break
                     safe = k
@@ -320,15 +294,15 @@ class _Search:
             return None
 
     def _note(self, number: int, k: float, estimate: float, fit: PosteriorFit | None) -> None:
-        told = None if fit is None else self.told(fit)
-        bound = np.nan if told is None else told.overall
+        levels = None if fit is None else self.leveled(fit)
+        bound = np.nan if levels is None else levels.overall
         self.steps.append(
             ReweightingStep(
                 round=number,
                 k=k,
                 estimated_bound=estimate,
                 bound=bound,
-                efficiency=np.nan if told is None else told.efficiency,
+                efficiency=np.nan if levels is None else levels.efficiency,
                 accepted=bool(bound <= self.limit),
             )
         )
@@ -348,26 +322,12 @@ def _next_k(k: float, bound: float, limit: float, low: float, high: float) -> fl
 def estimated_bound(
     session: FitSession, fit: PosteriorFit, alpha: FloatArray, risk: str = "size"
 ) -> float:
-    """Overall bound that a refit under `alpha` would have, from the draws of `fit`.
+    """Overall bound, range or deviation (by `risk`) that a refit under `alpha` (n,) would have,
+    from the draws of `fit`, nats; NaN if the importance weights cannot be trusted (Pareto k above
+    0.7).
 
     Draws are resampled with Pareto-smoothed importance weights
-    exp(sum_i (alpha_i - fit.alpha_i) f_si) and bounded as if they had been sampled.
-
-    Parameters
-    ----------
-    session : FitSession
-    fit : PosteriorFit
-        Draws at hand.
-    alpha : ndarray, shape (n,)
-        Weights to be tried, in [0, 1].
-    risk : str, default "size"
-        The largest bound, or the largest range or deviation.
-
-    Returns
-    -------
-    float
-        Nats; NaN if the importance weights cannot be trusted (Pareto k above 0.7).
-    """
+    exp(sum_i (alpha_i - fit.alpha_i) f_si) and bounded as if they had been sampled."""
     log_lik = session.bound.log_lik(fit.draws)
     chosen = _resampled(
         log_lik.total(alpha - fit.alpha), session.streams.generator("re-weighting estimates")
@@ -375,7 +335,7 @@ def estimated_bound(
     if chosen is None:
         return float("nan")
     if risk != "size":
-        return float(told_at(session, fit.draws, alpha, risk, chosen).max())
+        return float(session.risks_at(fit.draws, alpha, risk, chosen).max())
     quantile = fit.bounds.draw_quantile
     return session.bounds_of(fit.draws, alpha, draw_quantile=quantile, chosen=chosen).overall
 

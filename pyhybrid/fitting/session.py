@@ -4,50 +4,83 @@ A `FitSession` holds what all fits of a release have in common: data, engine, sa
 random streams and the policy for chains that do not converge. Fits are kept by their weights, so
 that mechanisms that start from the unweighted fit share it. All fits of a session use one engine
 seed, so that a bound changes smoothly with the weights.
+
+**Until chains have converged.** A fit that lacks nothing but draws goes on from where its chains
+are, in blocks that double what there is, up to a public limit (`SamplerSettings.max_draws`). One
+whose chains diverge or stay apart, or for which that was not enough, is made anew, once, with a
+longer warm-up and a higher adapt_delta. Where the limit is the first number of draws, neither is
+done. Where what is sampled has about the same scale in the posterior, long steps under the unit
+metric are tried first. If more than draws is lacking then, a careful fit takes their place, and all
+goes on as above. A chain whose warm-up ends with a larger step than its siblings' can still
+diverge, by chance. Then all chains draw once more from where they are, with half of the smallest
+step.
+
+**Units of privacy.** Rows that share a value of a column can be one unit: `FitSession.terms` sums
+theirs, and bounds, risks and accounts are then those of whole units.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_alpha, check_choice
+from pyhybrid.core.checks import FloatArray, check_alpha, check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
+    ContinuingEngine,
     ConvergenceRule,
     Diagnostics,
     Draws,
     Engine,
     SamplerSettings,
     WarmStart,
+    diagnose,
     resolve_engine,
 )
+from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
-from pyhybrid.fitting.sampling import Sampling
-from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
+from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik, Units
 from pyhybrid.running.tasks import Progress
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of, scaled_maxima
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.units import Units, bounds_by_unit, unit_terms
+from pyhybrid.privacy.weights import risk_of
+from pyhybrid.running.progress import Progress
 
-__all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
+__all__ = [
+    "FitOptions",
+    "FitProgress",
+    "FitSession",
+    "FitStore",
+    "PosteriorFit",
+    "check_rows_per_unit",
+    "open_session",
+    "read_units",
+]
 
-_Key = tuple[bytes, "tuple[object, ...] | None"]  # weights, cap with its center and units
 FitProgress = Progress
-
+_Key = tuple[bytes, "tuple[object, ...] | None"]  # weights, cap with its center and units
 _SUMS_AT_ONCE = 4_000_000  # draws times units
 _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
+_APART = 1.1  # R-hat of chains that more draws will not bring together
+_BLOCKS = 4  # times the first number of draws, where the settings set no limit
 ON_NOT_CONVERGED = ("raise", "warn")
 
 
@@ -102,6 +135,16 @@ class PosteriorFit:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class FitStore:
+    """Fits that a session has made, their bounds, and draws of each release by its stream."""
+
+    sampled: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict)
+    bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(default_factory=dict)
+    exact: dict[tuple[object, ...], ExactPosterior] = field(default_factory=dict)
+    released: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FitSession:
     """What the fits of a release share; see `open_session`."""
 
@@ -113,12 +156,7 @@ class FitSession:
     on_not_converged: str
     progress: FitProgress | None
     units: Units | None = None
-    _kept: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict, repr=False)
-    _bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(
-        default_factory=dict, repr=False
-    )
-    _exact: dict[tuple[object, ...], ExactPosterior] = field(default_factory=dict, repr=False)
-    _released: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
+    store: FitStore = field(default_factory=FitStore, repr=False)
 
     def fit(
         self,
@@ -147,22 +185,21 @@ class FitSession:
             )
         clip = self.cap_of(cap)
         key = (alpha.tobytes(), None if clip is None else clip.key)
-        if key not in self._kept:
-            self._kept[key] = self._sample(alpha, clip, label, warm_start)
-        draws, diagnostics = self._kept[key]
-        unit = None if self.units is None else self.units.column
-        if (key, draw_quantile, unit) not in self._bounds:
+        if key not in self.store.sampled:
+            self.store.sampled[key] = self._sample(alpha, clip, label, warm_start)
+        draws, diagnostics = self.store.sampled[key]
+        bounds_key = (key, draw_quantile, self.unit)
+        if bounds_key not in self.store.bounds:
             center = None if clip is None else clip.reference
-            found = self.bounds_of(draws, alpha, draw_quantile=draw_quantile, center=center)
-            self._bounds[key, draw_quantile, unit] = found
-        bounds, censored = self._clipped(self._bounds[key, draw_quantile, unit], clip)
-        return PosteriorFit(
+            self.store.bounds[bounds_key] = self.bounds_of(
+                draws, alpha, draw_quantile=draw_quantile, center=center
+            )
+        return _bounded(
+            self.store.bounds[bounds_key],
+            clip,
             alpha=alpha,
-            cap=clip,
             draws=draws,
-            bounds=bounds,
             diagnostics=diagnostics,
-            censored=censored,
             fixed_draws=self.has_fixed_draws,
         )
 
@@ -178,40 +215,14 @@ class FitSession:
         """The censored posterior on a public grid, with draws for the owner's eyes."""
         alpha = check_alpha(alpha, self.bound.n)
         key = (alpha.tobytes(), *cap.key, grid, None if excess is None else excess.tobytes())
-        if key not in self._exact:
-            self._exact[key] = exact_posterior(self.bound, form, grid, alpha, cap, excess)
-        exact = self._exact[key]
+        if key not in self.store.exact:
+            self.store.exact[key] = exact_posterior(self.bound, form, grid, alpha, cap, excess)
+        exact = self.store.exact[key]
         draws = exact.confidential_draws(
             _OWNERS_DRAWS, self.streams.generator("exact posterior, the owner's draws")
         )
-        found = self.bounds_of(draws, alpha, center=cap.reference)
-        bounds, censored = self._clipped(found, cap)
-        return PosteriorFit(
-            alpha=alpha,
-            cap=cap,
-            draws=draws,
-            bounds=bounds,
-            diagnostics=None,
-            censored=censored,
-            exact=exact,
-        )
-
-    def _clipped(
-        self, bounds: LipschitzBounds, cap: Cap | None
-    ) -> tuple[LipschitzBounds, npt.NDArray[np.bool_] | None]:
-        """Bounds no larger than the cap, and the records whose term met it."""
-        if cap is None:
-            return bounds, None
-        if cap.below != cap.above:
-            raise InvalidInput(
-                f"cap must have equal ends: found {cap.below:g} below and {cap.above:g} above"
-            )
-        clipped = replace(
-            bounds,
-            by_record=np.minimum(bounds.by_record, cap.above),
-            overall=min(bounds.overall, cap.above),
-        )
-        return clipped, bounds.by_record > cap.above
+        bounds = self.bounds_of(draws, alpha, center=cap.reference)
+        return _bounded(bounds, cap, alpha=alpha, draws=draws, diagnostics=None, exact=exact)
 
     def unweighted(self, *, draw_quantile: float = 1.0) -> PosteriorFit:
         """The fit with all weights 1."""
@@ -223,12 +234,40 @@ class FitSession:
         """True if chains make the draws that were asked for, and no second try."""
         return self.settings.max_draws == self.settings.draws
 
+    # --- Units of privacy ------------------------------------------------------------------------
+
     def by_unit(self, column: str | None) -> FitSession:
         """This session, or one over the same fits, with the rows that share `column` as a unit."""
-        if column == (None if self.units is None else self.units.column):
+        if column == self.unit:
             return self
-        table, own = self.bound.table, self.bound.synthesized
-        return replace(self, units=None if column is None else read_units(table, column, own))
+        table, synthesized = self.bound.table, self.bound.synthesized
+        units = None if column is None else read_units(table, column, synthesized)
+        return replace(self, units=units)
+
+    @property
+    def unit(self) -> str | None:
+        """The column whose rows are a unit; None if each record is one."""
+        return None if self.units is None else self.units.column
+
+    @property
+    def n_units(self) -> int:
+        """Number of units of privacy, records if there are none."""
+        return self.bound.n if self.units is None else self.units.n
+
+    @property
+    def owner(self) -> npt.NDArray[np.intp]:
+        """Unit of each record, from 0, shape (n,)."""
+        return np.arange(self.bound.n) if self.units is None else self.units.of
+
+    def once(self, values: FloatArray) -> FloatArray:
+        """Values of the units, each once, from values (n,) that the records of a unit share."""
+        return values if self.units is None else values[self.units.first]
+
+    def terms(self, log_lik: LogLik, alpha: FloatArray) -> tuple[LogLik, FloatArray]:
+        """Terms of the units under record weights `alpha` (n,), and weights left to multiply by."""
+        if self.units is None:
+            return log_lik, alpha
+        return LogLik.of(unit_terms(log_lik, alpha, self.units.of)), np.ones(self.units.n)
 
     def bounds_of(
         self,
@@ -245,16 +284,13 @@ class FitSession:
         """
 
         def terms(part: Draws) -> LogLik:
-            own = self.bound.log_lik(part)
-            return own if center is None else own.less(center)
+            log_lik = self.bound.log_lik(part)
+            return log_lik if center is None else log_lik.less(center)
 
         if self.units is None:
             log_lik = terms(draws)
-            return bounds_of(
-                log_lik if chosen is None else log_lik.at(chosen),
-                alpha,
-                draw_quantile=draw_quantile,
-            )
+            log_lik = log_lik if chosen is None else log_lik.at(chosen)
+            return bounds_of(log_lik, alpha, draw_quantile=draw_quantile)
         places = np.arange(draws.n_draws) if chosen is None else chosen
         size = max(1, _SUMS_AT_ONCE // self.units.n)
 
@@ -264,19 +300,40 @@ class FitSession:
 
         return bounds_by_unit(slices, alpha, self.units, draw_quantile=draw_quantile)
 
+    def risks_at(
+        self, draws: Draws, alpha: FloatArray, risk: str, chosen: npt.NDArray[np.intp]
+    ) -> FloatArray:
+        """Risk of alpha_i f_i, or of the sum over a record's unit, at some draws; (n,), nats.
+
+        Infinite where a record of positive weight is unbounded; see `pyhybrid.lipschitz_weights`.
+        """
+        log_lik, weights = self.terms(self.bound.log_lik(draws).at(chosen), alpha)
+        return scaled_maxima(risk_of(log_lik, risk), weights)[self.owner]
+
+    def leveled(self, fit: PosteriorFit, risk: str) -> LipschitzBounds:
+        """What re-weighting levels, by record and overall, nats: the bounds of `fit` under "size",
+        else the range or deviation as in `risks_at`."""
+        if risk == "size":
+            return fit.bounds
+        kept = np.flatnonzero(fit.bounds.kept_draws)
+        by_record = self.risks_at(fit.draws, fit.alpha, risk, kept)
+        return replace(fit.bounds, by_record=by_record, overall=float(by_record.max()))
+
     def cap_of(self, cap: float | Cap | None) -> Cap | None:
         """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""
         if cap is None:
             return None
         return replace(Cap.of(cap), unit=None if self.units is None else self.units.of)
 
+    # --- Fits made, releases made ----------------------------------------------------------------
+
     def take_fits(self, other: FitSession) -> None:
         """Take over the fits that a copy of this session has made, in another process perhaps."""
-        self._kept.update(other._kept)
-        self._bounds.update(other._bounds)
-        self._exact.update(other._exact)
-        for stream, draws in other._released.items():
-            self._released[stream] = max(draws, self.releases_of(stream), key=len)
+        self.store.sampled.update(other.store.sampled)
+        self.store.bounds.update(other.store.bounds)
+        self.store.exact.update(other.store.exact)
+        for stream, draws in other.store.released.items():
+            self.store.released[stream] = max(draws, self.releases_of(stream), key=len)
 
     def releases_of(self, stream: str) -> tuple[int, ...]:
         """Draws of each release made from this session under one name of streams, in order.
@@ -284,35 +341,42 @@ class FitSession:
         The next one takes other draws and other random numbers: two releases that are the same
         would tell no more than one and cost as two.
         """
-        return self._released.get(stream, ())
+        return self.store.released.get(stream, ())
 
     def note_release(self, stream: str, n_draws: int) -> None:
         """Count a release of `n_draws` draws."""
-        self._released[stream] = (*self.releases_of(stream), n_draws)
+        self.store.released[stream] = (*self.releases_of(stream), n_draws)
+
+    @property
+    def _unweighted_key(self) -> _Key:
+        return np.ones(self.bound.n).tobytes(), None
 
     @property
     def holds_unweighted(self) -> bool:
         """True if the unweighted fit was made."""
-        return (np.ones(self.bound.n).tobytes(), None) in self._kept
+        return self._unweighted_key in self.store.sampled
 
     def for_report(self) -> FitSession:
         """A silent copy that holds no fit but the unweighted one, if that was made."""
-        ones: _Key = (np.ones(self.bound.n).tobytes(), None)
-        kept = {key: found for key, found in self._kept.items() if key == ones}
-        bounds = {key: found for key, found in self._bounds.items() if key[0] == ones}
-        return replace(self, progress=None, _kept=kept, _bounds=bounds, _exact={}, _released={})
+        ones, made = self._unweighted_key, self.store
+        only = FitStore(
+            sampled={key: fit for key, fit in made.sampled.items() if key == ones},
+            bounds={key: bounds for key, bounds in made.bounds.items() if key[0] == ones},
+        )
+        return replace(self, progress=None, store=only)
 
     @cached_property
     def exposed(self) -> dict[str, str]:
         """Columns that a release of this table should not publish without a decision."""
-        own = self.bound.synthesized
-        told = weights_told(getattr(self.bound, "model", None))
-        return {**exposed_columns(self.bound.table, own), **told}
+        columns = exposed_columns(self.bound.table, self.bound.synthesized)
+        return {**columns, **weights_told(getattr(self.bound, "model", None))}
 
     @property
     def n_fits(self) -> int:
         """Distinct fits made so far."""
-        return len(self._kept) + len(self._exact)
+        return len(self.store.sampled) + len(self.store.exact)
+
+    # --- Sampling --------------------------------------------------------------------------------
 
     def _sample(
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
@@ -323,19 +387,106 @@ class FitSession:
         again = settings.longer(clipped=centered)
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
-        sampling = Sampling(
-            bound=self.bound,
-            engine=self.engine,
-            streams=self.streams,
-            rule=self.rule,
-            steps=self.steps_of,
-        )
         # Clipped terms bend posteriors, and draws fixed beforehand allow one try.
         first = self.bound.first_try if cap is None and not self.has_fixed_draws else None
-        made = sampling.converged(data, settings, again, warm_start, label, first=first)
-        if not made[1].converged:
-            self._report_not_converged(label, made[1])
-        return made
+        fast = settings if first is None else settings.standardized(first)
+        draws, diagnostics = self.converged(data, settings, fast, again, warm_start, label)
+        if not diagnostics.converged:
+            self._report_not_converged(label, diagnostics)
+        return draws, diagnostics
+
+    def converged(
+        self,
+        data: dict[str, Any],
+        settings: SamplerSettings,
+        fast: SamplerSettings,
+        second: SamplerSettings,
+        warm_start: WarmStart | None,
+        label: str,
+    ) -> tuple[Draws, Diagnostics]:
+        """Draws and their diagnostics, converged or not, by the settings of a first try that is
+        `fast`, of a careful one, and of a `second` one."""
+        draws, diagnostics = self._try(data, fast, warm_start, label)
+        only_draws = diagnostics.converged or self._lacks_only_draws(diagnostics)
+        if fast != settings and not only_draws:
+            draws, diagnostics = self._try(data, settings, warm_start, label)
+        if diagnostics.converged or settings.max_draws == settings.draws:
+            return draws, diagnostics
+        draws, diagnostics = self._chains(data, second, None, f"{label}, again")
+        if self._can_go_on and self._diverges_alone(diagnostics):
+            steps = np.full_like(draws.step_size, draws.step_size.min() / 2)
+            draws = replace(draws, step_size=steps)
+            n_draws, what = draws.energy.shape[1], "smaller steps"
+            draws = self._more(data, draws, n_draws, f"posterior, {what}", f"{label}, {what}")
+            diagnostics = self._diagnosed(draws)
+        return draws, replace(diagnostics, attempts=2)
+
+    def _try(
+        self,
+        data: dict[str, Any],
+        settings: SamplerSettings,
+        warm_start: WarmStart | None,
+        label: str,
+    ) -> tuple[Draws, Diagnostics]:
+        """Draws of one try, as many as the rule asks for and the settings allow."""
+        draws, diagnostics = self._chains(data, settings, warm_start, label)
+        most = _BLOCKS * settings.draws if settings.max_draws is None else settings.max_draws
+        part = 1
+        while self._can_go_on and self._lacks_only_draws(diagnostics):
+            more = min(draws.energy.shape[1], most - draws.energy.shape[1])
+            if more <= 0:
+                break
+            part += 1
+            stream = f"posterior, part {part}"
+            draws = draws.followed_by(self._more(data, draws, more, stream, f"{label}, more draws"))
+            diagnostics = self._diagnosed(draws)
+        return draws, diagnostics
+
+    def _chains(
+        self,
+        data: dict[str, Any],
+        settings: SamplerSettings,
+        warm_start: WarmStart | None,
+        label: str,
+    ) -> tuple[Draws, Diagnostics]:
+        draws = self.engine.sample(
+            self.bound.program,
+            data,
+            seed=self.streams.engine_seed("posterior"),
+            settings=settings,
+            warm_start=warm_start,
+            progress=self.steps_of(label),
+        )
+        return draws, self._diagnosed(draws)
+
+    def _more(
+        self, data: dict[str, Any], draws: Draws, n_draws: int, stream: str, label: str
+    ) -> Draws:
+        assert isinstance(self.engine, ContinuingEngine)
+        seed, steps = self.streams.engine_seed(stream), self.steps_of(label)
+        return self.engine.more(
+            self.bound.program, data, draws, seed=seed, n_draws=n_draws, progress=steps
+        )
+
+    def _diagnosed(self, draws: Draws) -> Diagnostics:
+        return diagnose(draws, self.rule, self.bound.monitored(draws))
+
+    @property
+    def _can_go_on(self) -> bool:
+        """True if the engine can, but where another seed would change the program's data."""
+        program_data = block_text(self.bound.program, "transformed data")
+        return isinstance(self.engine, ContinuingEngine) and "_rng" not in program_data
+
+    def _lacks_only_draws(self, diagnostics: Diagnostics) -> bool:
+        together = diagnostics.max_rhat < _APART
+        return not diagnostics.converged and not self._diverges(diagnostics) and together
+
+    def _diverges_alone(self, diagnostics: Diagnostics) -> bool:
+        """Too many transitions diverged, and the chains are not apart."""
+        return self._diverges(diagnostics) and diagnostics.max_rhat < _APART
+
+    def _diverges(self, diagnostics: Diagnostics) -> bool:
+        return diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws
 
     def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
         tried, more = "also not with more draws and a longer warm-up", ""
@@ -358,22 +509,25 @@ class FitSession:
         return lambda done, total: report(label, done, total)
 
 
-def open_session(
-    bound: BoundModel,
-    *,
-    seed: int | None = None,
-    engine: str | Engine = "auto",
-    settings: SamplerSettings | None = None,
-    rule: ConvergenceRule | None = None,
-    on_not_converged: str = "raise",
-    progress: FitProgress | None = None,
-) -> FitSession:
-    """Choose the engine and the random streams for the fits of `bound`.
+def _bounded(bounds: LipschitzBounds, cap: Cap | None, **fit: Any) -> PosteriorFit:
+    """A fit with bounds no larger than the cap, and the records whose term met it."""
+    if cap is None:
+        return PosteriorFit(cap=None, bounds=bounds, **fit)
+    if cap.below != cap.above:
+        raise InvalidInput(
+            f"cap must have equal ends: found {cap.below:g} below and {cap.above:g} above"
+        )
+    by_record, overall = np.minimum(bounds.by_record, cap.above), min(bounds.overall, cap.above)
+    clipped = replace(bounds, by_record=by_record, overall=overall)
+    return PosteriorFit(cap=cap, bounds=clipped, censored=bounds.by_record > cap.above, **fit)
 
-    Parameters
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How fits are made, as every `release` takes it by these names.
+
+    Attributes
     ----------
-    bound : BoundModel
-        A model bound to confidential data.
     seed : int, optional
         For tests and papers. Without it the operating system's entropy is used.
     engine : str or Engine, default "auto"
@@ -386,13 +540,74 @@ def open_session(
     progress : callable, optional
         Called with (label, done, total).
     """
-    check_choice(on_not_converged, "on_not_converged", ON_NOT_CONVERGED)
-    return FitSession(
-        bound=bound,
-        streams=streams(seed),
-        engine=resolve_engine(engine),
-        settings=SamplerSettings.of(settings),
-        rule=rule or ConvergenceRule(),
-        on_not_converged=on_not_converged,
-        progress=progress,
-    )
+
+    seed: int | None = None
+    engine: str | Engine = "auto"
+    settings: SamplerSettings | None = None
+    rule: ConvergenceRule | None = None
+    on_not_converged: str = "raise"
+    progress: FitProgress | None = None
+
+    def session(self, bound: BoundModel, random: Streams | None = None) -> FitSession:
+        """Choose the engine for fits of `bound`, and random streams if none are given."""
+        check_choice(self.on_not_converged, "on_not_converged", ON_NOT_CONVERGED)
+        return FitSession(
+            bound=bound,
+            streams=streams(self.seed) if random is None else random,
+            engine=resolve_engine(self.engine),
+            settings=SamplerSettings.of(self.settings),
+            rule=self.rule or ConvergenceRule(),
+            on_not_converged=self.on_not_converged,
+            progress=self.progress,
+        )
+
+
+def open_session(bound: BoundModel, **options: Any) -> FitSession:
+    """Choose the engine and the random streams for the fits of `bound`, a model bound to
+    confidential data; seed, engine, settings, rule, on_not_converged, progress: `FitOptions`."""
+    return FitOptions(**options).session(bound)
+
+
+def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> Units:
+    """The units that `column` names.
+
+    Raises
+    ------
+    InvalidInput
+        If the column is not in the table, is synthesized, or has missing values.
+    """
+    if not isinstance(column, str) or column not in table.columns:
+        known = ", ".join(str(name) for name in table.columns[:20])
+        raise InvalidInput(
+            f"unit must be a column of the data: {column!r} is not among {known}"
+            f"{did_you_mean(column, table.columns)}"
+        )
+    if column in synthesized:
+        raise InvalidInput(
+            f"unit must be a column that is not synthesized: {column!r} is; give the column that "
+            "says which rows belong together"
+        )
+    codes = pd.factorize(table[column])[0]
+    missing = np.flatnonzero(codes < 0)
+    if missing.size:
+        raise InvalidInput(
+            f"unit {column!r} must not be missing: {row_label(table.index, int(missing[0]))} is; "
+            "whose row it is must be known"
+        )
+    return Units(column=column, of=codes.astype(np.intp))
+
+
+def check_rows_per_unit(
+    table: pd.DataFrame, column: str | None, rows: int | None, synthesized: Sequence[str]
+) -> None:
+    """Raise InvalidInput if a unit has more rows than the noise is made for; `rows` is public."""
+    if column is None or rows is None:
+        return
+    units = read_units(table, column, synthesized)
+    beyond = pd.Series(units.of).groupby(units.of).cumcount() >= rows
+    if beyond.any():
+        label = row_label(table.index, int(np.flatnonzero(beyond)[0]))
+        raise InvalidInput(
+            f"units must have at most rows_per_unit={rows} rows: {label} is one more of its "
+            f"{column!r}; keep as many by a rule that looks at one unit alone"
+        )

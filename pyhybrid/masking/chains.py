@@ -16,7 +16,6 @@ from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import NotConverged
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
-from pyhybrid.masking.chains import AssociationModel, Snapshot
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.running.tasks import Progress
 

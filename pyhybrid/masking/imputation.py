@@ -21,7 +21,6 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Snapshot, run_chains
 from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.imputation import TunedMask, tune_mask
 from pyhybrid.masking.masks import KeyMasks, check_masks, described, draw_evidence, weakened
 from pyhybrid.masking.release import NESTED, PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel

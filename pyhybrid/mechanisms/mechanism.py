@@ -1,43 +1,85 @@
-"""What every mechanism answers, whether or not it fits a model."""
+"""What every mechanism answers, whether or not it fits a model, and its settings."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, fields
+from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_count
+from pyhybrid.core.checks import (
+    check_choice,
+    check_count,
+    check_draws_released,
+    check_finite,
+    check_fraction,
+    did_you_mean,
+)
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.fitting.session import FitProgress
+from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.fitting.session import FitOptions, FitProgress
+from pyhybrid.measures.survey import SurveyDesign
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
+from pyhybrid.models.hypothetical_records import Support, check_support
+from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.local_account import ACCOUNTINGS
+from pyhybrid.releases.data_fingerprint import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
 
-__all__ = ["Mechanism", "check_no_fit", "check_unit_of_noise"]
+__all__ = [
+    "Made",
+    "Mechanism",
+    "MechanismSettings",
+    "NoiseMechanism",
+    "check_columns",
+    "check_unit_of_noise",
+    "without_weights",
+]
 
 
-class Mechanism(Protocol):
+class Mechanism(ABC):
     """One interface, one release path: a row of `pyhybrid.mechanisms`, or a sequence of them."""
 
     @property
     def name(self) -> str:
         """Name of the mechanism."""
+        return type(self).__name__
 
     @property
+    @abstractmethod
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, in the order of synthesis."""
 
     @property
+    @abstractmethod
     def relation(self) -> str:
         """Neighboring databases of the charge."""
 
     @property
     def delta_of_charge(self) -> float | None:
         """Delta that a local release is counted at; None if it is not counted at one."""
+        return None
 
     @property
     def undecided(self) -> dict[str, str]:
         """Reason by column why what a model reads needs the owner's decision to be published."""
+        return {}
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Public settings."""
 
@@ -55,43 +97,73 @@ class Mechanism(Protocol):
         progress: FitProgress | None = None,
         leave_one_out: int | None = None,
     ) -> Release:
-        """Synthetic data with their charge; see `PseudoPosteriorMechanism.release`.
+        """Fit, bound, charge and synthesize; of noise: count, add noise, charge and draw.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Confidential records. Not modified.
+        n_synthetic : int, default 1
+            m, the number of synthetic data sets. Honest intervals from `NoisyMarginals` need many:
+            20 or more.
+        n_draws_released : int, optional
+            Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
+            vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
+            at the price of one: simulating from a released draw is post-processing). Of a
+            `PerturbedHistogram` its noisy histograms, 1 by default; of `NoisyMarginals` 1, the
+            times that tables are measured: any number of sets costs what one costs.
+        seed, engine, settings, rule, on_not_converged, progress
+            See `pyhybrid.fitting.session.FitOptions`. A mechanism of noise refuses all but
+            `progress`: it fits no model, and takes its noise from the operating system.
+        leave_one_out : int, optional
+            k: of a local release, also fit without each of the k records, or units, that it tells
+            most about, and charge the larger number where such a refit says more. What they found
+            is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
+            where weights are computed on the data, all fits of a release. Omitted: 2 where weights
+            are computed on fewer than 2,000 records, and else none. Where weights are computed on
+            the data the record that moves the draws most which they were read from is among them.
+
+        Returns
+        -------
+        Release
+            Of noise without `diagnostics` and `fit`: nothing is sampled that could fail to
+            converge.
 
         Raises
         ------
         InvalidInput
-            For a setting that the mechanism has no use for.
+            For data or arguments that do not meet what is stated, and a setting that the mechanism
+            has no use for.
+        EngineUnavailable, SamplingError
+            If no engine can run, or the one chosen fails; if OpenDP is not installed.
+        NotConverged
+            If the chains do not converge.
         """
-
-
-def check_no_fit(
-    name: str,
-    *,
-    engine: str | Engine,
-    settings: SamplerSettings | None,
-    rule: ConvergenceRule | None,
-    on_not_converged: str,
-    leave_one_out: int | None,
-    seed: int | None,
-) -> None:
-    """Refuse settings of chains, and a seed, given to a mechanism with noise in place of a fit."""
-    if (engine, settings, rule, on_not_converged, leave_one_out) != (
-        "auto",
-        None,
-        None,
-        "raise",
-        None,
-    ):
-        raise InvalidInput(
-            f"{name} fits no model: give no engine, settings, rule, on_not_converged or "
-            "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
-            "--on-not-converged, --leave-one-out)"
+        m = check_count(n_synthetic, "n_synthetic")
+        released = self._draws_released(n_draws_released, m)  # before anything is fitted
+        options = FitOptions(
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
         )
-    if seed is not None:
-        raise InvalidInput(
-            f"seed must not be given to {name}: noise from OpenDP cannot be seeded, as "
-            "whoever could reproduce it could subtract it"
-        )
+        return self._release(df, m, released, options, leave_one_out)
+
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
+        return check_draws_released(n_draws_released, m)
+
+    @abstractmethod
+    def _release(
+        self,
+        df: pd.DataFrame,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
+    ) -> Release:
+        """See `release`."""
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
@@ -103,3 +175,216 @@ def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
         )
     if rows_per_unit is not None:
         check_count(rows_per_unit, "rows_per_unit")
+
+
+def check_columns(df: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse a table without rows, with two columns of one name, or without one of `columns`."""
+    if not isinstance(df, pd.DataFrame) or len(df) == 0:
+        raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
+    twice = df.columns[df.columns.duplicated()]
+    if len(twice):
+        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    for column in columns:
+        if column not in df.columns:
+            raise InvalidInput(
+                f"column {column!r} must be in the data, once: found "
+                f"{', '.join(str(c) for c in df.columns[:20])}"
+                f"{did_you_mean(column, df.columns)}"
+            )
+
+
+@dataclass(frozen=True)
+class MechanismSettings(Mechanism):
+    """Settings of all mechanisms; see
+    `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`."""
+
+    model: Model
+    starts_from_unweighted: ClassVar[bool] = False
+    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
+
+    _: KW_ONLY
+    draw_quantile: float = 1.0
+    relation: str = "remove"
+    safety_factor: float = 1.0
+    reweighting: bool | Reweighting = False
+    unit: str | None = None
+    accounting: str = "gaussian"
+    delta: float = 1e-6
+    support: Support | None = None
+    design: SurveyDesign | None = None
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "bind") or isinstance(self.model, type):
+            raise InvalidInput(
+                "model must be a pyhybrid model, such as ph.Poisson('y ~ x'): found "
+                f"{getattr(self.model, '__name__', type(self.model).__name__)}"
+            )
+        self._take_design()
+        check_fraction(self.draw_quantile, "draw_quantile")
+        check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.accounting, "accounting", ACCOUNTINGS)
+        check_delta(self.delta)
+        if check_finite(self.safety_factor, "safety_factor") < 1:
+            raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
+        if not isinstance(self.reweighting, (bool, Reweighting)):
+            raise InvalidInput(
+                f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
+            )
+
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
+        check_support(self.support)
+        if self.support is not None and self.design is not None:
+            raise InvalidInput(
+                "support= and design= do not go together: what a possible record's survey weight "
+                "would be is not declared"
+            )
+
+    def _take_design(self) -> None:
+        """The model under survey weights, and the survey's unit where no other one is given.
+
+        A model that has survey weights already brings its design: the unit is that of the survey,
+        whichever of the two was given.
+        """
+        if isinstance(self.model, SurveyWeighted):
+            if self.design not in (None, self.model.design):
+                raise InvalidInput(
+                    "design must be the one that the model has its survey weights from: found "
+                    "another; give it once, to the mechanism or to SurveyWeighted"
+                )
+            object.__setattr__(self, "design", self.model.design)
+        elif self.design is not None:
+            object.__setattr__(self, "model", SurveyWeighted(self.model, self.design))
+        if self.design is not None and self.unit is None:
+            object.__setattr__(self, "unit", self.design.unit)
+
+    def private_settings(self) -> dict[str, Any]:
+        """Settings that are confidential: not published, but part of what names the streams."""
+        return {}
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, by what the model says of itself, before it is bound."""
+        described = self.model.describe()
+        return (
+            described.get("outcome")
+            or str(described["formula"]).partition("~")[0].strip().strip("`"),
+        )
+
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        """The model joined to `df`."""
+        return self.model.bind(df)
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of the data that the mechanism itself reads beside its model, by what they are
+        to it."""
+        return {} if self.unit is None else {"unit": (self.unit,)}
+
+    @property
+    def delta_of_charge(self) -> float | None:
+        """Delta that a local release is counted at; None if it is not counted at one."""
+        return self.delta if self.accounting == "gaussian" else None
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return weights_told(self.model)
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the mechanism and its model."""
+        settings = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("model", "design")
+        }
+        plan = self.reweighting
+        if self.support is None:  # names of random streams stay what they were
+            del settings["support"]
+        settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
+        if isinstance(plan, Reweighting) and plan.risk == "size":  # ... here, too
+            del settings["reweighting"]["risk"]
+        model = self.model.describe()
+        if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
+            settings["unit_of_privacy"] = settings.pop("unit")
+        return {"mechanism": self.name, **settings, **model}
+
+    def stream(self) -> str:
+        """Name of this mechanism's random streams: unlike settings never share one."""
+        settings = [self.describe(), self.private_settings()]
+        text = json.dumps(settings, sort_keys=True)
+        return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Made:
+    """Tables, and what a mechanism says of the column that it made of them. No release yet."""
+
+    record: ReleaseRecord
+    tables: list[pd.DataFrame]
+
+
+def without_weights(df: pd.DataFrame, charge: PrivacyCharge, random: Streams) -> Confidential:
+    """The confidential part of a release of `df` that no single fit was made for."""
+    return Confidential(
+        labels=df.index,
+        alpha=np.empty(0),
+        lipschitz=np.empty(0),
+        lipschitz_bound=charge.bound,
+        entropy=random.entropy,
+        data=data_mark(df),
+    )
+
+
+class NoiseMechanism(Mechanism):
+    """Base of the mechanisms that release noisy counts, and fit no model by chains."""
+
+    @abstractmethod
+    def _made(
+        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
+    ) -> Made:
+        """m tables and their record."""
+
+    def _release(
+        self,
+        df: pd.DataFrame,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
+    ) -> Release:
+        usual = FitOptions(seed=options.seed, progress=options.progress)
+        if options != usual or leave_one_out is not None:
+            raise InvalidInput(
+                f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
+                "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
+                "--on-not-converged, --leave-one-out)"
+            )
+        if options.seed is not None:
+            raise InvalidInput(
+                f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
+                "whoever could reproduce it could subtract it"
+            )
+        made = self._made(df, m, n_draws_released, options.progress)
+        return Release.of(made.record, made.tables, origin=Origin(data=df))
+
+    def _record(
+        self,
+        df: pd.DataFrame,
+        charge: PrivacyCharge,
+        random: Streams,
+        *,
+        settings: Mapping[str, Any],
+        synthesized: tuple[str, ...],
+        predictors: tuple[str, ...],
+        **noise: str,
+    ) -> ReleaseRecord:
+        """The record of a release; `noise` as of `NoiseProvenance`."""
+        return ReleaseRecord(
+            charge=charge,
+            diagnostics=None,
+            settings=settings,
+            synthesized=synthesized,
+            predictors=predictors,
+            provenance=NoiseProvenance(library="OpenDP", version=opendp_version(), **noise),
+            seeded=False,
+            exposed=exposed_columns(df, synthesized),
+            confidential=without_weights(df, charge, random),
+        )

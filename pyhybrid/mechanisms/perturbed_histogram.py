@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,21 +17,17 @@ from pyhybrid.core.checks import (
     check_count,
     check_draws_released,
     check_positive,
-    did_you_mean,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.fitting.session import FitProgress
-from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.accounting.local_charge import public_sentences, unsynthesized_sentence
-from pyhybrid.mechanisms.cells import Cells, bins_of, check_grid, levels_of
-from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.mechanisms.synthesis_step import Made
-from pyhybrid.models.columns.decimals import check_decimals
-from pyhybrid.models.columns.levels import check_levels_given
+from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
+from pyhybrid.mechanisms.accounting.charge import public_sentences, unsynthesized_sentence
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
+from pyhybrid.models.columns.decimals import check_decimals, of_steps, snapped
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.levels import check_levels_given, level_places, outcome_levels
+from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds
@@ -42,23 +38,44 @@ from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.primitives.checks import check_bounds
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS, epsilon_text
+from pyhybrid.privacy.histogram import in_steps, perturbed_probabilities
 
-__all__ = ["BoundHistogram", "PerturbedHistogram"]
+__all__ = ["BoundHistogram", "PerturbedHistogram", "bins_of"]
 
 IntArray = npt.NDArray[np.int64]
+_LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _NOISE = {"replace": 2, "remove": 1}  # counts that a neighbor changes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoundHistogram:
-    """A perturbed histogram joined to a table. Confidential.
+class Cells:
+    """Public cells of a column, equal bins of a range or declared levels: part of the guarantee.
 
-    Attributes
-    ----------
-    table : DataFrame
-    cells : Cells
-        Where each record lies.
+    `place` (n,) is the cell of each record; `values` draws a value from each of some cells (n,).
+    `form` is that of released values, `like` has their index and name.
     """
+
+    n_cells: int
+    place: IntArray
+    like: pd.Series
+    values: Callable[[IntArray, np.random.Generator], npt.NDArray[Any]]
+    form: Form | None = None
+
+    def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.Series:
+        """A column in its declared form, each value from a cell drawn with probabilities
+        `shares` (B,)."""
+        chosen = rng.choice(self.n_cells, size=self.place.size, p=shares)
+        values = self.values(chosen, rng)
+        column = pd.Series(values, index=self.like.index, name=self.like.name)
+        return column if self.form is None else self.form.cast(column)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundHistogram:
+    """A perturbed histogram joined to a table, and the cell of each record. Confidential."""
 
     table: pd.DataFrame
     cells: Cells
@@ -83,7 +100,7 @@ class BoundHistogram:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerturbedHistogram:
+class PerturbedHistogram(NoiseMechanism):
     r"""Draw synthetic values from a histogram whose counts got Laplace(2 / epsilon) noise.
 
     The range is cut into equal bins, or the levels of a categorical column are declared, and each
@@ -149,7 +166,6 @@ class PerturbedHistogram:
     levels: tuple[Any, ...] | None = None
     relation: str = "replace"
     decimals: int | None = None
-    delta_of_charge: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
@@ -162,7 +178,7 @@ class PerturbedHistogram:
     def _check_cells(self) -> None:
         if self.levels is not None:
             ranged = (self.lower, self.upper, self.n_bins, self.decimals)
-            if any(own is not None for own in ranged):
+            if any(setting is not None for setting in ranged):
                 raise InvalidInput(
                     "levels must be given in place of lower, upper, n_bins and decimals"
                 )
@@ -203,101 +219,39 @@ class PerturbedHistogram:
         return cls(column=outcome.strip("`"), **options)
 
     @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    @property
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces."""
         return (self.column,)
 
-    @property
-    def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
-        return {}
-
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        own = asdict(self)
+        settings = asdict(self)
         if self.levels is None:  # as releases were stored before there were levels
-            del own["levels"]
+            del settings["levels"]
         else:
-            own["levels"] = list(self.levels)
+            settings["levels"] = list(self.levels)
         for name, usual in (("relation", "replace"), ("decimals", None)):
-            if own[name] == usual:
-                del own[name]
-        return {"mechanism": self.name, **own}
+            if settings[name] == usual:
+                del settings[name]
+        return {"mechanism": self.name, **settings}
 
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns that the mechanism itself reads beside its own, by what they are to it."""
         return {} if self.unit is None else {"unit": (self.unit,)}
 
-    def release(
-        self,
-        df: pd.DataFrame,
-        *,
-        n_synthetic: int = 1,
-        n_draws_released: int | None = None,
-        seed: int | None = None,
-        engine: str | Engine = "auto",
-        settings: SamplerSettings | None = None,
-        rule: ConvergenceRule | None = None,
-        on_not_converged: str = "raise",
-        leave_one_out: int | None = None,
-        progress: FitProgress | None = None,
-    ) -> Release:
-        """Count, add noise, charge and draw.
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
+        return check_draws_released(1 if n_draws_released is None else n_draws_released, m)
 
-        Parameters
-        ----------
-        df : DataFrame
-            Confidential records. Not modified.
-        n_synthetic : int, default 1
-            m, the number of synthetic data sets.
-        n_draws_released : int, optional
-            Noisy histograms the sets are drawn from: 1 (at the price of one, as drawing from a
-            released histogram is post-processing; the default) or `n_synthetic`, at epsilon each.
-        seed : int, optional
-            OpenDP takes its noise from the operating system and cannot be seeded: a seed is
-            refused.
-        engine, settings, rule, on_not_converged, leave_one_out
-            Of mechanisms that fit a model: refused here.
-        progress : callable, optional
-            See `pyhybrid.fitting.session.open_session`.
-
-        Returns
-        -------
-        Release
-            Without `diagnostics` and `fit`: nothing is sampled that could fail to converge.
-
-        Raises
-        ------
-        InvalidInput
-            For a missing column, an outcome that is missing, not numeric or out of range (its row
-            is named), a seed, or a setting of a fit.
-        EngineUnavailable
-            If OpenDP is not installed.
-        """
-        m = check_count(n_synthetic, "n_synthetic")
-        released = check_draws_released(1 if n_draws_released is None else n_draws_released, m)
-        check_no_fit(
-            self.name,
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            leave_one_out=leave_one_out,
-            seed=seed,
-        )
-        made = self.make_from(
+    def _made(
+        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
+    ) -> Made:
+        return self.make_from(
             self.bind(df),
             streams(),
             n_synthetic=m,
-            n_draws_released=released,
+            n_draws_released=n_draws_released,
             progress=progress,
         )
-        return Release.of(made.record, made.tables, origin=Origin(data=df))
 
     def make_from(
         self,
@@ -323,27 +277,27 @@ class PerturbedHistogram:
             tables.append(joined(known, meeting(rules, draw, known) if rules else draw()))
             if progress is not None:
                 progress("synthetic data", place + 1, n_synthetic)
-        record = self._record(bound.table, n_synthetic, n_draws_released, random)
+        charge = self._charge(n_synthetic, n_draws_released)
+        record = self._record(
+            bound.table,
+            charge,
+            random,
+            settings=self.describe(),
+            synthesized=(self.column,),
+            predictors=(),
+            noise=f"discrete Laplace of scale {_NOISE[self.relation]} / "
+            f"{epsilon_text(self._epsilon_of_a_row)} on each count",
+        )
         return Made(record=record, tables=tables)
 
     def bind(self, df: pd.DataFrame) -> BoundHistogram:
         """Check `df` and find each record's cell; see `release`."""
-        if not isinstance(df, pd.DataFrame) or len(df) == 0:
-            raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
-        if list(df.columns).count(self.column) != 1:
-            known = ", ".join(str(c) for c in df.columns[:20])
-            near = did_you_mean(self.column, df.columns)
-            raise InvalidInput(
-                f"column {self.column!r} must be in the data, once{near}: found {known}"
-            )
-        twice = df.columns[df.columns.duplicated()]
-        if len(twice):
-            raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
-        own = df[self.column]
+        check_columns(df, (self.column,))
+        column = df[self.column]
         if self.levels is not None:
-            cells = levels_of(own, self.levels)
+            cells = levels_of(column, self.levels)
         else:
-            cells = bins_of(own, self.lower, self.upper, self.n_bins, self.form_decimals)
+            cells = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
         return BoundHistogram(table=df, cells=cells, column=self.column)
 
@@ -359,18 +313,24 @@ class PerturbedHistogram:
         )
         return perturbed_probabilities(noisy.value, np.zeros(n_cells))
 
-    def _record(self, df: pd.DataFrame, m: int, released: int, random: Streams) -> ReleaseRecord:
-        charge = PrivacyCharge.strict(
+    def _charge(self, m: int, n_draws_released: int) -> PrivacyCharge:
+        fixed, form = "levels were", "the declared levels, in a type that is no function of data."
+        if self.levels is None:
+            fixed = "range and the number of bins were"
+            decimals = self.form_decimals
+            numbers = "real" if decimals is None else f"of {decimals} decimals"
+            form = f"numbers, {numbers}: declared, and not read from the column."
+        return PrivacyCharge.strict(
             mechanism=self.name,
             epsilon=self.epsilon,
             relation=self.relation,
             n_synthetic=m,
-            n_draws_released=released,
+            n_draws_released=n_draws_released,
             unit=self.unit,
             assumes=(
-                self._fixed_sentence,
+                f"The {fixed} fixed without looking at the data.",
                 "The number of records is public.",
-                self._form_sentence,
+                f"Released values are {form}",
             ),
             not_covered=(
                 unsynthesized_sentence((self.column,)),
@@ -382,39 +342,109 @@ class PerturbedHistogram:
                 "refused.",
             ),
         )
-        return ReleaseRecord(
-            charge=charge,
-            diagnostics=None,
-            settings=self.describe(),
-            synthesized=(self.column,),
-            predictors=(),
-            provenance=NoiseProvenance(
-                library="OpenDP",
-                version=opendp_version(),
-                noise=f"discrete Laplace of scale {_NOISE[self.relation]} / "
-                f"{epsilon_text(self._epsilon_of_a_row)} on each count",
-            ),
-            seeded=False,
-            exposed=exposed_columns(df, (self.column,)),
-            confidential=Confidential(
-                labels=df.index,
-                alpha=np.empty(0),
-                lipschitz=np.empty(0),
-                lipschitz_bound=charge.bound,
-                entropy=random.entropy,
-                data=data_mark(df),
-            ),
+
+
+def bins_of(
+    outcome: pd.Series, low: float, high: float, n_bins: int, decimals: int | None
+) -> Cells:
+    """Equal bins of [low, high]: of the numbers of so many decimals, or of reals if that is None.
+
+    InvalidInput for a column that is no number, and values that are missing or outside.
+    """
+    y = _outcome(outcome, low, high, decimals)
+    if decimals is None:
+        width = high - low
+        place = np.floor(in_steps(y - low, width / n_bins)).astype(np.int64)
+
+        def uniform(cells: IntArray, rng: np.random.Generator) -> FloatArray:
+            values = low + (cells + rng.random(cells.size)) / n_bins * width
+            return np.clip(values, low, low + width)
+
+        return Cells(
+            n_cells=n_bins, place=np.minimum(place, n_bins - 1), like=outcome, values=uniform
+        )
+    step = 10.0**-decimals
+    start, end = (int(edge) for edge in in_steps(np.array([low, high]), step))
+    # Bin b holds the steps from first[b] to first[b + 1] - 1, counted from 0.
+    edges = [start - (-b * (end - start + 1) // n_bins) for b in range(n_bins + 1)]
+    first = np.array(edges, dtype=np.int64)
+    steps = np.rint(in_steps(y, step))  # what is between two is rounded
+    place = np.searchsorted(first, steps, side="right") - 1
+
+    def of_bins(cells: IntArray, rng: np.random.Generator) -> FloatArray:
+        return of_steps(rng.integers(first[cells], first[cells + 1]).astype(np.float64), step)
+
+    return Cells(
+        n_cells=n_bins,
+        place=np.minimum(place, n_bins - 1),
+        like=outcome,
+        values=of_bins,
+        form=Form(decimals=decimals),
+    )
+
+
+def levels_of(outcome: pd.Series, given: tuple[Any, ...]) -> Cells:
+    """The declared levels of a column of any kind, each a cell; InvalidInput for values that are
+    missing or none of them."""
+    name = str(outcome.name)
+    _check_present(outcome)
+    known = np.empty(len(given), dtype=object)
+    known[:] = given
+    return Cells(
+        n_cells=len(given),
+        place=level_places(outcome, name, outcome_levels(outcome, name, given)).astype(np.int64),
+        like=outcome,
+        values=lambda cells, rng: known[cells],
+        form=Form(levels=given),
+    )
+
+
+def check_grid(low: float, high: float, n_bins: int, decimals: int) -> None:
+    """Raise InvalidInput unless each of the bins of [low, high] holds a number of `decimals`."""
+    ends = in_steps(np.array([low, high]), 10.0**-decimals)
+    if (ends != np.rint(ends)).any():
+        raise InvalidInput(
+            f"lower and upper must be whole numbers for decimals=0, and numbers of {decimals} "
+            f"decimals for decimals={decimals}: found {low:g} and {high:g}"
+        )
+    if np.abs(ends).max() > _LARGEST_WHOLE:
+        raise InvalidInput(
+            f"lower and upper must be at most {_LARGEST_WHOLE} in size, in steps of {decimals} "
+            f"decimals: found {low:g} and {high:g}"
+        )
+    if n_bins > ends[1] - ends[0] + 1:
+        raise InvalidInput(
+            f"n_bins must be at most the number of values of {decimals} decimals from {low:g} to "
+            f"{high:g}: found {n_bins}"
         )
 
-    @property
-    def _fixed_sentence(self) -> str:
-        if self.levels is not None:
-            return "The levels were fixed without looking at the data."
-        return "The range and the number of bins were fixed without looking at the data."
 
-    @property
-    def _form_sentence(self) -> str:
-        if self.levels is not None:
-            return "Released values are the declared levels, in a type that is no function of data."
-        shown = "real" if self.form_decimals is None else f"of {self.form_decimals} decimals"
-        return f"Released values are numbers, {shown}: declared, and not read from the column."
+def _outcome(values: pd.Series, low: float, high: float, decimals: int | None) -> FloatArray:
+    """Outcome as finite floats within [low, high], but for rounding, shape (n,)."""
+    name = values.name
+    dtype = values.dtype
+    numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    if not numeric or pd.api.types.is_complex_dtype(dtype):
+        raise InvalidInput(f"outcome {name!r} must be numeric: found {dtype}")
+    _check_present(values)
+    y: FloatArray = values.to_numpy(dtype=np.float64)
+    if decimals is not None:
+        y = snapped(y, 10.0**-decimals)
+    outside = np.flatnonzero(~((y >= low) & (y <= high)))
+    if outside.size:
+        raise InvalidInput(
+            f"outcome {name!r} must lie in [{low:g}, {high:g}]: "
+            f"{row_label(values.index, int(outside[0]))} does not; the range is part of the "
+            "guarantee, so change such values by a rule that does not look at the others"
+        )
+    return y
+
+
+def _check_present(values: pd.Series) -> None:
+    missing = np.flatnonzero(values.isna())
+    if missing.size:
+        raise InvalidInput(
+            f"outcome {str(values.name)!r} must not be missing: "
+            f"{row_label(values.index, int(missing[0]))} is; drop or impute such rows before "
+            "synthesis"
+        )

@@ -1,10 +1,10 @@
 """Several sensitive columns, one after the other: each given those before it and the predictors.
 
 The joint density of the sensitive columns is p(y_1 | x) p(y_2 | y_1, x) ...: each factor has a
-model and a mechanism of its own, fitted to the confidential data; a perturbed histogram is one
-without predictors. A synthetic set draws y_1 first and reads the synthetic y_1 where the model of
-y_2 has it as a predictor. The fits use random numbers of their own, none waits for another, and
-their charges are composed.
+model and a mechanism of its own, fitted to the confidential data, in any process; a perturbed
+histogram is one without predictors. A synthetic set draws y_1 first and reads the synthetic y_1
+where the model of y_2 has it as a predictor. Fits use random numbers of their own, and their
+charges are composed.
 
 References
 ----------
@@ -13,25 +13,27 @@ References
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import check_count, check_draws_released, check_flag
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.randomness import streams
+from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.fitting.session import FitProgress
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
-from pyhybrid.mechanisms.accounting.local_charge import unsynthesized_sentence
+from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
+from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
-from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
+from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.levels import levels_declared, outcome_levels
 from pyhybrid.models.composite.bound_steps import designs_of
 from pyhybrid.models.formula.coding import levels_taken
@@ -43,12 +45,22 @@ from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.privacy.epsilon import STRICT
+from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
+from pyhybrid.running.tasks import first_failure, run_tasks
 
-__all__ = ["SequentialSynthesis"]
+__all__ = ["SequentialSynthesis", "Step"]
+
+
+Step = PseudoPosteriorMechanism | PerturbedHistogram
+Joined = BoundModel | BoundHistogram
+"""A step joined to the table."""
 
 
 @dataclass(frozen=True)
-class SequentialSynthesis:
+class SequentialSynthesis(Mechanism):
     """Synthesize several columns in sequence.
 
     Parameters
@@ -108,11 +120,6 @@ class SequentialSynthesis:
         object.__setattr__(self, "rules", tuple(self.rules))
 
     @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    @property
     def relation(self) -> str:
         """Neighboring databases of the charge: the same in all steps."""
         return self.mechanisms[0].relation
@@ -162,7 +169,7 @@ class SequentialSynthesis:
     ) -> Release:
         """Fit, bound, charge and synthesize every column.
 
-        Parameters are those of `PseudoPosteriorMechanism.release`, without `leave_one_out`, and
+        Parameters are those of `Mechanism.release`, without `leave_one_out`, and
 
         workers : int, default 1
             Processes that columns are fitted in; what is released does not depend on it.
@@ -186,6 +193,26 @@ class SequentialSynthesis:
         """
         m = check_count(n_synthetic, "n_synthetic")
         drawn = check_draws_released(n_draws_released, m)
+        options = FitOptions(
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+        return self._release(df, m, drawn, options, leave_one_out, workers, executor)
+
+    def _release(
+        self,
+        df: pd.DataFrame,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
+        workers: int = 1,
+        executor: Executor | None = None,
+    ) -> Release:
         if leave_one_out:
             raise InvalidInput(
                 "leave_one_out must be left out of a sequence (--leave-one-out, with several "
@@ -205,17 +232,10 @@ class SequentialSynthesis:
         rules_met_by(df, rules)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
-        opened = Opened(
-            random=streams(seed),
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            progress=progress,
-        )
-        steps = opened.steps(self.mechanisms, bounds)
+        random = streams(options.seed)
+        steps = _opened(self.mechanisms, bounds, options, random)
         if workers > 1 or executor is not None:
-            steps = fit_apart(steps, workers=workers, executor=executor, progress=progress)
+            steps = fit_apart(steps, workers=workers, executor=executor, progress=options.progress)
         parts: list[ReleaseRecord] = []
         tables = [df] * m
         for place, step in enumerate(steps, start=1):
@@ -223,37 +243,39 @@ class SequentialSynthesis:
             known = [_known(table, df, step.bound.synthesized, later) for table in tables]
             made = step.make(
                 n_synthetic=m,
-                n_draws_released=drawn,
+                n_draws_released=n_draws_released,
                 given=known,
                 rules=_rules_of(rules, step.bound.synthesized, later),
             )
             parts.append(made.record)
             tables = made.tables
         origin = Origin(data=df, steps=[step.origin(df) for step in steps])
-        own = [column for bound in bounds for column in bound.synthesized]
+        synthesized = [column for bound in bounds for column in bound.synthesized]
+        whole = [joined(df, table[synthesized]) for table in tables]
         read = [column for each in rules for column in each.columns]
-        whole = [joined(df, table[own]) for table in tables]
-        return self._joined(parts, whole, opened, origin, read)
+        warned = options.on_not_converged == "warn"
+        return self._joined(parts, whole, origin, random, read, warned=warned)
 
     def _joined(
         self,
         parts: Sequence[ReleaseRecord],
         tables: list[pd.DataFrame],
-        opened: Opened,
         origin: Origin,
+        random: Streams,
         of_rules: Sequence[str],
+        *,
+        warned: bool,
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
         last = next((part for part in parts if part.requested is not None), parts[-1])
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys([*(column for part in parts for column in part.predictors), *of_rules])
-        asked = opened.on_not_converged == "warn"
-        if asked and not self.allow_unlike:
+        if warned and not self.allow_unlike:
             _say_what_is_not_strict(parts)
         charge = compose_charges(
             [part.charge for part in parts],
             mechanism=self.name,
-            allow_unlike=asked or self.allow_unlike,
+            allow_unlike=warned or self.allow_unlike,
         )
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
@@ -268,15 +290,8 @@ class SequentialSynthesis:
             predictors=tuple(column for column in read if column not in synthesized),
             provenance=last.provenance,
             requested=last.requested,
-            seeded=opened.random.seeded,
-            confidential=Confidential(
-                labels=last.confidential.labels,
-                alpha=np.empty(0),
-                lipschitz=np.empty(0),
-                lipschitz_bound=charge.bound,
-                entropy=opened.random.entropy,
-                data=data_mark(origin.data),
-            ),
+            seeded=random.seeded,
+            confidential=without_weights(origin.data, charge, random),
             exposed={
                 name: reason
                 for part in parts
@@ -289,9 +304,7 @@ class SequentialSynthesis:
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
     try:
-        if isinstance(mechanism, PerturbedHistogram):
-            return mechanism.bind(df)
-        return mechanism.model.bind(df)
+        return mechanism.bind(df)
     except InvalidInput as error:
         raise InvalidInput(f"step {place}: {error}") from None
 
@@ -363,7 +376,7 @@ def _with_levels_declared(
     of all records that no step's epsilon covers.
     """
     bound = bounds[place - 1]
-    if isinstance(bound, BoundHistogram) or not is_strict(mechanism, bound):
+    if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):
         return bound
     if getattr(mechanism, "calibration", None) is not None:  # holds the levels, and refuses others
         return bound
@@ -428,10 +441,121 @@ def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:
 
 def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
-    strict = [is_strict(*each) for each in zip(mechanisms, bounds, strict=True)]
+    steps = zip(mechanisms, bounds, strict=True)
+    strict = [_is_strict(mechanism, bound) for mechanism, bound in steps]
     if any(strict) and not all(strict):
         raise InvalidInput(
             f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
             f"{strict.index(False) + 1} is not; allow_unlike=True (--allow-unlike) states the "
             "whole as asymptotic local, the weaker of the two"
         )
+
+
+def _is_strict(mechanism: Step, bound: Joined) -> bool:
+    """True if a release of `bound` would be strict, as far as can be told before a fit."""
+    return isinstance(bound, BoundHistogram) or (
+        isinstance(mechanism, PseudoPosteriorMechanism) and mechanism.is_strict(bound)
+    )
+
+
+# --- Steps: each fitted to the data alone, in any process, and then made in order -----------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OpenStep:
+    """A step with its random numbers and, unless it is a histogram, the session of its fits."""
+
+    place: int
+    mechanism: Step
+    bound: Joined
+    random: Streams
+    session: FitSession | None
+    fitted: Reweighted | None = None
+
+    def origin(self, df: pd.DataFrame) -> Origin:
+        """What the owner's page of the step is made of; `df` are the confidential records."""
+        if self.session is None or isinstance(self.mechanism, PerturbedHistogram):
+            return Origin(data=df)
+        return Origin(data=df, model=self.mechanism.model, session=self.session.for_report())
+
+    def make(self, **options: Any) -> Made:
+        """What the step makes of tables in which the columns before it were synthesized; options
+        of `PseudoPosteriorMechanism.make_from`."""
+        if isinstance(self.bound, BoundHistogram):
+            assert isinstance(self.mechanism, PerturbedHistogram)
+            return self.mechanism.make_from(self.bound, self.random, **options)
+        assert isinstance(self.mechanism, PseudoPosteriorMechanism)
+        assert self.session is not None
+        return self.mechanism.make_from(self.session, fitted=self.fitted, **options)
+
+
+def _opened(
+    mechanisms: Sequence[Step], bounds: Sequence[Joined], options: FitOptions, random: Streams
+) -> list[OpenStep]:
+    """Each step with random numbers of its own: composition needs that."""
+    shared: FitSession | None = None
+    steps = []
+    for place, (mechanism, bound) in enumerate(zip(mechanisms, bounds, strict=True)):
+        numbers, session = random.child(f"step {place + 1}"), None
+        if not isinstance(bound, BoundHistogram):
+            shared = shared or options.session(bound, random)
+            session = replace(
+                shared,
+                bound=bound,
+                streams=numbers,
+                progress=_of_columns(options.progress, bound),
+                store=FitStore(),
+            )
+        steps.append(
+            OpenStep(place=place, mechanism=mechanism, bound=bound, random=numbers, session=session)
+        )
+    return steps
+
+
+def _of_columns(report: FitProgress | None, bound: BoundModel) -> FitProgress | None:
+    if report is None:
+        return None
+    columns = ", ".join(bound.synthesized)
+    return lambda label, done, total: report(f"{columns}: {label}", done, total)
+
+
+def _fitted(step: OpenStep) -> OpenStep:
+    """The step with its fit; runs in any process."""
+    assert isinstance(step.mechanism, PseudoPosteriorMechanism)
+    assert step.session is not None
+    return replace(step, fitted=step.mechanism.fit(step.session))
+
+
+def fit_apart(
+    steps: Sequence[OpenStep],
+    *,
+    workers: int,
+    executor: Executor | None,
+    progress: FitProgress | None,
+) -> list[OpenStep]:
+    """The steps with their fits, made in other processes.
+
+    What the first step that failed raised is raised after all others have ended.
+    """
+    chains = max(1, (os.cpu_count() or 1) // workers) if executor is None else None
+    tasks = []
+    for step in steps:
+        if step.session is not None:
+            settings = replace(step.session.settings, parallel_chains=chains)
+            sent = replace(step.session, progress=None, settings=settings)
+            tasks.append(replace(step, session=sent))
+    fitted, failures = list(steps), []
+    ended_tasks = run_tasks(_fitted, tasks, workers=workers, executor=executor)
+    for done, ended in enumerate(ended_tasks, start=1):
+        step = steps[ended.task.place]
+        if ended.result is None or ended.result.session is None or step.session is None:
+            failures.append(ended)
+        else:
+            step.session.take_fits(ended.result.session)
+            fitted[step.place] = replace(step, fitted=ended.result.fitted)
+        if progress is not None:
+            progress("columns", done, len(tasks))
+    if failures:
+        failures.sort(key=lambda failure: failure.task.place)
+        raise first_failure(failures, "columns")
+    return fitted

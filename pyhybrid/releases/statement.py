@@ -24,7 +24,6 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.postprocess import AFTERWARDS
 from pyhybrid.releases.record import ReleaseRecord
-from pyhybrid.releases.statement import afterwards_sentences, decisions_afterwards
 
 __all__ = [
     "AFTERWARDS",

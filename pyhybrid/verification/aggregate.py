@@ -48,7 +48,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
-from pyhybrid.fitting.units import read_units
+from pyhybrid.fitting.session import read_units
 from pyhybrid.measures.tables.reconcile import synthetic_sets
 from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean

@@ -14,8 +14,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.epsilon_search import Fitted, fitted_at, largest_within
-from pyhybrid.mechanisms.weighted.nearby import Nearby
+from pyhybrid.mechanisms.epsilon_search import Fitted, Nearby, fitted_at, largest_within
 from pyhybrid.privacy.log_lik import LogLik
 from tests.fitting.test_reweighting import MODEL, mixture
 

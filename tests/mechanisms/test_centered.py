@@ -18,9 +18,11 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.multimodality import look_for_modes
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
-from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
+from pyhybrid.mechanisms.censored.censored import look_for_modes
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.privacy.censoring import Cap

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.mechanisms.censored.frozen_files import frozen_table, read_frozen
+from pyhybrid.mechanisms.censored.calibration import frozen_table, read_frozen
 from tests.models.test_frozen_parts import MODELS, bound_to
 
 

@@ -14,7 +14,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit
+from pyhybrid.mechanisms.accounting.charge import charge_of_fit
 from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
 
 pytestmark = pytest.mark.samples

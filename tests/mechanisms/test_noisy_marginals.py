@@ -17,7 +17,7 @@ from benchmarks import coverage
 from pyhybrid import cli
 from pyhybrid.core import randomness
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
+from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
 from pyhybrid.mechanisms.marginals import selection as choosing

@@ -18,7 +18,7 @@ import pyhybrid as ph
 from pyhybrid.cli import main
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import perturbed_histogram
-from pyhybrid.mechanisms.cells import bins_of
+from pyhybrid.mechanisms.perturbed_histogram import bins_of
 from pyhybrid.reports.release import public_report, release_report
 
 P_VALUE = 1e-6

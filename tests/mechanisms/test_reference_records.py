@@ -17,8 +17,8 @@ import pyhybrid as ph
 from pyhybrid.cli import main
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
-from pyhybrid.mechanisms.censored.reference_records import (
+from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
+from pyhybrid.mechanisms.censored.center import (
     more_alike_than_by_chance,
     reference_records,
 )
@@ -188,7 +188,7 @@ def test_without_the_owners_word_nothing_is_strict(
 
 
 def test_half_of_the_records_of_few_values_are_not_found_but_need_the_word() -> None:
-    """The limit of detection, in numbers; see `pyhybrid.mechanisms.censored.reference_records`."""
+    """The limit of detection, in numbers; see `pyhybrid.mechanisms.censored.center`."""
     found = {"counts": 0, "continuous": 0}
     for name in found:
         for seed in range(40):

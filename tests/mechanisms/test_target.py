@@ -11,7 +11,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.epsilon_target import with_epsilon
+from pyhybrid.mechanisms.epsilon_search import with_epsilon
 from tests.mechanisms.test_accounting import MODEL, counts
 
 pytestmark = pytest.mark.samples

@@ -35,7 +35,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import Draws, StanProgram, engine_by_name
-from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
+from pyhybrid.fitting.exact import frozen_draws
 
 N = 30
 X_VALUES = np.tile([-1.0, 0.0, 1.0], N // 3)

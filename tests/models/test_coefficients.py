@@ -344,7 +344,7 @@ def test_a_stored_description_makes_the_same_model_again() -> None:
     """Descriptions without a prior, as of earlier versions, are of the published one."""
     import json
 
-    from pyhybrid.mechanisms.censored.calibration_files import _model
+    from pyhybrid.mechanisms.censored.calibration import _model
 
     for model in (
         ph.Poisson("y ~ x", prior="normal", prior_scale=0.7),

@@ -315,7 +315,7 @@ def replicate_data(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def frozen(values: dict[str, FloatArray]) -> Any:
-    from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
+    from pyhybrid.fitting.exact import frozen_draws
 
     own: Any = None
     return frozen_draws({name: values[name] for name in ("mu", "slope", "sigma")}, own)

@@ -18,7 +18,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.mechanisms.censored.center import log_lik_at
 from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText

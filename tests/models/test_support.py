@@ -16,6 +16,8 @@ from pyhybrid import cli
 from pyhybrid.cli.options import build_model, default_models
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.mechanisms.censored import calibration_files
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
 
@@ -232,7 +234,7 @@ def test_data_outside_the_support_are_named_by_row(given: dict[str, Any], messag
 
 def test_a_support_outlives_files_and_processes() -> None:
     model = ph.NegativeBinomial("y ~ 1", lower=1, upper=5)
-    assert calibration_files._model(model.describe(), None) == model
+    assert calibration._read_model(model.describe(), None) == model
     plain = ph.NegativeBinomial("y ~ 1")
-    assert calibration_files._model(plain.describe(), None) == plain
+    assert calibration._read_model(plain.describe(), None) == plain
     assert pickle.loads(pickle.dumps(DefaultModel("y ~ 1"))) == DefaultModel("y ~ 1")

@@ -130,7 +130,7 @@ def test_on_the_command_line_before_anything_is_fitted(
             return int(ended.code or 0)
         return 0
 
-    monkeypatch.setattr("pyhybrid.mechanisms.weighted.base.open_session", None)  # not reached
+    monkeypatch.setattr("pyhybrid.fitting.session.FitOptions.session", None)  # not reached
     assert run("--drop", "source", "--keep", "surname") == 2
     err = capsys.readouterr().err
     assert "'person_id': its name is that of an identifier" in err

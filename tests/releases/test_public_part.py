@@ -14,8 +14,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.fitting import sampling
-from pyhybrid.fitting.multimodality import ModeCheck
+from pyhybrid.fitting import session as sessions
+from pyhybrid.mechanisms.censored.censored import ModeCheck
 
 MODEL = ph.Poisson("y ~ x")
 SETTINGS = ph.SamplerSettings(chains=2, warmup=150, draws=60)
@@ -45,7 +45,7 @@ def failing_at_first(
 
     At an R-hat of 1.234 they are made anew, at 1.05 they go on.
     """
-    diagnose, failed = sampling.diagnose, []
+    diagnose, failed = sessions.diagnose, []
 
     def told(*given: Any) -> Any:
         found = replace(diagnose(*given), problems=(), **changes)
@@ -55,7 +55,7 @@ def failing_at_first(
             return replace(found, problems=(said,), max_rhat=failing)
         return found
 
-    monkeypatch.setattr(sampling, "diagnose", told)
+    monkeypatch.setattr(sessions, "diagnose", told)
 
 
 def public(release: ph.Release, folder: Path) -> dict[str, bytes]:

@@ -29,8 +29,8 @@ from pyhybrid.engines.base import without_values
 from pyhybrid.engines.cmdstan import CmdStanEngine
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.fitting import sampling
 from pyhybrid.fitting import session as fitting
+from pyhybrid.fitting import session as sessions
 from pyhybrid.models.families import regression
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
@@ -170,7 +170,7 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
 
 STAGES = {
     "the engine": (EmbeddedEngine, "sample", SamplingError),
-    "the diagnosis": (sampling, "diagnose", SamplingError),
+    "the diagnosis": (sessions, "diagnose", SamplingError),
     "the bounds": (fitting, "bounds_of", MemoryError),
     "the replicates": (regression.BoundRegression, "replicate", SamplingError),
     "the public part": (storage, "_write_public", OSError),

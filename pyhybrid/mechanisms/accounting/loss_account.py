@@ -1,18 +1,54 @@
-"""The account of a fit: range and deviation of what each record, or unit, adds to a draw."""
+"""The account of a fit: range and deviation of what each record, or unit, adds to a draw.
+
+Three parts count: the records present, from draws of one posterior; records that could have been,
+on a grid over a declared support; and refits without the records that a release tells most about,
+which sample the posterior without a record, too: where weights were computed on the data, they are
+made anew from fits without the record, by the moments of their risks
+(`pyhybrid.privacy.weight_sensitivity`).
+
+References
+----------
+[S22] sec. 2; the bridge of `pyhybrid.privacy.refit_loss`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.fitting.record_risk import told_by
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords, local_account
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
+from pyhybrid.fitting.session import FitSession, FitStore, PosteriorFit
+from pyhybrid.models.base import BoundModel
+from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.hypothetical_records import (
+    Support,
+    crossed,
+    of_records,
+    outcome_grid,
+    predictor_grid,
+    regression_of,
+)
+from pyhybrid.privacy.case_deletion import Refit, Refits, most_told
+from pyhybrid.privacy.count_recomputed import CountWithout
+from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, joined_terms
+from pyhybrid.privacy.local_account import (
+    LocalAccount,
+    WeightsWithoutRecords,
+    columns_of,
+    local_account,
+)
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.refit_loss import refit_loss
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,
@@ -21,33 +57,35 @@ from pyhybrid.privacy.weight_sensitivity import (
     reweight_map,
     risk_weights_without,
 )
+from pyhybrid.privacy.weighted_log_lik import IntArray
+from pyhybrid.privacy.weights import risk_of
 
 __all__ = [
     "account_of_fit",
-    "by_unit",
+    "check_same_coding",
     "known_without",
-    "log_lik_by_unit",
+    "possible_account",
+    "refits_by_default",
+    "refits_without",
     "risk_draws",
     "risks_joined",
     "stepped",
+    "with_possible",
 ]
 
 _TERMS_OF_UNITS = 50_000_000  # elements; beyond, the account is made from fewer draws
+_ROWS = 10  # of predictors, those whose records move most
+_LOOKED_AT = 5  # outcomes by which they are found
+_DRAWS = 200
+_FEW, _BY_DEFAULT = 2000, 2
 
 
 def account_of_fit(
     session: FitSession, fit: PosteriorFit, without: WeightsWithoutRecords | None
 ) -> LocalAccount:
-    """Range and mu of one draw of `fit`, by record, or by unit if the session has units.
+    """Range and mu of one kept draw of `fit`, by record, or by unit if the session has units.
 
-    Parameters
-    ----------
-    session : FitSession
-    fit : PosteriorFit
-        Whose kept draws may be released.
-    without : WeightsWithoutRecords or None
-        How weights change when a record or unit leaves; None if they do not.
-    """
+    `without` says how weights change when a record or unit leaves; None if they do not."""
     kept, alpha = np.flatnonzero(fit.bounds.kept_draws), fit.alpha
     whole = kept.size == fit.draws.n_draws
     log_lik = session.bound.log_lik(fit.draws)
@@ -56,28 +94,21 @@ def account_of_fit(
     n_draws = kept.size
     if session.units is not None:
         shared = _shared(session, alpha)
-        log_lik, thinned = log_lik_by_unit(
-            session, log_lik, n_draws, np.ones(alpha.size) if shared else alpha
-        )
+        log_lik, thinned = _of_units(session, log_lik, n_draws, None if shared else alpha)
+        alpha = session.once(alpha) if shared else np.ones(session.n_units)
         n_draws, whole = thinned, whole and thinned == n_draws
-        alpha = alpha[session.units.first] if shared else np.ones(session.units.n)
     without = known_without(session, fit, without)
     chains = fit.draws.n_chains if whole else 1
     return local_account(log_lik, alpha, n_draws=n_draws, chains=chains, without=without)
 
 
 def risks_joined(
-    draws: RiskDraws, risks: FloatArray, possible: LogLik, own: FloatArray
+    draws: RiskDraws, risks: FloatArray, possible: LogLik, possible_risks: FloatArray
 ) -> tuple[FloatArray, Callable[[int], tuple[FloatArray, float]]]:
     """How far each possible record moves the draws, (H,), and the risks with it: (n,) and its own.
 
-    Parameters
-    ----------
-    draws : RiskDraws
-        That `risks` (n,) were read from.
-    possible : LogLik
-        Of the possible records at these draws; `own` (H,) are their risks.
-    """
+    `risks` (n,) were read from `draws`; `possible` are terms at these draws, and the risks of these
+    records `possible_risks` (H,)."""
     matrix = RiskDraws(
         log_lik=possible.at(draws.chosen),
         risk=draws.risk,
@@ -87,7 +118,7 @@ def risks_joined(
 
     def joined(h: int) -> tuple[FloatArray, float]:
         ratio = matrix.by_row[:, matrix.log_lik.row_of[[h]]]
-        moved = matrix.risks_under(own, ratio)[h, 0]
+        moved = matrix.risks_under(possible_risks, ratio)[h, 0]
         return draws.risks_under(risks, ratio)[:, 0], float(moved)
 
     return matrix.leverage, joined
@@ -100,34 +131,39 @@ def known_without(
     sum; None for units whose records have weights of their own."""
     if not _shared(session, fit.alpha):
         return None
-    alpha = by_unit(session, fit.alpha)
+    alpha = session.once(fit.alpha)
     if without is not None and not _same(without.alpha, alpha):
         without = None
     rescale = getattr(session.bound, "scale_without", None)
     if rescale is None:
         return without
-    factors = rescale(np.arange(alpha.size) if session.units is None else session.units.of)
+    factors = rescale(session.owner)
     if (factors == 1).all():
         return without
-    base = constant_weights(alpha) if without is None else without
-    return rescaled_without(base.general() if isinstance(base, CountWithout) else base, factors)  # type: ignore[arg-type]
+    return rescaled_without(_general(without, alpha), factors)  # type: ignore[arg-type]
 
 
-def log_lik_by_unit(
+def _general(without: WeightsWithoutRecords | None, alpha: FloatArray) -> WeightsWithout | None:
+    """Weights by record in one form; None stands for weights `alpha` that do not change."""
+    if without is None:
+        return constant_weights(alpha)
+    if isinstance(without, CountWithout):
+        return without.general()
+    return without if isinstance(without, WeightsWithout) else None
+
+
+def _of_units(
     session: FitSession, log_lik: LogLik, n_draws: int, alpha: FloatArray | None = None
 ) -> tuple[LogLik, int]:
     """Terms of the session's units under `alpha` (n,), 1 if omitted, and at how many draws.
 
     Without units, the log-likelihood as it is.
     """
-    if session.units is None:
-        return log_lik, n_draws
-    units, most = session.units, max(100, _TERMS_OF_UNITS // session.units.n)
-    if n_draws > most:
+    most = max(100, _TERMS_OF_UNITS // session.n_units)
+    if session.units is not None and n_draws > most:
         thinned = np.unique(np.linspace(0, n_draws - 1, most).astype(np.intp))
         log_lik, n_draws = log_lik.at(thinned), thinned.size
-    own = np.ones(units.of.size) if alpha is None else alpha
-    return LogLik.of(unit_terms(log_lik, own, units.of)), n_draws
+    return session.terms(log_lik, np.ones(session.bound.n) if alpha is None else alpha)[0], n_draws
 
 
 def risk_draws(
@@ -135,14 +171,9 @@ def risk_draws(
 ) -> RiskDraws:
     """The kept draws of `fit`, which risks were read from; of weights 1 if `weights` is omitted."""
     kept = np.flatnonzero(fit.bounds.kept_draws)
-    log_lik, _ = log_lik_by_unit(session, session.bound.log_lik(fit.draws).at(kept), kept.size)
-    own = constant_weights(np.ones(log_lik.n)) if weights is None else weights
-    return RiskDraws(log_lik=log_lik, risk=risk, weights=own)
-
-
-def by_unit(session: FitSession, f: FloatArray) -> FloatArray:
-    """Values of the units (k,), each once, from values (n,) that the records of a unit share."""
-    return f if session.units is None else f[session.units.first]
+    log_lik, _ = _of_units(session, session.bound.log_lik(fit.draws).at(kept), kept.size)
+    weights = constant_weights(np.ones(log_lik.n)) if weights is None else weights
+    return RiskDraws(log_lik=log_lik, risk=risk, weights=weights)
 
 
 def stepped(
@@ -157,24 +188,14 @@ def stepped(
         return base
     if not _shared(session, path.start.alpha):
         return None  # a unit has no weight of its own
-    found = _as_general(session, path, base)
+    without = _general(base, session.once(path.start.alpha))
     results = [*path.rounds[1:], path.fit]
     for number, (start, result) in enumerate(zip(path.rounds, results, strict=True), 1):
-        if found is None:
+        if without is None:
             return None
         steps = {step.k for step in path.steps if step.round == number and step.accepted}
-        found = _step(session, found, start, result, steps, path.risk)
-    return found
-
-
-def _as_general(
-    session: FitSession, path: Reweighted, base: WeightsWithoutRecords | None
-) -> WeightsWithout | None:
-    if base is None:
-        return constant_weights(by_unit(session, path.start.alpha))
-    if isinstance(base, CountWithout):
-        return base.general()
-    return base if isinstance(base, WeightsWithout) else None
+        without = _step(session, without, start, result, steps, path.risk)
+    return without
 
 
 def _step(
@@ -186,25 +207,204 @@ def _step(
     risk: str,
 ) -> WeightsWithout | None:
     """One application of the formula to the weights of `start`, at the k that gave `result`."""
-    told = told_by(session, start, risk).by_record
-    weighted, alpha = by_unit(session, told), by_unit(session, start.alpha)
+    weighted = session.once(session.leveled(start, risk).by_record)
+    alpha = session.once(start.alpha)
     largest = np.divide(weighted, alpha, out=np.zeros(alpha.size), where=alpha > 0)
     if not np.isfinite(largest).all():
         return None
     draws = risk_draws(session, start, risk, base)
     for k in tried:
-        found = risk_weights_without(draws, largest, reweight_map(k), base)
-        if _same(found.alpha, by_unit(session, result.alpha)):
-            return found
+        moved = risk_weights_without(draws, largest, reweight_map(k), base)
+        if _same(moved.alpha, session.once(result.alpha)):
+            return moved
     return None
 
 
 def _shared(session: FitSession, alpha: FloatArray) -> bool:
-    """Whether the records of each unit share a weight; true for units of one record."""
-    return session.units is None or np.array_equal(
-        alpha[session.units.first][session.units.of], alpha
-    )
+    """True if the records of each unit share a weight, as for units of one record."""
+    return np.array_equal(session.once(alpha)[session.owner], alpha)
 
 
 def _same(alpha: FloatArray, other: FloatArray) -> bool:
     return alpha.shape == other.shape and np.allclose(alpha, other, rtol=1e-9, atol=1e-12)
+
+
+Joined = Callable[[FitSession, BoundModel], WeightsWith]
+"""From a session and possible records to the weights with each of them."""
+
+
+def possible_account(
+    session: FitSession, fit: PosteriorFit, support: Support, joined: Joined
+) -> PossibleAccount:
+    """The account of `fit` over records of the declared support, each added to the database.
+
+    Rows of predictors are first looked at with a few outcomes, under weights of 1; of those whose
+    terms move most all outcomes are. `joined` are the mechanism's weights with possible records.
+
+    Raises
+    ------
+    InvalidInput
+        For a support that the model cannot take, or units."""
+    if session.units is not None:
+        raise InvalidInput(
+            "support is of single records: a unit could have been any number of them; give no unit"
+        )
+    bound = regression_of(session.bound, support)
+    candidates = _candidates(bound, support, fit.draws)
+    kept = fit.bounds.kept_draws
+    weights = joined(session, candidates)
+    log_lik = candidates.log_lik(fit.draws).at(kept)
+    matrix = columns_of(log_lik, np.arange(candidates.n))
+    present = session.bound.log_lik(fit.draws).at(kept)
+    terms = joined_terms(present, matrix, weights)
+    chains = fit.draws.n_chains if kept.all() else 1
+    # The neighbor is the database with the record: its weights are exp(+T), those of -T left out.
+    account = local_account(
+        LogLik.of(-terms), np.ones(terms.shape[1]), n_draws=terms.shape[0], chains=chains
+    )
+    largest = int(weights.examined[int(np.argmax(account.mu_by_record))])
+    row = candidates.table.iloc[largest]
+    with np.errstate(invalid="ignore"):
+        size = np.where(weights.own > 0, weights.own * np.abs(matrix).max(axis=0), 0.0)
+    return PossibleAccount(
+        account=account,
+        lipschitz_bound=float(size.max()),
+        costliest={str(name): row[name] for name in candidates.table.columns},
+        n_looked_at=candidates.n,
+    )
+
+
+def with_possible(account: LocalAccount, possible: PossibleAccount) -> LocalAccount:
+    """What is charged where a support is declared: the larger of present and possible records."""
+    other = possible.account
+    top = max(account, other, key=lambda each: each.mu)
+    return replace(
+        account,
+        loss_range=max(account.loss_range, other.loss_range),
+        mu=top.mu,
+        mu_standard_error=top.mu_standard_error,
+        limit_holds=account.limit_holds and other.limit_holds,
+        mu_of_limit=max(account.largest_of_limit, other.largest_of_limit),
+        failing=np.concatenate([account.failing, other.failing], axis=1),
+        expansion=np.concatenate([account.expansion, other.expansion], axis=1),
+    )
+
+
+def _candidates(bound: BoundRegression, support: Support, draws: Draws) -> BoundRegression:
+    rows, values = predictor_grid(bound, support), outcome_grid(bound, support)
+    like = bound.table[bound.design.outcome]
+    if len(rows) > _ROWS:
+        few = draws.part(np.unique(np.linspace(0, draws.n_draws - 1, _DRAWS).astype(np.intp)))
+        places = np.unique(np.linspace(0, len(values) - 1, _LOOKED_AT).astype(int))
+        chosen = [values[place] for place in places]
+        tried = of_records(bound, crossed(rows, bound.design.outcome, chosen, like))
+        moved = risk_of(tried.log_lik(few), "deviation").reshape(len(rows), -1).max(axis=1)
+        rows = rows.iloc[np.sort(np.argsort(-moved, kind="stable")[:_ROWS])].reset_index(drop=True)
+    return of_records(bound, crossed(rows, bound.design.outcome, values, like))
+
+
+def refits_by_default(session: FitSession, without: WeightsWithoutRecords | None) -> int:
+    """Refits that are made unasked: where weights depend on fewer than 2,000 records or units.
+
+    From there on what is charged from the draws of one posterior is above the exact number by
+    4 to 14 % in conjugate models; below it can be less (`python -m benchmarks weights`).
+    """
+    return _BY_DEFAULT if without is not None and session.n_units < _FEW else 0
+
+
+def check_same_coding(bound: BoundModel) -> None:
+    """Raise InvalidInput if parameters with and without a record would not mean the same."""
+    if bound.data_dependent:
+        raise InvalidInput(
+            "leave_one_out needs predictors that are coded record by record: "
+            f"{', '.join(bound.data_dependent)} is computed from all of them; give its constants"
+        )
+
+
+def refits_without(
+    session: FitSession,
+    fit: PosteriorFit,
+    account: LocalAccount,
+    *,
+    k: int,
+    without: WeightsWithoutRecords | None,
+    bind: Callable[[pd.DataFrame], BoundModel],
+    asked: bool = True,
+) -> Refits:
+    """Fits without each of the `k` records, or units, that `account` says most is told about.
+
+    All records if there are fewer; of records that are alike one is left out. `fit` is the
+    released fit, `account` made from it, `bind` goes from a table to the bound model. Where refits
+    were not `asked` for, a record that none can be made without is counted in `Refits.failed`.
+
+    Raises
+    ------
+    InvalidInput
+        If predictors are coded with values of all records, or a level is gone with a record."""
+    if asked:
+        check_same_coding(session.bound)
+    known = None if without is None else _general(without, fit.alpha)
+    chosen = most_told(account, k, None if known is None else known.leverage)
+    if session.bound.data_dependent:
+        return Refits(each=(), failed=len(chosen))
+    made = []
+    for number, place in enumerate(chosen, 1):
+        label = f"refit {number} of {len(chosen)}"
+        try:
+            made.append(_refit_without(session, fit, account, place, known, bind, label))
+        except (InvalidInput, NotConverged):
+            if asked:
+                raise
+    return Refits(each=tuple(made), failed=len(chosen) - len(made))
+
+
+def _refit_without(
+    session: FitSession,
+    fit: PosteriorFit,
+    account: LocalAccount,
+    place: int,
+    without: WeightsWithout | None,
+    bind: Callable[[pd.DataFrame], BoundModel],
+    label: str,
+) -> Refit:
+    kept, other = _session_without(session, place, bind)
+
+    def fitted(alpha: FloatArray) -> PosteriorFit:
+        quantile, near = fit.bounds.draw_quantile, fit.draws.warm_start()
+        return other.fit(alpha[kept], label=label, draw_quantile=quantile, warm_start=near)
+
+    def at_refit(weights: FloatArray) -> LogLik:
+        draws = fitted(weights[session.owner]).draws
+        return _of_units(session, session.bound.log_lik(draws), draws.n_draws)[0]
+
+    def change(of: PosteriorFit) -> FloatArray:
+        return session.bound.log_lik(of.draws).at(of.bounds.kept_draws).total(moved)
+
+    known = None if without is None else without.refitted(place, at_refit)[session.owner]
+    refit = fitted(fit.alpha if known is None else known)
+    moved = fit.alpha.copy()
+    moved[kept] -= refit.alpha
+    chains = {each.draws.n_chains if each.bounds.kept_draws.all() else 1 for each in (fit, refit)}
+    same = chains.pop() if len(chains) == 1 else 1
+    return Refit(
+        record=place,
+        mu=float(account.mu_by_record[place]),
+        loss_range=float(account.loss_ranges[place]),
+        loss=refit_loss(change(fit), change(refit), chains=same),
+        chains=same,
+        converged=refit.converged,
+    )
+
+
+def _session_without(
+    session: FitSession, place: int, bind: Callable[[pd.DataFrame], BoundModel]
+) -> tuple[IntArray, FitSession]:
+    """Rows kept, and a session like this one over them."""
+    kept = np.flatnonzero(session.owner != place)
+    bound = bind(session.bound.table.iloc[kept])
+    if bound.design_columns != session.bound.design_columns:
+        raise InvalidInput(
+            "leave_one_out needs the same columns of predictors without a record: a level that "
+            "one record alone has is among those that most is told about; put levels together"
+        )
+    return kept, replace(session, bound=bound, units=None, store=FitStore()).by_unit(session.unit)

@@ -7,7 +7,20 @@ r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so tha
 is strict. The reference database itself is not protected by releases of the new one. That it holds
 none of the records to be released is its owner's word, without which nothing is strict: else the
 weights of a record are functions of the others. Keyed digests of its records help to find where the
-word is wrong; see `pyhybrid.mechanisms.censored.reference_records` for how often they do.
+word is wrong; see `pyhybrid.mechanisms.censored.center` for how often they do.
+
+On disk it is one folder of readable files:
+
+================= ===========================================================================
+calibration.json  model, extremes, scale, shift, cap, center, relation, levels, program hash,
+                  provenance
+draws.csv         reference draws of the likelihood's parameters, one column per scalar
+frozen.csv        rows of the reference, of which the excess and the region are made: one line for
+                  each distinct record, its weight, count and center, and what its model reads of
+                  it; of a model of several steps columns have the step's name before a point, and
+                  are empty where a record does not reach it
+reference.csv     digests of the reference's records, under the key in calibration.json
+================= ===========================================================================
 
 References
 ----------
@@ -16,9 +29,12 @@ References
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,24 +49,40 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Draws
+from pyhybrid.engines import Draws, Provenance, SamplerSettings
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.censored.calibration_files import frozen_draws, load_fields, save_fields
-from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws, with_frozen_rows
-from pyhybrid.mechanisms.censored.reference_records import ReferenceRecords, reference_records
+from pyhybrid.mechanisms.censored.center import (
+    REGION,
+    Center,
+    ReferenceRecords,
+    center_of_draws,
+    reference_records,
+    with_frozen_rows,
+)
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.columns.levels import levels_declared
 from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.stored import described_model
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.running.files import whole_only
+from pyhybrid.privacy.epsilon import RELATIONS, bound_of_epsilon
+from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenRows, FrozenTerms
+from pyhybrid.releases.parts import read_names
+from pyhybrid.running.files import folder_aside, whole_only
 
-__all__ = ["Calibration", "Drift", "calibrate"]
+__all__ = ["Calibration", "calibrate"]
 
 _FEWEST_FOR_VARIANCE = 20
+_VERSION = 1
+_KEY_BYTES = 16
+_TERMS = ("alpha", "count", "center")
+_OF_STEP = ": "  # between the names of a step and of a column of its design
+_NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +191,7 @@ class Calibration:
         """True if more records of `bound` are in the reference than chance explains.
 
         None if the calibration holds no digests, so that it cannot be told. See
-        `pyhybrid.mechanisms.censored.reference_records`. False of a center that was bought.
+        `pyhybrid.mechanisms.censored.center`. False of a center that was bought.
         """
         if self.bought is not None:
             return False
@@ -183,13 +215,13 @@ class Calibration:
                 "has another hash; calibrate again"
             )
         levels = categorical_levels(bound)
-        for column, own in self.levels.items():
+        for column, known in self.levels.items():
             declared = levels_declared(self.model) is not None or column not in levels
             if column in bound.synthesized and declared:
                 continue  # which of them some record has makes no difference
-            if levels.get(column) != own:
+            if levels.get(column) != known:
                 raise InvalidInput(
-                    f"column {column!r} must have the levels of the calibration, {len(own)} in "
+                    f"column {column!r} must have the levels of the calibration, {len(known)} in "
                     f"its order: found {len(levels.get(column, []))}, other ones or in another "
                     "order; make it categorical with those of the file calibration.json"
                 )
@@ -251,14 +283,45 @@ class Calibration:
         assert isinstance(bound, BoundRegression | BoundParts)
         ratio = bound.n / frozen.n
         new = bound.log_lik(self.draws).total(np.ones(bound.n))
-        own = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
-        spare = float(np.var(new)) - ratio**2 * float(np.var(own))
+        old = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
+        spare = float(np.var(new)) - ratio**2 * float(np.var(old))
         return float(np.sqrt(max(spare, 0.0)) / ratio)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder of readable files (confidential, mode 0700)."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        save_fields(own, folder, overwrite=overwrite)
+        draws, reference, center, bought = self.draws, self.reference, self.center, self.bought
+        frozen = None if center is None else center.frozen
+        content = {
+            "format": _VERSION,
+            "model": self.model.describe(),
+            **{name: getattr(self, name) for name in _NUMBERS},
+            "levels": dict(self.levels),
+            "columns": self.columns,
+            "shapes": {name: values.shape[2:] for name, values in draws.variables.items()},
+            "provenance": draws.provenance and asdict(draws.provenance),
+            "center": None if center is None else center.as_dict(),
+            "frozen_rows": frozen is not None,
+            "epsilon": self.epsilon,
+            "holds_no_released_record": self.holds_no_released_record,
+            "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
+            "reference": None
+            if reference is None
+            else {"key": reference.key, "columns": reference.columns},
+        }
+        columns = {
+            f"{name}.{place}": column
+            for name in draws.variables
+            for place, column in enumerate(draws.flat(name).reshape(draws.n_draws, -1).T)
+        }
+        with folder_aside(folder, overwrite=overwrite, private=True) as aside:
+            text = json.dumps(content, indent=2) + "\n"
+            (aside / "calibration.json").write_text(text, encoding="utf-8")
+            pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
+            if frozen is not None:
+                frozen_table(frozen).to_csv(aside / "frozen.csv", index=False)
+            if reference is not None:
+                digests = {"of_model": reference.of_model, "of_row": reference.of_row}
+                pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
 
     @staticmethod
     def load(
@@ -284,14 +347,38 @@ class Calibration:
         InvalidInput
             If it is damaged, or of another program or model than the one given.
         """
-        kept = load_fields(folder, model)
+        root = Path(folder)
         with whole_only(folder, "calibration"):
-            frozen, center = kept.pop("frozen"), kept.pop("center")
-            own = None if center is None else Center.from_dict(center, frozen)
-        if holds_no_released_record is not None:
-            check_flag(holds_no_released_record, "holds_no_released_record")
-            kept["holds_no_released_record"] = holds_no_released_record
-        return Calibration(**kept, center=own)
+            content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
+            if content["format"] != _VERSION:
+                raise InvalidInput(
+                    f"{folder} must hold a calibration of format {_VERSION}: found "
+                    f"{content['format']}"
+                )
+            draws = _read_draws(_exact_numbers(root / "draws.csv").astype(float), content)
+            center, frozen = content.get("center"), None
+            if center is not None and content.get("frozen_rows", True):  # one given has none
+                frozen = read_frozen(_exact_numbers(root / "frozen.csv"), content["columns"])
+            epsilon, bought = content.get("epsilon"), content.get("bought")
+            word = content.get("holds_no_released_record", False)
+            calibration = Calibration(
+                model=_read_model(content["model"], model),
+                draws=draws,
+                levels={name: list(levels) for name, levels in content["levels"].items()},
+                columns=read_names(content, "columns"),
+                center=None if center is None else Center.from_dict(center, frozen),
+                epsilon=None if epsilon is None else check_positive(epsilon, "epsilon"),
+                holds_no_released_record=check_flag(word, "holds_no_released_record"),
+                bought=None if bought is None else PrivacyCharge.from_dict(dict(bought)),
+                reference=_read_reference(root / "reference.csv", content.get("reference")),
+                **_read_numbers(content),
+            )
+            if calibration.bought is not None and not calibration.bought.is_sealed:
+                raise ValueError("bought")
+        if holds_no_released_record is None:
+            return calibration
+        check_flag(holds_no_released_record, "holds_no_released_record")
+        return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
 def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
@@ -356,7 +443,7 @@ def calibrate(
         program can find out by itself is little where values are few.
     **options
         seed, engine, settings, rule, on_not_converged, progress of
-        `pyhybrid.fitting.session.open_session`.
+        `pyhybrid.fitting.session.FitOptions`.
 
     Returns
     -------
@@ -437,3 +524,130 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
         elif not pd.api.types.is_numeric_dtype(values.dtype):
             levels[column] = sorted(values.dropna().unique().tolist())
     return levels
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def _exact_numbers(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype=str)  # Python reads them exactly, unlike C parsing
+
+
+def _read_draws(table: pd.DataFrame, content: Mapping[str, Any]) -> Draws:
+    values, width = {}, 0
+    for name, shape in content["shapes"].items():
+        size = math.prod(shape)
+        if not 0 < size <= table.shape[1]:
+            raise ValueError(name)
+        columns = np.asarray(table[[f"{name}.{place}" for place in range(size)]], dtype=np.float64)
+        values[name] = columns.reshape(len(table), *shape)
+        width += values[name][0].size  # no draw: IndexError
+    if width != table.shape[1] or not np.isfinite(table.to_numpy()).all():
+        raise ValueError("draws")
+    made = content["provenance"]
+    provenance: Any = made and Provenance(
+        **{**made, "settings": SamplerSettings(**made["settings"]), "notes": tuple(made["notes"])}
+    )
+    return frozen_draws(values, provenance)
+
+
+def _read_reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:
+    """The digests of the reference, if the calibration has them."""
+    if fields is None:
+        return None
+    table = _exact_numbers(path)
+    digests = {
+        name: np.array([int(digest) for digest in table[name]], dtype=np.uint64)
+        for name in ("of_model", "of_row")
+    }
+    if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
+        raise ValueError("reference")
+    return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
+
+
+def _read_numbers(content: dict[str, Any]) -> dict[str, Any]:
+    """What weights and charge are made of, checked as `calibrate` checks it."""
+    for name in ("lowest", "highest", "scale", "shift", "censored"):
+        check_finite(content[name], name)
+    check_positive(content["cap"], "cap")
+    check_choice(content["relation"], "relation", RELATIONS)
+    return {name: content[name] for name in _NUMBERS}
+
+
+def _read_model(settings: dict[str, Any], given: Model | None) -> Model:
+    """The model given, if it is the one that was stored, or the built-in one it names."""
+    if given is None:
+        return described_model(settings)
+    said = json.loads(json.dumps(given.describe()))
+    other = [name for name in {**settings, **said} if settings.get(name) != said.get(name)]
+    if other:
+        raise InvalidInput(
+            f"model must be the one that the calibration was made with: {other[0]} was "
+            f"{settings.get(other[0])!r}, found {said.get(other[0])!r}"
+        )
+    return given
+
+
+def frozen_table(frozen: FrozenTerms) -> pd.DataFrame:
+    """Numbers, as they are written."""
+    terms: pd.DataFrame = pd.DataFrame({name: getattr(frozen, name) for name in _TERMS})
+    if isinstance(frozen, FrozenRows):
+        terms = terms.join(_row_numbers(frozen))
+        return terms
+    assert isinstance(frozen, FrozenParts)
+    terms["at_zero"] = frozen.at_zero.astype(int)
+    for name, rows in frozen.parts.items():
+        numbers = _row_numbers(rows).set_index(np.flatnonzero(frozen.reached[name]))
+        terms = terms.join(numbers.add_prefix(f"{name}."))
+    return terms
+
+
+def _row_numbers(rows: FrozenRows) -> pd.DataFrame:
+    design = {f"X.{place}": column for place, column in enumerate(rows.X.T)}
+    numbers: pd.DataFrame = pd.DataFrame({"y": rows.y, "offset": rows.offset, **design})
+    return numbers
+
+
+def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenTerms:
+    """Inverse of `frozen_table`, for a design of these columns; text is read exactly.
+
+    Raises
+    ------
+    ValueError
+        For a table of other columns, or with a number that is none.
+    """
+    terms = {name: table[name].to_numpy(dtype=np.float64) for name in ("alpha", "center")}
+    count = np.array([int(each) for each in table["count"]], dtype=np.int64)
+    if "at_zero" not in table.columns:
+        names = _names_of(len(columns))
+        if sorted(table.columns) != sorted([*_TERMS, *names]):
+            raise ValueError("frozen")
+        return FrozenRows(**terms, count=count, **_read(table, names))
+    steps = [each.partition(_OF_STEP)[0] for each in columns]
+    expected = [*_TERMS, "at_zero"]
+    parts, reached = {}, {}
+    for name in dict.fromkeys(steps):
+        names_of_step = [f"{name}.{each}" for each in _names_of(steps.count(name))]
+        reached_rows = np.zeros(len(table), dtype=bool)
+        if names_of_step[0] in table.columns:
+            expected += names_of_step
+            reached_rows = table[names_of_step[0]].notna().to_numpy(dtype=bool)
+            d = int(reached_rows.sum())
+            parts[name] = FrozenRows(
+                alpha=np.ones(d), count=np.ones(d, dtype=np.int64), center=np.zeros(d),
+                **_read(table.loc[reached_rows], names_of_step),
+            )  # fmt: skip
+        reached[name] = reached_rows
+    if list(table.columns) != expected or not table["at_zero"].isin(["0", "1"]).all():
+        raise ValueError("frozen")
+    at_zero = (table["at_zero"] == "1").to_numpy(dtype=bool)
+    return FrozenParts(**terms, count=count, parts=parts, reached=reached, at_zero=at_zero)
+
+
+def _names_of(n_columns: int) -> list[str]:
+    return ["y", "offset", *(f"X.{place}" for place in range(n_columns))]
+
+
+def _read(table: pd.DataFrame, names: Sequence[str]) -> dict[str, FloatArray]:
+    numbers = table[list(names)].to_numpy(dtype=np.float64)
+    return {"y": numbers[:, 0], "offset": numbers[:, 1], "X": numbers[:, 2:]}

@@ -1,4 +1,9 @@
-"""Censored synthesis (Censor_w, Censor_uw): every record's term is clipped at a cap."""
+"""Censored synthesis (Censor_w, Censor_uw): every record's term is clipped at a cap.
+
+Where many terms are clipped the censored log-likelihood is flat, and a chain that starts there may
+stay: a posterior of one good mode can hold chains elsewhere. Chains from dispersed starts show it
+([C25] sec. 4: published counts of censored records spread widely between single-chain runs).
+"""
 
 from __future__ import annotations
 
@@ -7,25 +12,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_positive
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.fitting.multimodality import look_for_modes
+from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.censored_charge import (
+from pyhybrid.mechanisms.accounting.charge import (
     WARNINGS,
     charge_of_censored_fit,
+    released_by_record,
     with_bought,
 )
-from pyhybrid.mechanisms.accounting.local_charge import released_by_record
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
-from pyhybrid.mechanisms.synthesis_step import Made
-from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism, check_same_unit
-from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.mechanism import Made
+from pyhybrid.mechanisms.weighted.base import Accounts
+from pyhybrid.mechanisms.weighted.truncated import CappedMechanism
 from pyhybrid.mechanisms.weighted.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
+from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -33,16 +43,23 @@ from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.record import Remarks
+from pyhybrid.privacy.units import unit_terms
+from pyhybrid.releases.report_context import Remarks
 
 __all__ = ["Censored"]
 
 SAMPLINGS = ("auto", "exact", "chains")
 _NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
 _OF_CALIBRATION = "frozen"
+_DISPERSION = 25.0
+_CHAINS, _WARMUP, _DRAWS = 8, 250, 50
+_DEPTH = 5  # far out nothing but a wide prior pulls: trajectories of 1,023 steps took minutes
+_FAR = 10.0
+_COMPARED = 40
 
 
 @dataclass(frozen=True)
-class Censored(PseudoPosteriorMechanism):
+class Censored(CappedMechanism):
     r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i (f_i - c_i)))`.
 
     A term moves by at most 2 M, for any parameters and any n. With a **center** theta_ref, c_i is
@@ -106,9 +123,6 @@ class Censored(PseudoPosteriorMechanism):
 
     model: Model = None  # type: ignore[assignment]
     _: KW_ONLY
-    epsilon: float | None = None
-    cap: float | None = None
-    inner: PseudoPosteriorMechanism | None = None
     calibration: Calibration | None = field(default=None, repr=False)
     check_modes: bool = True
     center: Mapping[str, float | Sequence[float]] | Center | str | None = _OF_CALIBRATION
@@ -131,21 +145,12 @@ class Censored(PseudoPosteriorMechanism):
             )
         if self.calibration is not None:
             self._check_calibration(self.calibration)
-        elif (self.cap is None) == (self.epsilon is None):
-            raise InvalidInput(
-                "exactly one of cap and epsilon must be given, e.g. ph.Censored(model, epsilon=1)"
-            )
-        for name in ("cap", "epsilon"):
-            if getattr(self, name) is not None:
-                check_positive(getattr(self, name), name)
-        if self.inner is not None and self.inner.model != self.model:
-            raise InvalidInput("inner must be a mechanism over the same model")
+        self._check_capped(held=self.calibration is not None)
         if self.support is not None:
             raise InvalidInput(
                 "support is for charges made from draws: a censored release is charged its cap, "
                 "which holds for every record that could have been; leave it out"
             )
-        check_same_unit(self, self.inner)
         check_choice(self.sampling, "sampling", SAMPLINGS)
         if self.center is not None and self.center != _OF_CALIBRATION:
             if self.calibration is not None:
@@ -204,10 +209,6 @@ class Censored(PseudoPosteriorMechanism):
             return {**settings, "inner": self._inner().describe()}
         return {**settings, "calibration": calibration.describe()}
 
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """What the inner mechanism reads."""
-        return {**super().reads(), **self._inner().reads()}
-
     def weights(self, session: FitSession) -> FloatArray:
         """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
         if self.calibration is not None:
@@ -217,8 +218,8 @@ class Censored(PseudoPosteriorMechanism):
     def make_from(self, session: FitSession, **options: Any) -> Made:
         """See `PseudoPosteriorMechanism.make_from`; the column made is in its declared form, as
         the dtype of the data is a function of the records."""
-        own = self._in_form(session)
-        forms, made = self._forms(own), super().make_from(own, **options)
+        in_form = self._in_form(session)
+        forms, made = self._forms(in_form), super().make_from(in_form, **options)
         return replace(made, tables=[in_their_forms(table, forms) for table in made.tables])
 
     def _in_form(self, session: FitSession) -> FitSession:
@@ -235,9 +236,9 @@ class Censored(PseudoPosteriorMechanism):
         """The censored fit."""
         session = self._in_form(session).by_unit(self.unit)
         cap, alpha = self._cap(session.bound), self.weights(session)
-        found = self._grid(session.bound)
-        if found is not None:
-            form, grid = found
+        on_grid = self._grid(session.bound)
+        if on_grid is not None:
+            form, grid = on_grid
             center = self.theta_ref
             excess = None if center is None else center.excess_on(session.bound, form, grid, cap)
             fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
@@ -274,22 +275,22 @@ class Censored(PseudoPosteriorMechanism):
     def private_settings(self) -> dict[str, Any]:
         """What tells calibrations apart that are described alike."""
         if self.calibration is None:
-            return self._inner().private_settings()
-        own = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
+            return super().private_settings()
+        extremes = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
         center = self.theta_ref
-        return own if center is None else {**own, "center": center.as_dict()}
+        return extremes if center is None else {**extremes, "center": center.as_dict()}
 
     def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
         assert fit.diagnostics is not None
-        found, problems = look_for_modes(session, fit), fit.diagnostics.problems
-        if found.n_elsewhere and not found.log_density_gap > _NEGLIGIBLE_GAP:
-            gap = found.log_density_gap
+        modes, problems = look_for_modes(session, fit), fit.diagnostics.problems
+        if modes.n_elsewhere and not modes.log_density_gap > _NEGLIGIBLE_GAP:
+            gap = modes.log_density_gap
             message = (
-                f"{found.n_elsewhere} of {found.n_chains} chains from dispersed starts ended in "
+                f"{modes.n_elsewhere} of {modes.n_chains} chains from dispersed starts ended in "
                 "another mode of the censored posterior, its log-likelihood "
                 f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
             )
-            if not found.log_density_gap > 0:
+            if not modes.log_density_gap > 0:
                 message += (
                     ": the fit may have missed the main mode; raise epsilon, give more warm-up, or "
                     "on_not_converged='warn' to release anyway with that in the charge"
@@ -298,15 +299,14 @@ class Censored(PseudoPosteriorMechanism):
                     raise NotConverged(message)
                 problems = (*fit.diagnostics.problems, message)
             warnings.warn(message, stacklevel=2)
-        seen = replace(fit.diagnostics, n_elsewhere=found.n_elsewhere, problems=problems)
+        seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
         return replace(fit, diagnostics=seen)
 
     def _charge(
         self,
         bound: BoundModel,
         fit: PosteriorFit,
-        account: LocalAccount | None,
-        possible: PossibleAccount | None,
+        accounts: Accounts,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
@@ -331,9 +331,9 @@ class Censored(PseudoPosteriorMechanism):
         bought = None if self.calibration is None else self.calibration.bought
         return charge if bought is None else with_bought(charge, bought)
 
-    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+    def _accounts(self, session: FitSession, path: Reweighted, k: int | None) -> Accounts:
         """None: the cap is charged, strict or not."""
-        return None
+        return Accounts()
 
     def _check_leave_one_out(self, k: int | None) -> int:
         if super()._check_leave_one_out(k):
@@ -346,9 +346,6 @@ class Censored(PseudoPosteriorMechanism):
     def _doubt(self, bound: BoundModel) -> str | None:
         """Why the calibration may have been made from the records of `bound`, if it may."""
         return None if self.calibration is None else self.calibration.doubt(bound)
-
-    def _inner(self) -> PseudoPosteriorMechanism:
-        return self.inner or LipschitzWeighted(self.model, unit=self.unit)
 
     def _where_from(self) -> str | None:
         """Where the center came from, as `charge_of_censored_fit` takes it."""
@@ -365,20 +362,14 @@ class Censored(PseudoPosteriorMechanism):
         center = self.theta_ref
         if self.calibration is not None:
             self.calibration.check_fits(bound)
-        size = self.calibration.cap if self.calibration is not None else self.cap
+        size = None if self.calibration is None else self.calibration.cap
         if center is not None and not bound.takes_center:
             raise InvalidInput(
                 "a center needs a built-in model or a ph.ComposedModel: a whole program of your "
                 "own clips terms as they are; give center=None"
             )
         if size is None:
-            assert self.epsilon is not None
-            size = bound_of_epsilon(
-                self.epsilon,
-                relation=self.relation,
-                density_above_one=bound.density_above_one or center is not None,
-                safety_factor=self.safety_factor,
-            )
+            size = self._size(bound, either_sign=center is not None)
         return Cap.of(size) if center is None else center.cap(bound, size)
 
     def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:
@@ -400,3 +391,77 @@ class Censored(PseudoPosteriorMechanism):
             if within is not None:
                 return form, within
         return form, ParameterGrid.of(form, self.grid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModeCheck:
+    """What chains from dispersed starts found: how many ended away from the fit. Confidential.
+
+    `log_density_gap` is the mean censored log-likelihood of the fit minus that of the chains
+    elsewhere, nats: above 0 the others are in a lesser mode. NaN if there are none."""
+
+    n_chains: int
+    n_elsewhere: int
+    log_density_gap: float
+
+
+def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
+    """Run 8 short chains from starts 25 times as dispersed and see where they end.
+
+    A chain is elsewhere if the mean of some monitored quantity is more than 10 posterior standard
+    deviations from the fit's. Trajectories have 31 steps at most: a chain that needs longer ones to
+    come near counts as elsewhere, at a log-likelihood that tells.
+    """
+    bound = session.bound
+    settings = replace(
+        session.settings,
+        chains=_CHAINS,
+        warmup=_WARMUP,
+        draws=_DRAWS,
+        max_treedepth=min(_DEPTH, session.settings.max_treedepth),
+    )
+    draws = session.engine.sample(
+        bound.program,
+        bound.stan_data(fit.alpha, cap=fit.cap, dispersion=_DISPERSION),
+        seed=session.streams.engine_seed("modes"),
+        settings=settings,
+        progress=session.steps_of("search for other modes"),
+    )
+    here, there = bound.monitored(fit.draws), bound.monitored(draws)
+    elsewhere = np.zeros(draws.n_chains, dtype=bool)
+    for name, values in here.items():
+        mean, spread = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+        distance = np.abs(there[name].mean(axis=1) - mean)
+        elsewhere |= (distance > _FAR * spread).reshape(draws.n_chains, -1).any(axis=1)
+    gap = float("nan")
+    if elsewhere.any():
+        place = np.flatnonzero(np.repeat(elsewhere, _DRAWS))
+        gap = _log_lik(session, fit, fit.draws, np.arange(fit.draws.n_draws)) - _log_lik(
+            session, fit, draws, place
+        )
+    return ModeCheck(n_chains=draws.n_chains, n_elsewhere=int(elsewhere.sum()), log_density_gap=gap)
+
+
+def _log_lik(
+    session: FitSession, fit: PosteriorFit, draws: Draws, positions: npt.NDArray[np.intp]
+) -> float:
+    """Censored log-likelihood of all records, with the excess and the region of a frozen reference,
+    averaged over some of the draws at `positions`."""
+    chosen = positions[
+        np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
+    ]
+    below, above, center = np.inf, np.inf, None
+    if fit.cap is not None:
+        below, above, center = fit.cap.below, fit.cap.above, fit.cap.reference
+    log_lik = session.bound.log_lik(draws).at(chosen)
+    if session.units is None:
+        excess, beyond = None, np.zeros(chosen.size)
+        if fit.cap is not None and fit.cap.frozen is not None:
+            assert isinstance(session.bound, BoundRegression | BoundParts)
+            frozen = session.bound.frozen_log_lik(fit.cap.frozen, draws).at(chosen)
+            excess, beyond = fit.cap.excess(frozen), fit.cap.beyond(frozen)
+        total = log_lik.clipped_total(fit.alpha, below, above, center, excess)
+        return float((total - beyond).mean())
+    terms = log_lik if center is None else log_lik.less(center)
+    by_unit = unit_terms(terms, fit.alpha, session.units.of)
+    return float(np.clip(by_unit, -below, above).sum(axis=1).mean())

@@ -19,6 +19,8 @@ References
 ----------
 Chaudhuri, Hsu (2011), Sample complexity bounds for differentially private learning, COLT: privacy
 of outcomes ("labels") where the predictors are public.
+
+A center at a given theta, with rows that the model itself draws there: no record is read.
 """
 
 from __future__ import annotations
@@ -33,26 +35,37 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
-from pyhybrid.mechanisms.cells import bins_of
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate, categorical_levels
-from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.censored.center import REGION, Center
-from pyhybrid.mechanisms.censored.model_center import center_of_model
-from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
+from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram, bins_of
 from pyhybrid.models.base import Model
+from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.privacy.censoring import cap_of_epsilon
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, RELATIONS, add_epsilons, shown
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, RELATIONS, add_epsilons, shown
+from pyhybrid.privacy.frozen_rows import FrozenRows
 from pyhybrid.privacy.histogram import perturbed_probabilities
 
-__all__ = ["Round", "calibrate_privately", "usual_rounds"]
+__all__ = ["Round", "calibrate_privately", "center_of_model"]
 
 _HISTOGRAM_SHARE = 0.25  # of epsilon
 _MECHANISM = "calibrate_privately"
+_SHARES = (0.1, 0.1, 0.2)
+_MOVED = (8.0, 2.0, 0.6)  # nats that a term may move by before it is clipped
+_PER_PARAMETER = (10.0, 40.0, 200.0)  # records at least
+_STARTED = frozenset(
+    ("poisson", "negative_binomial", "beta", "beta_regression", "normal_regression", "bernoulli")
+)
+_DRAWN = 10_000  # rows at most that the model draws
+_STEP = 1e-3  # of coordinates, for the information at a point
+_ANYWHERE = 1e6  # standard deviations: no region
+_LIMITS = dict.fromkeys(("beta", "beta_regression"), (1e-10, 1 - 1e-10))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +86,6 @@ class Round:
     def __post_init__(self) -> None:
         check_positive(self.share, "share")
         check_positive(self.records, "records")
-
-
-_SHARES = (0.1, 0.1, 0.2)
-_MOVED = (8.0, 2.0, 0.6)  # nats that a term may move by before it is clipped
-_PER_PARAMETER = (10.0, 40.0, 200.0)  # records at least
 
 
 def usual_rounds(
@@ -223,7 +231,7 @@ def _from_histogram(
     shares = perturbed_probabilities(counts, np.zeros(n_bins))
     rng = streams(options.get("seed")).generator("values of a private calibration")
     table = cells.draw(shares, rng).to_frame().reset_index(drop=True)
-    made = calibrate(
+    calibration = calibrate(
         model,
         table,
         epsilon=epsilon - spent,
@@ -240,7 +248,7 @@ def _from_histogram(
             "of records is public.",
         ),
     )
-    return replace(made, reference=None, bought=bought.sealed())
+    return replace(calibration, reference=None, bought=bought.sealed())
 
 
 def _from_rounds(
@@ -323,7 +331,9 @@ def _calibration(
     provenance: Any = None
     return Calibration(
         model=bound.model,
-        draws=frozen_draws({n: own[None] for n, own in center.parameters.items()}, provenance),
+        draws=frozen_draws(
+            {n: values[None] for n, values in center.parameters.items()}, provenance
+        ),
         lowest=0.0,
         highest=0.0,
         scale=0.0,
@@ -346,15 +356,75 @@ def _start(bound: BoundRegression, given: Mapping[str, Any] | None) -> dict[str,
     if bound.program.name == "beta":
         usual["phi"] = 0.5
     names = bound.likelihood_parameters
-    own = usual if given is None else given
-    if not set(names) <= set(own) or (given is None and bound.program.name not in _STARTED):
+    theta = usual if given is None else given
+    if not set(names) <= set(theta) or (given is None and bound.program.name not in _STARTED):
         raise InvalidInput(
             f"start must be given for this model: numbers for {', '.join(names)}, chosen without "
             "looking at the data"
         )
-    return {name: np.asarray(own[name], dtype=np.float64) for name in names}
+    return {name: np.asarray(theta[name], dtype=np.float64) for name in names}
 
 
-_STARTED = frozenset(
-    ("poisson", "negative_binomial", "beta", "beta_regression", "normal_regression", "bernoulli")
-)
+def center_of_model(
+    bound: BoundRegression,
+    values: Mapping[str, FloatArray],
+    weight: float,
+    known: float,
+    region: float,
+    rng: np.random.Generator,
+) -> Center:
+    """A center at `values`, with rows of this `weight` that the model draws there, and their
+    spread.
+
+    `known` records were what `values` were drawn from; 0 if they are a guess: without a region."""
+    frozen = _rows_of_model(bound, values, weight, rng)
+    form = bound.grid_form
+    sd: dict[str, float] = {}
+    if form is not None and known:
+        provenance: Any = None
+        at = {n: float(own[0]) for n, own in form.coordinates(_as_draws(values)).items()}
+        names = list(at)
+        points = {n: np.array([at[n] + _STEP * sign * (n == moved)
+                               for moved in names for sign in (1, -1)]) for n in names}  # fmt: skip
+        draws = frozen_draws(form.parameters(points), provenance)
+        rows = bound.frozen_log_lik(frozen, draws)
+        f = np.hstack(list(rows.make()))[:, rows.row_of]
+        slopes = (f[0::2] - f[1::2]) / (2 * _STEP)
+        covariance = np.linalg.inv(slopes @ slopes.T / frozen.n * known)
+        sd = {n: float(np.sqrt(covariance[i, i])) for i, n in enumerate(names)}
+    reach = region * np.sqrt(frozen.n / known) if known else _ANYWHERE
+    return Center(
+        parameters={name: np.asarray(own, dtype=np.float64) for name, own in values.items()},
+        sd=sd,
+        region=region if sd else float(reach),
+        public=True,
+        frozen=frozen,
+    )
+
+
+def _rows_of_model(
+    bound: BoundRegression,
+    values: Mapping[str, FloatArray],
+    weight: float,
+    rng: np.random.Generator,
+) -> FrozenRows:
+    """Outcomes that the model draws at the predictors of the records, which are public."""
+    design = bound.design
+    if bound.predictors and bound.n <= _DRAWN:
+        places = np.arange(bound.n)
+    elif bound.predictors:
+        places = np.sort(rng.choice(bound.n, _DRAWN, replace=False))
+    else:
+        places = np.zeros(_DRAWN, dtype=np.intp)  # one row is as good as another
+    X, offset = design.X[places], design.offset[places]
+    y = bound.model.draw_outcome(dict(values), X, rng, offset)
+    y = np.clip(y, *_LIMITS.get(bound.program.name, (-np.inf, np.inf)))
+    drawn = replace(design, y=y, X=X, offset=offset)
+    f = bound.model.log_lik(_as_draws(values), y, X, offset)[0]
+    if not np.isfinite(f).all():
+        raise InvalidInput("start must be a parameter at which the model can draw outcomes")
+    return frozen_rows(drawn, np.full(y.size, weight), f)
+
+
+def _as_draws(values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    return {name: np.asarray(theta, dtype=np.float64)[None] for name, theta in values.items()}

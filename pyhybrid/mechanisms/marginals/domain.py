@@ -1,34 +1,58 @@
-"""The public domain of a column: levels, bins and a cell for missing values, declared beforehand.
+"""Public cells: of the domain of a column, declared beforehand, and of its predictors.
 
 A domain that is read from the confidential column would be a function of its records that no
 epsilon covers. It comes from a codebook, from a law, or from a reference table that is public.
+
+A number that is published as it is needs no bins: each record is shared out between the two knots
+next to its value, in proportion to how near they are (linear B-splines). Its shares sum to 1, so
+that it costs what a record in one bin costs, and effects are linear between knots in place of
+steps, which would weaken them.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.spread import spread
 from pyhybrid.models.columns.decimals import decimals_of, of_steps, snapped
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.levels import check_levels_given, outcome_levels
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.privacy.histogram import in_steps
 
-__all__ = ["ColumnDomain", "read_domain", "reference_domain", "with_steps"]
+__all__ = [
+    "ALONE",
+    "PARTS",
+    "ColumnDomain",
+    "Predictor",
+    "Rows",
+    "of_cells",
+    "of_nothing",
+    "of_public",
+    "read_domain",
+    "reference_domain",
+    "spread",
+    "stacked",
+    "with_steps",
+]
 
 IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _FEW = 10  # numbers of a reference with at most so many values are levels
+PARTS = 16
+"""Parts that a record is shared out in: whole numbers, as the noise is made for."""
+ALONE = ""
+"""Stands among predictors for none: the column's own counts."""
+_KNOTS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,12 +361,12 @@ def reference_domain(
         (`dataclasses.replace`) where it does not: a value outside is refused.
     """
     check_count(n_bins, "n_bins", at_least=2)
-    found = {}
+    domains = {}
     for name in columns:
         if name not in reference.columns:
             raise InvalidInput(f"reference must have the column {name!r}: it has not")
-        found[name] = _domain_of(reference[name], n_bins)
-    return found
+        domains[name] = _domain_of(reference[name], n_bins)
+    return domains
 
 
 def _domain_of(values: pd.Series, n_bins: int) -> ColumnDomain:
@@ -386,3 +410,133 @@ def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:
             break
         kept.pop()
     return np.asarray(edges[[*kept, -1]])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Predictor:
+    """Cells of one predictor: `cells` (n, L), whole numbers with `PARTS` in each row.
+
+    `positions` (L,) as in `ColumnDomain.positions`; `synthesized` if its values are confidential,
+    and were drawn anew."""
+
+    name: str
+    cells: sparse.csr_array
+    positions: FloatArray
+    synthesized: bool
+
+    def __repr__(self) -> str:
+        return f"<Predictor {self.name!r}, {self.cells.shape[1]} cells>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows:
+    """Distinct rows of all predictors together: `cells` (R, L) are shares, 1 for each predictor.
+
+    `times` (R,) records have them; `of_record` (n,) is the place of each record among them."""
+
+    cells: sparse.csr_array
+    times: FloatArray
+    of_record: IntArray
+
+    def __repr__(self) -> str:
+        return f"<Rows: {self.times.size} distinct ones of {self.of_record.size}>"
+
+
+def of_nothing(n: int) -> Predictor:
+    """One cell that all n records are in: for a column without predictors."""
+    return of_cells(ALONE, np.zeros(n, np.int64), 1, np.full(1, np.nan), synthesized=False)
+
+
+def of_cells(
+    name: str, places: IntArray, n_cells: int, positions: FloatArray, *, synthesized: bool
+) -> Predictor:
+    """A predictor whose records are each in one cell, at `places` (n,)."""
+    n = places.size
+    cells = sparse.csr_array(
+        (np.full(n, PARTS, np.int64), places, np.arange(n + 1)), shape=(n, n_cells)
+    )
+    return Predictor(name=name, cells=cells, positions=positions, synthesized=synthesized)
+
+
+def of_public(values: pd.Series, domain: ColumnDomain | None = None) -> Predictor:
+    """A predictor that is published as it is: its declared cells, its levels, or knots of numbers.
+
+    Levels and knots are read from the column, which is public. Missing values are a cell of their
+    own.
+    """
+    name = str(values.name)
+    if domain is not None:
+        own = domain.places(values)
+        return of_cells(name, own, domain.n_cells, domain.positions, synthesized=False)
+    dtype = values.dtype
+    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    if number and values.nunique() > _KNOTS:
+        return _of_numbers(name, values.to_numpy(dtype=np.float64, na_value=np.nan))
+    if not all(isinstance(value, Hashable) for value in values):
+        raise InvalidInput(
+            f"column {name!r} must hold texts, logicals, categories or numbers to be read: found "
+            f"{dtype} of lists or the like; leave it out of given"
+        )
+    codes, levels = pd.factorize(values, sort=number, use_na_sentinel=False)
+    at = np.full(len(levels), np.nan)
+    if number:  # few numbers: in their order, the missing ones aside
+        present = int(pd.Series(levels).notna().sum())
+        at[:present] = np.linspace(0, 1, present) if present > 1 else 0.5
+    return of_cells(name, codes.astype(np.int64), len(levels), at, synthesized=False)
+
+
+def _of_numbers(name: str, x: FloatArray) -> Predictor:
+    present = np.isfinite(x)
+    knots = np.unique(np.quantile(x[present], np.linspace(0, 1, _KNOTS)))
+    absent, n_knots = ~present, knots.size
+    own = np.where(present, x, knots[0])
+    left = np.clip(np.searchsorted(knots, own, side="right") - 1, 0, n_knots - 2)
+    share = (own - knots[left]) / (knots[left + 1] - knots[left])
+    parts = np.rint(share * PARTS).astype(np.int64)
+    rows = np.arange(x.size)
+    there = rows[present]
+    cells = sparse.csr_array(
+        (
+            np.concatenate([PARTS - parts[there], parts[there], np.full(absent.sum(), PARTS)]),
+            (
+                np.concatenate([there, there, rows[absent]]),
+                np.concatenate([left[there], left[there] + 1, np.full(absent.sum(), n_knots)]),
+            ),
+        ),
+        shape=(x.size, n_knots + int(absent.any())),
+    )
+    cells.eliminate_zeros()
+    at = np.full(cells.shape[1], np.nan)
+    at[:n_knots] = np.linspace(0, 1, n_knots)
+    return Predictor(name=name, cells=cells, positions=at, synthesized=False)
+
+
+def stacked(predictors: Sequence[Predictor]) -> Rows:
+    """All predictors side by side, each distinct row once."""
+    whole = sparse.csr_array(sparse.hstack([each.cells for each in predictors], format="csr"))
+    keys = _keys(whole)
+    _, first, of_record, times = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    return Rows(
+        cells=sparse.csr_array(whole[first] / PARTS),
+        times=times.astype(np.float64),
+        of_record=of_record.astype(np.int64),
+    )
+
+
+def _keys(whole: sparse.csr_array) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each row: sums of random words, modulo 2^64. Two rows of a million fall
+    together with probability 3e-8, which costs accuracy, and never privacy."""
+    words = np.random.default_rng(20230101).integers(0, 2**64, whole.shape[1], dtype=np.uint64)
+    return np.asarray(whole.astype(np.uint64) @ words, dtype=np.uint64)
+
+
+def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArray:
+    """Numbers in [0, 1) for each record, evenly spread among those of its group, shape (n,)."""
+    order = np.lexsort((rng.random(groups.size), groups))
+    _, first, count = np.unique(groups[order], return_index=True, return_counts=True)
+    place = np.arange(groups.size) - np.repeat(first, count)
+    numbers = np.empty(groups.size)
+    numbers[order] = (place + rng.random(groups.size)) / np.repeat(count, count)
+    return numbers

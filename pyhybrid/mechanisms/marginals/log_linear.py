@@ -39,16 +39,19 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.mechanisms.marginals.effects import (
-    Effects,
-    Known,
-    covariance,
-    probabilities,
-    with_ones,
-)
 
-__all__ = ["MOST_EFFECTS", "LogLinear", "Prior", "fit_log_linear"]
+__all__ = [
+    "MOST_EFFECTS",
+    "Known",
+    "LogLinear",
+    "Measurement",
+    "Prior",
+    "fit_log_linear",
+    "probabilities",
+]
 
+_LEAST_VARIANCE = 1e-9  # variance of a cell that is divided by
+IntArray = npt.NDArray[np.int64]
 MOST_EFFECTS = 3000
 """Of one column with its predictors: their covariance is held in memory, and inverted."""
 _ITERATIONS, _ITERATIONS_OF_LARGE = 40, 10
@@ -65,19 +68,94 @@ _SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
     800,
 )  # of the sampler: before, and for each draw
 _OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors; their reach
-IntArray = npt.NDArray[np.int64]
+
+
+def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
+    """p(k | z) for rows of shares z (R, L), shape (R, K), under intercepts (column 0) and effects
+    (K, 1 + L)."""
+    score = cells @ effects[:, 1:].T + effects[:, 0]
+    score -= score.max(axis=1, keepdims=True)
+    np.exp(score, out=score)
+    score /= score.sum(axis=1, keepdims=True)
+    return np.asarray(score)
+
+
+def with_ones(cells: sparse.csr_array) -> FloatArray:
+    """Dense, after a column of ones."""
+    dense = np.asarray(cells.todense())
+    return np.hstack([np.ones((dense.shape[0], 1)), dense])
+
+
+def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Of sums over rows of 1{y = k} times columns of `left` (R, A), and of `right` (R, B), given
+    these, shape (K, A, K, B)."""
+    weighted = times[:, None] * p
+    one = (p[:, :, None] * left[:, None, :]).reshape(p.shape[0], -1)
+    other = (weighted[:, :, None] * right[:, None, :]).reshape(p.shape[0], -1)
+    n_rows = p.shape[1]
+    covariances = -(one.T @ other).reshape(n_rows, left.shape[1], n_rows, right.shape[1])
+    for k in range(n_rows):
+        covariances[k, :, k] += left.T @ (weighted[:, k, None] * right)
+    return np.asarray(covariances)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """A noisy table of a column with one predictor.
+
+    `counts` (K, L) in records, may be negative; `variance` of the noise of a cell, or (K, 1), >= 0.
+    """
+
+    counts: FloatArray
+    variance: float | FloatArray
+
+    @property
+    def variances(self) -> FloatArray:
+        """Of each cell, shape (K, L)."""
+        return np.asarray(np.broadcast_to(self.variance, self.counts.shape), dtype=np.float64)
+
+    def with_another(self, other: Measurement) -> Measurement:
+        """Both measurements of one table, each by its precision."""
+        one, two = (1 / np.maximum(own.variance, _LEAST_VARIANCE) for own in (self, other))
+        counts = (one * self.counts + two * other.counts) / (one + two)
+        return Measurement(counts=counts, variance=1 / (one + two))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Known:
+    """Records of a reference, whose cells are known.
+
+    `outcome` (n,) is the cell of each, `cells` (n, L) the shares of their predictors, `weight` the
+    power of their likelihood, in (0, 1]."""
+
+    outcome: IntArray
+    cells: sparse.csr_array
+    weight: float
+
+    def log_lik(self, effects: FloatArray) -> float:
+        """Weighted log-likelihood."""
+        p = probabilities(effects, self.cells)
+        held = p[np.arange(self.outcome.size), self.outcome]
+        return self.weight * float(np.sum(np.log(np.maximum(held, 1e-300))))
+
+    def local(self, effects: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Information (K (1 + L), K (1 + L)), as if all were like those at `rows`, and gradient
+        (K (1 + L),)."""
+        p = probabilities(effects, self.cells)
+        rest = -p
+        rest[np.arange(self.outcome.size), self.outcome] += 1
+        slope = np.hstack([rest.sum(axis=0)[:, None], np.asarray((self.cells.T @ rest).T)])
+        design = with_ones(self.cells[rows])
+        times = np.full(rows.size, self.weight * self.outcome.size / rows.size)
+        information = covariance(p[rows], times, design, design)
+        return information.reshape(slope.size, slope.size), self.weight * slope.ravel()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
     """Correlation of effects, and which of them share a scale.
 
-    Attributes
-    ----------
-    of_outcome : ndarray, shape (K,)
-        Positions of the outcome's cells, see `ColumnDomain.positions`.
-    of_predictors : sequence of ndarray, shape (L_j,) each
-        The same of each predictor's.
+    Positions of the cells of the outcome (K,) and of each predictor, see `ColumnDomain.positions`.
     """
 
     of_outcome: FloatArray
@@ -95,11 +173,11 @@ class Prior:
 
     def squares(self, effects: FloatArray) -> FloatArray:
         """Squared length of the effects of each predictor, at scale 1, shape (J,)."""
-        (rows, each), found = self._inverses, []
+        (rows, each), squares = self._inverses, []
         for j, columns in enumerate(each):
             own = effects[:, 1 + self.ends[j] : 1 + self.ends[j + 1]]
-            found.append(np.sum((rows @ own) * (own @ columns)))
-        return np.array(found)
+            squares.append(np.sum((rows @ own) * (own @ columns)))
+        return np.array(squares)
 
     def precision(self, scales: FloatArray) -> FloatArray:
         """Of intercepts and effects in the order (k, l), shape (K (1 + L), K (1 + L))."""
@@ -120,33 +198,22 @@ def _inverse(positions: FloatArray) -> FloatArray:
 def _correlation(positions: FloatArray) -> FloatArray:
     """Of effects at positions (K,): neighbors alike, those without a position independent."""
     ordered = np.isfinite(positions)
-    found = np.eye(positions.size)
+    correlation = np.eye(positions.size)
     apart = positions[ordered][:, None] - positions[ordered][None, :]
-    found[np.ix_(ordered, ordered)] *= _OWN
-    found[np.ix_(ordered, ordered)] += (1 - _OWN) * np.exp(-0.5 * (apart / _LENGTH) ** 2)
-    return found
+    correlation[np.ix_(ordered, ordered)] *= _OWN
+    correlation[np.ix_(ordered, ordered)] += (1 - _OWN) * np.exp(-0.5 * (apart / _LENGTH) ** 2)
+    return correlation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogLinear:
     """Posterior of the effects given noisy tables: a function of the noisy tables alone.
 
-    Attributes
-    ----------
-    mode : Effects
-    information : ndarray, shape (K (1 + L), K (1 + L))
-        Of the likelihood at the mode.
-    target : ndarray, shape (K (1 + L),)
-        Precision times mean of the normal likelihood.
-    prior : Prior
-    scales : ndarray, shape (J,)
-        tau of each predictor, at the mode.
-    steps : int
-        Gauss-Newton steps taken.
-    converged : bool
-    """
+    `information` (K (1 + L), K (1 + L)) is that of the likelihood at the mode, `target` (K (1 +
+    L),) precision times mean of the normal likelihood, `scales` (J,) tau of each predictor at the
+    mode, `steps` the Gauss-Newton steps taken."""
 
-    mode: Effects
+    mode: FloatArray
     information: FloatArray
     target: FloatArray
     prior: Prior
@@ -154,10 +221,10 @@ class LogLinear:
     steps: int
     converged: bool
 
-    def sample(self, n: int, rng: np.random.Generator) -> list[Effects]:
+    def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
         """n draws of the effects."""
         warmup, between = _SWEEPS if self.target.size <= _LARGE else _SWEEPS_OF_LARGE
-        shape, variances = self.mode.values.shape, np.maximum(self.scales, _SCALE) ** 2
+        shape, variances = self.mode.shape, np.maximum(self.scales, _SCALE) ** 2
         auxiliary, kept = np.ones_like(variances), []
         sizes = shape[0] * np.diff(self.prior.ends)
         for sweep in range(warmup + n * between):
@@ -171,7 +238,7 @@ class LogLinear:
             variances = rate / rng.standard_gamma((sizes + 1) / 2)
             auxiliary = (1 / _SCALE**2 + 1 / variances) / rng.standard_exponential(sizes.size)
             if sweep >= warmup and (sweep - warmup + 1) % between == 0:
-                kept.append(Effects(values=effects))
+                kept.append(effects)
         return kept
 
 
@@ -184,7 +251,7 @@ def fit_log_linear(
     prior: Prior,
     unknown: Sequence[bool] = (),
     known: Known | None = None,
-    start: Effects | None = None,
+    start: FloatArray | None = None,
     rng: np.random.Generator,
 ) -> LogLinear:
     """Mode and curvature of the posterior.
@@ -192,26 +259,21 @@ def fit_log_linear(
     Parameters
     ----------
     noisy : ndarray, shape (K, L)
-        Noisy tables side by side, in records.
-    variance : float or ndarray, shape (K, L)
-        Of the noise of a cell, >= 0.
+        Noisy tables side by side, in records; `variance` is that of the noise of a cell, >= 0.
     cells : sparse matrix, shape (R, L)
-        Shares of the distinct rows of predictors.
-    times : ndarray, shape (R,)
-        Records with each; may be fractions where rows are simulated.
-    prior : Prior
+        Shares of the distinct rows of predictors; `times` (R,) records have each, fractions where
+        rows are simulated.
     unknown : sequence of bool, length J
         Predictors whose true values are confidential, so that also the number of records in each of
         their cells is uncertain.
     known : Known, optional
         Records of a reference.
-    start : Effects, optional
+    start : FloatArray, optional
         Where the search for the mode starts.
     rng : Generator
-        Chooses the rows that the Fisher information is computed from, if there are many.
-    """
+        Chooses the rows that the Fisher information is computed from, if there are many."""
     problem = _Problem(noisy, variance, cells, times, prior, unknown, known, rng)
-    effects = problem.start() if start is None else start.values
+    effects = problem.start() if start is None else start
     scales = np.full(len(prior.of_predictors), _START)
     converged, steps = False, 0
     most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
@@ -231,7 +293,7 @@ def fit_log_linear(
             break
     local = problem.local(effects)
     return LogLinear(
-        mode=Effects(values=effects),
+        mode=effects,
         information=local.information,
         target=local.gradient + local.information @ effects.ravel(),
         prior=prior,
@@ -286,13 +348,13 @@ class _Problem:
         shares = np.maximum(self.noisy.sum(axis=1) / len(self.prior.of_predictors), 1.0)
         if self.known is not None:  # noise may be larger than all of the table
             shares = np.bincount(self.known.outcome, minlength=shares.size) + 0.5
-        found = np.zeros((self.noisy.shape[0], 1 + self.noisy.shape[1]))
-        found[:, 0] = np.log(shares) - np.log(shares).mean()
-        return found
+        effects = np.zeros((self.noisy.shape[0], 1 + self.noisy.shape[1]))
+        effects[:, 0] = np.log(shares) - np.log(shares).mean()
+        return effects
 
     def mean(self, effects: FloatArray) -> FloatArray:
         """mu, shape (K, L)."""
-        p = probabilities(Effects(values=effects), self.cells)
+        p = probabilities(effects, self.cells)
         found: FloatArray = np.asarray(self.turned @ (self.times[:, None] * p)).T
         return found
 
@@ -334,13 +396,13 @@ class _Problem:
 
     def _fisher(self, effects: FloatArray) -> FloatArray:
         """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
-        p = probabilities(Effects(values=effects), self.some)
+        p = probabilities(effects, self.some)
         return covariance(p, self.some_times, self.some_design[:, 1:], self.some_design)
 
     def _of_unknown(self, mean: FloatArray) -> FloatArray:
         """Covariance from the unknown numbers of records in cells of confidential predictors."""
         size = mean.size
-        found = np.zeros((size, size))
+        covariances = np.zeros((size, size))
         total = self.times.sum()
         for j, hidden in enumerate(self.unknown):
             if not hidden:
@@ -352,8 +414,8 @@ class _Problem:
                 own = np.flatnonzero(share.ravel())
                 of_cell = share.ravel()[own]
                 spread = count * (1 - count / total)
-                found[np.ix_(own, own)] += spread * np.outer(of_cell, of_cell)
-        return found
+                covariances[np.ix_(own, own)] += spread * np.outer(of_cell, of_cell)
+        return covariances
 
 
 def _new_scales(

@@ -1,58 +1,84 @@
-"""The noisy tables of a release: all that looks at confidential values.
+r"""The noisy tables of a release: all that looks at confidential values.
 
 In one step, or in two: first every column of many bins alone, then, with neighboring bins merged,
 each column with each of its predictors. Which bins are merged is read off the noisy counts of the
 first step, so that both together cost what their parts add to.
+
+**A column alone.** Two-way tables need few bins, or noise drowns them; values need many, or all
+within a wide bin are alike. So a column is first measured alone in all bins of its domain, and
+
+.. math:: \log \mu_k = a + \log w_k + s_k + e_k,\qquad
+    \tilde c_k \mid \mu \approx N(\mu_k,\ \mu_k + \sigma^2),
+
+with w the widths of bins, s smooth (second differences N(0, 1 / lambda): a P-spline on the bins)
+and e independent, N(0, tau^2), for heaps; levels have no s. Both scales maximize the approximate
+marginal likelihood. What noise drowns is smoothed over: a tail without records keeps falling.
+
+References
+----------
+Eilers, Marx (1996), Flexible smoothing with B-splines and penalties, Statistical Science 11:89-121.
+MacKay (1992), Bayesian interpolation, Neural Computation 4:415-447. Panter, Dite (1951),
+Quantization distortion in pulse-count modulation, Proc. IRE 39:44-48 (bins by a power of density).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import linalg, sparse
 
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.chain import Chain, KnownOf, fit_chain, predictors_of
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.effects import TableWithNoise
-from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
-from pyhybrid.mechanisms.marginals.one_way import OneWay, fit_one_way, merged
-from pyhybrid.mechanisms.marginals.predictors import ALONE, PARTS, Predictor, of_nothing
-from pyhybrid.mechanisms.marginals.reference import Reference
+from pyhybrid.mechanisms.censored.center import shares_records
+from pyhybrid.mechanisms.marginals.chain import Chain, KnownOf, fit_link, predictors_of
+from pyhybrid.mechanisms.marginals.domain import (
+    ALONE,
+    PARTS,
+    ColumnDomain,
+    Predictor,
+    of_nothing,
+    of_public,
+    spread,
+)
+from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Known, Measurement
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
-__all__ = ["Columns", "Measured", "Measuring", "check_columns", "check_predictors", "most_cells"]
+__all__ = [
+    "Columns",
+    "Measured",
+    "Measuring",
+    "Reference",
+    "check_predictors",
+    "most_cells",
+    "reference_of",
+    "within",
+]
 
 IntArray = npt.NDArray[np.int64]
+_STEPS, _CLOSE = 60, 1e-3
+_SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
+_SD_OF_LINE = 10.0  # of what second differences leave free
+_LEAST = 0.5  # records: what is not in a reference may be in the data
+_FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
     """What came out: functions of noisy counts, all of it.
 
-    Attributes
-    ----------
-    order : mapping of str to tuple of str
-        Predictors that each column was measured with.
-    noisy : mapping of str to tuple of TableWithNoise
-        Of each column with each of these.
-    domain : mapping of str to ColumnDomain
-        That these were counted in.
-    alone : mapping of str to OneWay
-        Of the columns whose bins were merged.
-    answers : tuple of NoisyTables
-    choices : tuple of NoisyChoice
-        Of tables to measure. The prices of all answers and choices add.
-    """
+    `order` are the predictors that each column was measured with, `noisy` its tables with each of
+    these, `domain` what they were counted in, `alone` the columns whose bins were merged. The
+    prices of all `answers` and `choices` (of tables to measure) add."""
 
     order: Mapping[str, tuple[str, ...]]
-    noisy: Mapping[str, tuple[TableWithNoise, ...]]
+    noisy: Mapping[str, tuple[Measurement, ...]]
     domain: Mapping[str, ColumnDomain]
     alone: Mapping[str, OneWay]
     answers: tuple[NoisyTables, ...]
@@ -60,8 +86,8 @@ class Measured:
 
     def shares(self, n: int, rng: np.random.Generator) -> list[dict[str, FloatArray]]:
         """n draws of the shares of all cells of the columns whose bins were merged."""
-        each = {name: own.sample(n, rng) for name, own in self.alone.items()}
-        return [{name: drawn[place] for name, drawn in each.items()} for place in range(n)]
+        draws = {name: column.sample(n, rng) for name, column in self.alone.items()}
+        return [{name: drawn[place] for name, drawn in draws.items()} for place in range(n)]
 
     @property
     def modes(self) -> dict[str, FloatArray]:
@@ -81,23 +107,10 @@ class Columns:
 class Measuring:
     """What is counted, and at what price.
 
-    Attributes
-    ----------
-    domain : mapping of str to ColumnDomain
-        Of the synthesized columns.
-    order : mapping of str to tuple of str
-        Predictors of each.
-    public : mapping of str to Predictor
-    most_bins : int or None
-        Of a column in two-way tables; None for all of its domain, in one step.
-    share : float
-        Of the price, for the first step.
-    price : Price
-        Of one row, all tables together.
-    relation : str
-    reference : Reference, optional
-        Whose records count beside the noisy tables.
-    """
+    `order` are the predictors of each synthesized column, `public` the public ones. A column has
+    `most_bins` in two-way tables, after a first step at this `share` of the price; None for all of
+    its domain, in one step. `price` is of one row, all tables together; records of a `reference`
+    count beside the noisy tables."""
 
     domain: Mapping[str, ColumnDomain]
     order: Mapping[str, tuple[str, ...]]
@@ -111,7 +124,9 @@ class Measuring:
     @property
     def binned(self) -> tuple[str, ...]:
         """Columns that are measured alone first."""
-        return tuple(name for name in self.order if _is_merged(self.domain[name], self.most_bins))
+        most = self.most_bins
+        merged_ones = (n for n in self.order if most and len(self.domain[n].bins) - 1 > most)
+        return tuple(merged_ones)
 
     def check_sizes(self) -> None:
         """Refuse models that are too large, before anything confidential is looked at."""
@@ -143,7 +158,7 @@ class Measuring:
         tables = iter(answer.tables())
         noisy = {
             name: tuple(
-                TableWithNoise(counts=next(tables), variance=answer.variance)
+                Measurement(counts=next(tables), variance=answer.variance)
                 for _ in reads or (ALONE,)
             )
             for name, reads in self.order.items()
@@ -160,12 +175,13 @@ class Measuring:
         """Columns of many bins from their noisy counts (K, 1), and these bins merged."""
         if self.most_bins is None:
             return Columns(domain=self.domain, alone={})
+        reference = self.reference
         alone = {
             name: fit_one_way(
                 counts[name].ravel(),
                 variance=variance,
                 domain=self.domain[name],
-                known=self.counts_known(name),
+                known=None if reference is None else reference.counts(name, self.domain[name]),
             )
             for name in self.binned
         }
@@ -173,22 +189,15 @@ class Measuring:
                for name, own in alone.items()}  # fmt: skip
         return Columns(domain={**self.domain, **few}, alone=alone)
 
-    def chain(self, found: Measured, n: int, random: Streams) -> Chain:
+    def chain(self, measured: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
-        return fit_chain(
-            found.noisy,
-            order=found.order,
-            domain=found.domain,
-            public=self.public,
-            n=n,
-            random=random,
-            known=self.known(found.domain),
-        )
-
-    def counts_known(self, name: str) -> FloatArray | None:
-        """Counts of a column in the reference, shape (K,), if there is one."""
-        own = self.reference
-        return None if own is None else own.counts(name, self.domain[name])
+        chain = Chain(links=(), domain=measured.domain, public=self.public, n=n)
+        known = self.known(measured.domain)
+        for column, reads in measured.order.items():
+            tables = measured.noisy[column]
+            link = fit_link(chain, column, reads, tables, random=random, known=known)
+            chain = replace(chain, links=(*chain.links, link))
+        return chain
 
     def known(self, domain: Mapping[str, ColumnDomain]) -> KnownOf | None:
         """From a column and its predictors to the records of the reference in cells of `domain`."""
@@ -222,29 +231,6 @@ class Measuring:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 
-def check_columns(
-    df: pd.DataFrame, synthesized: Sequence[str], given: Sequence[str], delta: float | None
-) -> None:
-    """Refuse a table that lacks a column, or is too large for a delta."""
-    if not isinstance(df, pd.DataFrame) or len(df) == 0:
-        raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
-    twice = df.columns[df.columns.duplicated()]
-    if len(twice):
-        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
-    for column in (*synthesized, *given):
-        if column not in df.columns:
-            raise InvalidInput(
-                f"column {column!r} must be in the data: found "
-                f"{', '.join(str(c) for c in df.columns[:20])}"
-                f"{did_you_mean(column, df.columns)}"
-            )
-    if delta is not None and delta * len(df) >= 1:
-        raise InvalidInput(
-            f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
-            f"{delta:g}; a larger one would allow to publish a record as it is"
-        )
-
-
 def check_predictors(
     predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
 ) -> None:
@@ -272,5 +258,263 @@ def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     return domain.n_cells - merged_bins
 
 
-def _is_merged(domain: ColumnDomain, most_bins: int | None) -> bool:
-    return most_bins is not None and len(domain.bins) - 1 > most_bins
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneWay:
+    """Posterior of the log counts of a domain's cells given one noisy table: its `mode` (K,), and a
+    `root` (K, R) of the covariance about it."""
+
+    mode: FloatArray
+    root: FloatArray
+
+    @property
+    def shares(self) -> FloatArray:
+        """Of the cells at the mode, shape (K,)."""
+        return _shares(self.mode)
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
+        """n draws of the shares."""
+        normals = rng.standard_normal((n, self.root.shape[1]))
+        return [_shares(self.mode + self.root @ normal) for normal in normals]
+
+
+def _shares(log_counts: FloatArray) -> FloatArray:
+    counts = np.exp(log_counts - log_counts.max())
+    return np.asarray(counts / counts.sum())
+
+
+def fit_one_way(
+    noisy: FloatArray, *, variance: float, domain: ColumnDomain, known: FloatArray | None = None
+) -> OneWay:
+    """Smooth one noisy table (K,) of a domain with at least three bins, in records.
+
+    `variance` is that of the noise of a cell, >= 0; `known` (K,) are counts of the same cells in a
+    reference, times its weight, without noise."""
+    design, second = _design(domain)
+    offset = _log_widths(domain)
+    scales = (1.0, 0.5)
+    at = np.zeros(design.shape[1])
+    total = max(float(noisy.sum()), 1.0)
+    at[0] = np.log(total) - np.log(np.exp(offset).sum())
+    for _ in range(_STEPS):
+        precision = _precision(domain, second, scales)
+        moved, root = _step(at, noisy, variance, known, design, offset, precision)
+        found = _new_scales(moved, root, second, domain)
+        changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
+        at, scales = moved, found
+        if changed < _CLOSE:
+            break
+    spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
+    return OneWay(mode=offset + design @ at, root=np.asarray(design @ spread))
+
+
+def _log_widths(domain: ColumnDomain) -> FloatArray:
+    """Of cells: of bins in steps, so that a level is a cell of one step, at their middle size."""
+    log_widths = np.zeros(domain.n_cells)
+    first, n_bins = len(domain.levels), len(domain.bins) - 1
+    widths = np.log(np.diff(domain.bins))
+    log_widths[first : first + n_bins] = widths - np.median(widths)
+    return log_widths
+
+
+def _design(domain: ColumnDomain) -> tuple[FloatArray, FloatArray]:
+    """Of a constant, s by bin and e by cell, shape (K, 1 + B + K); second differences (B, B)."""
+    first, n_bins, n_cells = len(domain.levels), len(domain.bins) - 1, domain.n_cells
+    smooth = np.zeros((n_cells, n_bins))
+    smooth[first : first + n_bins] = np.eye(n_bins)
+    design = np.hstack([np.ones((n_cells, 1)), smooth, np.eye(n_cells)])
+    differences = np.diff(np.eye(n_bins), n=2, axis=0)
+    return design, differences.T @ differences
+
+
+def _precision(domain: ColumnDomain, second: FloatArray, scales: tuple[float, float]) -> FloatArray:
+    n_bins, n_cells = second.shape[0], domain.n_cells
+    free = np.full(n_cells, 1 / _SD_OF_LINE**2)
+    first = len(domain.levels)
+    free[first : first + n_bins] = 1 / scales[1] ** 2
+    line = np.eye(n_bins) / _SD_OF_LINE**2 / n_bins
+    constant = np.full((1, 1), 1e-6)
+    return np.asarray(linalg.block_diag(constant, scales[0] * second + line, np.diag(free)))
+
+
+def _step(
+    at: FloatArray,
+    noisy: FloatArray,
+    variance: float,
+    known: FloatArray | None,
+    design: FloatArray,
+    offset: FloatArray,
+    precision: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """One Gauss-Newton step, halved until it helps, and the root of the precision before it."""
+
+    def mean(here: FloatArray) -> FloatArray:
+        return np.exp(np.clip(offset + design @ here, -30, 30))
+
+    mu = mean(at)
+    weight = 1 / (mu + max(variance, 1e-6))
+    if known is not None:
+        times = max(float(noisy.sum()), 1.0) / known.sum()
+        known_weight = 1 / (times * (mu + _LEAST))
+        noisy = (weight * noisy + known_weight * times * known) / (weight + known_weight)
+        weight = weight + known_weight
+    slope = mu[:, None] * design
+    root = linalg.cholesky(slope.T @ (weight[:, None] * slope) + precision, lower=True)
+    move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision @ at)
+
+    def objective(here: FloatArray) -> float:
+        rest = noisy - mean(here)
+        return float(rest @ (weight * rest) + here @ precision @ here)
+
+    before, length = objective(at), 1.0
+    while length > 1e-3 and objective(at + length * move) > before:
+        length /= 2
+    return np.asarray(at + length * move), root
+
+
+def _new_scales(
+    at: FloatArray, root: FloatArray, second: FloatArray, domain: ColumnDomain
+) -> tuple[float, float]:
+    """MacKay's update of lambda and tau."""
+    n_bins, first = second.shape[0], len(domain.levels)
+    spread = linalg.cho_solve((root, True), np.eye(at.size))
+    s = slice(1, 1 + n_bins)
+    e = slice(1 + n_bins + first, 1 + 2 * n_bins + first)
+    rough = float(at[s] @ second @ at[s] + np.sum(second * spread[s, s]))
+    independent = float(at[e] @ at[e] + np.trace(spread[e, e]))
+    smooth = np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)
+    return float(smooth), float(np.clip(np.sqrt(independent / n_bins), *_OWN))
+
+
+def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:
+    """The domain with neighboring bins merged to at most so many, by `shares` (K,) of its cells.
+
+    Bins have equal parts of the root of share times width: between equal shares, which put a whole
+    tail into one bin, and equal widths, which put nearly all records into one."""
+    first, n_bins = len(domain.levels), len(domain.bins) - 1
+    if n_bins <= most_bins:
+        return domain
+    held = shares[first : first + n_bins]
+    along = np.cumsum(np.sqrt(held * np.diff(domain.bins)))
+    inner = np.searchsorted(along, along[-1] * np.arange(1, most_bins) / most_bins) + 1
+    inner = np.unique(inner[inner < n_bins])
+    if not inner.size:  # all in the last bin: two are left, as a domain needs
+        inner = np.array([n_bins - 1])
+    cuts = _with_records([0, *inner, n_bins], held, most_bins)
+    return replace(domain, bins=tuple(domain.bins[cut] for cut in cuts))
+
+
+def _with_records(cuts: Sequence[int], shares: FloatArray, most_bins: int) -> list[int]:
+    """Cuts without the bins that hold too little, the thinnest first; two bins are left."""
+    least = _FEWEST * shares.sum() / most_bins
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    kept = list(cuts)
+    while len(kept) > 3:
+        held = np.diff(below[kept])
+        thin = int(np.argmin(held))
+        if held[thin] >= least:
+            break
+        left = thin > 0 and (thin == len(held) - 1 or held[thin - 1] <= held[thin + 1])
+        del kept[thin if left else thin + 1]
+    return kept
+
+
+def within(
+    domain: ColumnDomain,
+    few: ColumnDomain,
+    cells: IntArray,
+    shares: FloatArray,
+    rng: np.random.Generator,
+    *,
+    even: bool = False,
+) -> IntArray:
+    """A cell of `domain` for each record, drawn within its cell of `few`, shape (n,).
+
+    `few` is the domain after bins were merged, `cells` (n,) are of it, `shares` (K,) of the cells
+    of `domain`. `even` records are spread over each cell of `few`, in place of one by one."""
+    first = len(domain.levels)
+    cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
+    low, high = below[start[cells]], below[start[cells + 1]]
+    at = low + (high - low) * (spread(cells, rng) if even else rng.random(cells.size))
+    places = np.searchsorted(below, at, side="right") - 1
+    return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Reference:
+    """A reference table, the power of its likelihood, in (0, 1], and its public predictors in the
+    cells of the data's."""
+
+    table: pd.DataFrame
+    weight: float
+    public: Mapping[str, Predictor]
+
+    def counts(self, column: str, domain: ColumnDomain) -> FloatArray:
+        """Weighted counts of a column's cells, shape (K,)."""
+        own = domain.places(self.table[column])
+        return self.weight * np.bincount(own, minlength=domain.n_cells).astype(np.float64)
+
+    def known(self, column: str, reads: Sequence[str], domain: Mapping[str, ColumnDomain]) -> Known:
+        """Its records in the cells of a column and of its predictors."""
+        names = [column, *(name for name in reads if name not in self.public and name != ALONE)]
+        places = {name: domain[name].places(self.table[name]) for name in names}
+        own = predictors_of(reads, self.public, places, domain, len(self.table))
+        whole = sparse.csr_array(sparse.hstack([each.cells for each in own], format="csr"))
+        return Known(outcome=places[column], cells=whole / PARTS, weight=self.weight)
+
+
+def reference_of(
+    table: Any,
+    weight: float,
+    df: pd.DataFrame,
+    domain: Mapping[str, ColumnDomain],
+    given: Sequence[str],
+) -> tuple[Reference, dict[str, Predictor]]:
+    """The reference, and the data's public predictors, coded together; InvalidInput for a reference
+    that lacks a column, has values outside of their domain, or shares more records with the data
+    than chance explains."""
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
+    synthesized = [name for name in domain if name not in given]
+    for name in (*synthesized, *given):
+        if name not in table.columns:
+            raise InvalidInput(
+                f"reference must have the column {name!r}: it has not"
+                f"{did_you_mean(name, table.columns)}"
+            )
+    if not len(table):
+        raise InvalidInput("reference must have rows: it has none")
+    if shares_records(table, df, [*synthesized, *given]):
+        raise InvalidInput(
+            "reference must be other records than those to be released: it shares more of them "
+            "than chance explains, and what is read from it costs no epsilon"
+        )
+    both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
+    reference = Reference(
+        table=table.reset_index(drop=True),
+        weight=weight,
+        public={name: _part(own, slice(len(df), None)) for name, own in both.items()},
+    )
+    for name in synthesized:
+        try:
+            domain[name].places(reference.table[name])
+        except InvalidInput as error:
+            raise InvalidInput(f"reference: {error}") from None
+    return reference, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
+
+
+def _together(one: pd.Series, other: pd.Series, domain: ColumnDomain | None) -> Predictor:
+    if one.dtype != other.dtype and not _numbers(one, other):
+        one, other = one.astype(object), other.astype(object)
+    both: pd.Series = pd.concat([one, other], ignore_index=True)
+    both.name = one.name
+    return of_public(both, domain)
+
+
+def _numbers(*columns: pd.Series) -> bool:
+    return all(pd.api.types.is_numeric_dtype(each.dtype) for each in columns)
+
+
+def _part(predictor: Predictor, rows: slice) -> Predictor:
+    return replace(predictor, cells=sparse.csr_array(predictor.cells[rows]))

@@ -1,4 +1,4 @@
-r"""Noisy marginals: synthetic columns from two-way tables with noise, without Stan.
+"""Noisy marginals: synthetic columns from two-way tables with noise, without Stan.
 
 Every synthesized column has a table with each of its predictors. All cells of all tables get noise
 from OpenDP at once, and a log-linear model is fitted to what comes out: p(y | x) proportional to
@@ -8,6 +8,7 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import (
+    FloatArray,
     check_choice,
     check_count,
     check_flag,
@@ -26,22 +28,24 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.fitting.session import FitProgress
-from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.accounting.censored_charge import SAY_SO
+from pyhybrid.fitting.replicates import joined
+from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
+from pyhybrid.mechanisms.accounting.charge import (
+    OWNERS_WORD,
+    SAY_SO,
+    public_sentences,
+    unsynthesized_sentence,
+)
 from pyhybrid.mechanisms.marginals.chain import Chain
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, read_domain
+from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public, read_domain
 from pyhybrid.mechanisms.marginals.measurement import (
     Measured,
     Measuring,
-    check_columns,
+    Reference,
     check_predictors,
+    reference_of,
+    within,
 )
-from pyhybrid.mechanisms.marginals.predictors import of_public
-from pyhybrid.mechanisms.marginals.record import record_of_tables
-from pyhybrid.mechanisms.marginals.reference import Reference, reference_of
-from pyhybrid.mechanisms.marginals.sampling import Sets
 from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
 from pyhybrid.primitives.tables import Price
@@ -49,14 +53,39 @@ from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.releases.record import Origin
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import one_blas_thread
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
+from pyhybrid.primitives.selection import NoisyChoice
+from pyhybrid.primitives.tables import NoisyTables, Price
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.running.blas import one_blas_thread
 
 __all__ = ["NoisyMarginals"]
 
 IntArray = npt.NDArray[np.int64]
+_ASSUMES = (
+    "The domains of all columns, their order and their predictors were fixed without looking at "
+    "the confidential columns.",
+    "The number of records is public, and so are the types of the columns and how they mark "
+    "missing values: the same for every possible record.",
+)
+_CHOICES = (
+    "Choices made by looking at the confidential data: domains, predictors, epsilon, and which of "
+    "several releases was kept.",
+    "Other releases from the same data: their epsilons add up.",
+    "Whether anything was released is itself an answer: values outside of their domain are "
+    "refused.",
+)
+_OF_REFERENCE = {
+    True: "The records of the reference, which is public.",
+    False: "The records of the reference: its own, without noise, are in the model that is drawn "
+    "from.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyMarginals:
+class NoisyMarginals(NoiseMechanism):
     r"""Draw synthetic columns from a log-linear model fitted to noisy two-way tables.
 
     The guarantee is strict: it holds for every database of the stated domain, at any n, without a
@@ -215,11 +244,6 @@ class NoisyMarginals:
         return cls(domain=kept, given=given, **options)
 
     @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    @property
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, in the order of synthesis."""
         return tuple(name for name in self.domain if name not in self.given)
@@ -242,11 +266,6 @@ class NoisyMarginals:
     def delta_of_charge(self) -> float | None:
         """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""
         return self.delta
-
-    @property
-    def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
-        return {}
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
@@ -274,95 +293,109 @@ class NoisyMarginals:
             "rows_per_unit": self.rows_per_unit,
         }
 
-    def release(
-        self,
-        df: pd.DataFrame,
-        *,
-        n_synthetic: int = 1,
-        n_draws_released: int | None = None,
-        seed: int | None = None,
-        engine: str | Engine = "auto",
-        settings: SamplerSettings | None = None,
-        rule: ConvergenceRule | None = None,
-        on_not_converged: str = "raise",
-        leave_one_out: int | None = None,
-        progress: FitProgress | None = None,
-    ) -> Release:
-        """Count, add noise, fit, charge and draw.
-
-        Parameters
-        ----------
-        df : DataFrame
-            Confidential records. Not modified.
-        n_synthetic : int, default 1
-            m, the number of synthetic data sets, at the price of one. Honest intervals need many:
-            20 or more.
-        n_draws_released : int, optional
-            1, the times that the tables are measured.
-        seed : int, optional
-            OpenDP takes its noise from the operating system and cannot be seeded: a seed is
-            refused.
-        engine, settings, rule, on_not_converged, leave_one_out
-            Of mechanisms with chains: refused here.
-        progress : callable, optional
-            See `pyhybrid.fitting.session.open_session`.
-
-        Returns
-        -------
-        Release
-            Without `diagnostics` and `fit`.
-
-        Raises
-        ------
-        InvalidInput
-            For a missing column, values outside of their domain (the column and the first row are
-            named), or a seed.
-        EngineUnavailable
-            If OpenDP is not installed.
-        """
-        m = check_count(n_synthetic, "n_synthetic")
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         if n_draws_released not in (None, 1):
             raise InvalidInput(
                 f"n_draws_released must be 1: found {n_draws_released!r}; the tables are measured "
                 "once, and any number of sets is drawn from them at the price of one"
             )
-        check_no_fit(
-            self.name,
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            leave_one_out=leave_one_out,
-            seed=seed,
-        )
+        return 1
+
+    def _made(
+        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
+    ) -> Made:
         random = streams()
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            chain, found = self._measured(df, random)
-            sets = Sets.of(chain, found, m, noise_aware=self.noise_aware, random=random)
+            chain, measured = self._measured(df, random)
+            # Several sets differ honestly; a single one, and all at the modes, need no draws.
+            apart = self.noise_aware and m > 1
+            effects = chain.sample(m, random) if apart else [None] * m
+            shares = measured.modes
+            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
         tables = []
         for place in range(m):
-            tables.append(sets.table(place, df, self.domain, random))
+            columns = self._columns(
+                place + 1, df, chain, measured, effects[place], drawn[place], random, even=m == 1
+            )
+            tables.append(joined(df, columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
-        record = record_of_tables(
+        settings = self.describe()
+        if measured.choices:
+            settings["chosen"] = {
+                column: [name for name in reads if name != ALONE]
+                for column, reads in measured.order.items()
+            }
+        record = self._record(
             df,
-            found,
-            price=Price.of(self.epsilon, self.delta),
-            relation=self.relation,
-            mechanism=self.name,
-            settings=self.describe(),
+            self._charge(m),
+            random,
+            settings=settings,
             synthesized=self.synthesizes,
-            given=tuple(self.given),
+            predictors=tuple(self.given),
+            noise=_noise_of(measured.answers, measured.choices),
+            counts="tables",
+        )
+        return Made(record=record, tables=tables)
+
+    def _columns(
+        self,
+        name: int,
+        df: pd.DataFrame,
+        chain: Chain,
+        measured: Measured,
+        effects: Mapping[str, FloatArray] | None,
+        shares: Mapping[str, FloatArray],
+        random: Streams,
+        *,
+        even: bool,
+    ) -> pd.DataFrame:
+        """Synthetic columns of the set `name`, from 1. `shares` are of the bins of columns that
+        were measured alone, too. The tables of a single set are `even`, those of the model; sets
+        that are compared with each other have the sampling noise that rules for several count on.
+        """
+        cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
+        for column, held in shares.items():
+            rng = random.generator(f"bins/{name}/{column}")
+            whole, few = self.domain[column], measured.domain[column]
+            cells[column] = within(whole, few, cells[column], held, rng, even=even)
+        values = {
+            column: self.domain[column].values(
+                places, random.generator(f"within/{name}/{column}"), df[column], even=even
+            )
+            for column, places in cells.items()
+        }
+        columns: pd.DataFrame = pd.DataFrame(values, index=df.index)
+        return columns
+
+    def _charge(self, m: int) -> PrivacyCharge:
+        """Of all that was measured, however many sets are drawn."""
+        price, has_reference = Price.of(self.epsilon, self.delta), self.reference is not None
+        return PrivacyCharge.strict(
+            mechanism=self.name,
+            epsilon=price.epsilon,
+            rho=price.rho,
+            delta=price.delta,
+            relation=self.relation,
             n_synthetic=m,
             unit=self.unit,
-            random=random,
-            reference=None if self.reference is None else ("public" if self.public else "own"),
+            assumes=(*_ASSUMES, OWNERS_WORD) if has_reference else _ASSUMES,
+            not_covered=(
+                unsynthesized_sentence(self.synthesizes),
+                *public_sentences(self.unit),
+                *_CHOICES,
+                *([_OF_REFERENCE[self.public]] if has_reference else []),
+            ),
         )
-        return Release.of(record, tables, origin=Origin(data=df))
 
     def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, Measured]:
         """The noisy tables, and their model."""
-        check_columns(df, self.synthesizes, self.given, self.delta)
+        check_columns(df, (*self.synthesizes, *self.given))
+        if self.delta is not None and self.delta * len(df) >= 1:
+            raise InvalidInput(
+                f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
+                f"{self.delta:g}; a larger one would allow to publish a record as it is"
+            )
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
@@ -390,3 +423,24 @@ class NoisyMarginals:
             relation=self.relation,
             reference=reference,
         )
+
+
+def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
+    """All noise, scale by scale."""
+    same: dict[str, list[NoisyTables]] = {}
+    for answer in answers:
+        same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
+    told = []
+    for noise, own in same.items():
+        n_tables = sum(len(answer.shapes) for answer in own)
+        counts = sum(answer.value.size for answer in own)
+        told.append(
+            f"{noise} on each count of {n_tables} table{'' if n_tables == 1 else 's'}, {counts} "
+            "counts in all"
+        )
+    scales = Counter(f"{choice.scale:g}" for choice in choices)
+    told += [
+        f"Gumbel of scale {scale} on the scores of {times} choice{'' if times == 1 else 's'}"
+        for scale, times in scales.items()
+    ]
+    return "; ".join(told)

@@ -40,7 +40,7 @@ that depend on earlier answers).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -52,15 +52,14 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.chain import Chain, fit_link
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.effects import TableWithNoise
-from pyhybrid.mechanisms.marginals.measurement import Columns, Measured, Measuring
-from pyhybrid.mechanisms.marginals.predictors import ALONE, PARTS
+from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, ColumnDomain
+from pyhybrid.mechanisms.marginals.log_linear import Measurement
+from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
 
-__all__ = ["ROUNDS", "SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
+__all__ = ["SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
 
 MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
 _CHOICE = 0.1  # of a round's price, for the choice
@@ -71,7 +70,7 @@ ROUNDS = 30
 SELECTS = ("all", "private")
 """How the tables to measure are found: all that are named, or a private choice of them."""
 IntArray = npt.NDArray[np.int64]
-Candidate = tuple[str, str]
+Clique = tuple[str, str]
 """A column and a predictor."""
 
 
@@ -89,7 +88,7 @@ def chosen_tables(
             f"{n_tables}; take select='all'"
         )
     replace(measuring, order=dict.fromkeys(measuring.order, ())).check_sizes()
-    rounds = _started(measuring, df, random)
+    rounds = _Rounds(measuring, df, random)
     left, part = 1.0, 1 / most_rounds
     price = measuring.price.part(1 - measuring.share)
     while left > _NOTHING_LEFT:
@@ -109,59 +108,50 @@ def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
     return float(np.abs(true - modeled).sum() - size * true.size)
 
 
-def _started(measuring: Measuring, df: pd.DataFrame, random: Streams) -> _Rounds:
-    """Every column alone, its bins merged, and the model of independent columns."""
-    names, n = tuple(measuring.order), len(df)
-    answer = measuring.noisy(measuring.one_way(df, names), measuring.price.part(measuring.share))
-    counts = dict(zip(names, answer.tables(), strict=True))
-    columns = measuring.alone(counts, answer.variance)
-    noisy = {
-        name: {ALONE: _merged(counts[name], answer.variance, measuring.domain[name],
-                              columns.domain[name])}
-        for name in names
-    }  # fmt: skip
-    tables = by_candidate(measuring, measuring.two_way(df, columns.domain))
-    chain = Chain(links=(), domain=columns.domain, public=measuring.public, n=n)
-    rounds = _Rounds(measuring, columns, tables, noisy, [answer], chain, random)
-    for name in names:
-        rounds.fit(name)
-    rounds.look()
-    return rounds
-
-
 def _merged(
     counts: FloatArray, variance: float, domain: ColumnDomain, few: ColumnDomain
-) -> TableWithNoise:
+) -> Measurement:
     """Noisy counts of a domain's cells (K, 1), summed over the bins that are one in `few`."""
     first = len(domain.levels)
     inner = first + np.searchsorted(domain.bins, few.bins[:-1])
     missing = [domain.n_cells - 1] if domain.missing else []
     starts: IntArray = np.array([*range(first), *inner, *missing], dtype=np.int64)
     held = np.diff([*starts, domain.n_cells])[:, None]
-    return TableWithNoise(counts=np.add.reduceat(counts, starts, axis=0), variance=held * variance)
+    return Measurement(counts=np.add.reduceat(counts, starts, axis=0), variance=held * variance)
 
 
 class _Rounds:
     """What was measured so far, and its model."""
 
-    def __init__(
-        self,
-        measuring: Measuring,
-        columns: Columns,
-        tables: Mapping[Candidate, CrossTable],
-        noisy: dict[str, dict[str, TableWithNoise]],
-        answers: list[NoisyTables],
-        chain: Chain,
-        random: Streams,
-    ) -> None:
-        self.measuring, self.columns, self.tables = measuring, columns, tables
-        self.noisy, self.answers, self.chain, self.random = noisy, answers, chain, random
-        self.true = {each: counts_of(own.codes, own.n_rows, own.cells)
-                     for each, own in tables.items()}  # fmt: skip
-        self.rows: dict[str, IntArray] = {}
+    def __init__(self, measuring: Measuring, df: pd.DataFrame, random: Streams) -> None:
+        """Every column alone, its bins merged, and the model of independent columns."""
+        self.measuring, self.random, names = measuring, random, tuple(measuring.order)
+        answer = measuring.noisy(
+            measuring.one_way(df, names), measuring.price.part(measuring.share)
+        )
+        counts = dict(zip(names, answer.tables(), strict=True))
+        self.columns = measuring.alone(counts, answer.variance)
+        domain = self.columns.domain
+        self.noisy = {
+            name: {
+                ALONE: _merged(counts[name], answer.variance, measuring.domain[name], domain[name])
+            }
+            for name in names
+        }
+        self.tables = by_candidate(measuring, measuring.two_way(df, domain))
+        self.true = {
+            clique: counts_of(table.codes, table.n_rows, table.cells)
+            for clique, table in self.tables.items()
+        }
+        self.answers: list[NoisyTables] = [answer]
         self.choices: list[NoisyChoice] = []
-        self.modeled: dict[Candidate, FloatArray] = {}
+        self.chain = Chain(links=(), domain=domain, public=measuring.public, n=len(df))
+        self.rows: dict[str, IntArray] = {}
+        self.modeled: dict[Clique, FloatArray] = {}
         self.moved = self.noise = 0.0
+        for name in names:
+            self.fit(name)
+        self.look()
 
     def take(self, price: Price) -> bool:
         """One round at `price`; False if no table is left that a model could hold."""
@@ -178,17 +168,17 @@ class _Rounds:
             relation=relation,
             candidates=among,
         )
-        column, name = found = choice.candidate
-        answer = self.measuring.noisy([self.tables[found]], spent)
+        column, name = chosen = choice.candidate
+        answer = self.measuring.noisy([self.tables[chosen]], spent)
         self.choices.append(choice)
         self.answers.append(answer)
-        table = TableWithNoise(counts=answer.tables()[0], variance=answer.variance)
+        table = Measurement(counts=answer.tables()[0], variance=answer.variance)
         before = self.noisy[column].get(name)
         self.noisy[column][name] = table if before is None else before.with_another(table)
         self.fit(column)
-        was = self.modeled[found]
+        was = self.modeled[chosen]
         self.look(list(self.measuring.order).index(column))
-        self.moved = float(np.abs(self.modeled[found] - was).sum())
+        self.moved = float(np.abs(self.modeled[chosen] - was).sum())
         self.noise = size * was.size
         return True
 
@@ -224,7 +214,7 @@ class _Rounds:
             if each[0] in changed:
                 self.modeled[each] = self._simulated(each, many) * (self.chain.n / many.n)
 
-    def _simulated(self, candidate: Candidate, many: Chain) -> FloatArray:
+    def _simulated(self, candidate: Clique, many: Chain) -> FloatArray:
         column, name = candidate
         domain, own = self.columns.domain, many.public
         cells = own[name].cells if name in own else (self.rows[name], domain[name].n_cells)
@@ -235,7 +225,7 @@ class _Rounds:
         own = self.noisy[column]
         return (ALONE, *(name for name in self.measuring.order[column] if name in own))
 
-    def _fits(self, candidate: Candidate) -> bool:
+    def _fits(self, candidate: Clique) -> bool:
         column, name = candidate
         cells = {own: self.noisy[column][own].counts.shape[1] for own in self.noisy[column]}
         cells[name] = self.tables[candidate].cells.shape[1]
@@ -255,7 +245,7 @@ class _Rounds:
         )  # fmt: skip
 
 
-def by_candidate(measuring: Measuring, tables: Sequence[CrossTable]) -> dict[Candidate, CrossTable]:
+def by_candidate(measuring: Measuring, tables: Sequence[CrossTable]) -> dict[Clique, CrossTable]:
     """Tables as `Measuring.two_way` lists them, but those of columns without predictors."""
     names = [(name, own) for name, reads in measuring.order.items() for own in reads or (ALONE,)]
     return {each: table for each, table in zip(names, tables, strict=True) if each[1] != ALONE}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -21,19 +20,20 @@ from pyhybrid.core.checks import (
     check_draws_released,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
+from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
-from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.mechanisms.accounting.case_deletion import (
+from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
+from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of, with_evidence
+from pyhybrid.mechanisms.accounting.loss_account import (
+    account_of_fit,
     check_same_coding,
+    known_without,
+    possible_account,
     refits_by_default,
     refits_without,
+    stepped,
 )
-from pyhybrid.mechanisms.accounting.hypothetical_records import possible_account
-from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit, check_delta_of, with_evidence
-from pyhybrid.mechanisms.accounting.loss_account import account_of_fit, known_without, stepped
-from pyhybrid.mechanisms.settings import MechanismSettings
-from pyhybrid.mechanisms.synthesis_step import Made, made_of
+from pyhybrid.mechanisms.mechanism import Made, MechanismSettings
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import support_text
@@ -42,9 +42,20 @@ from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
 from pyhybrid.privacy.leave_one_out import Refits, with_refits
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.releases.record import Origin, Remarks
+from pyhybrid.releases.data_fingerprint import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 
-__all__ = ["PseudoPosteriorMechanism", "check_same_unit"]
+__all__ = ["Accounts", "PseudoPosteriorMechanism"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Accounts:
+    """What a released draw tells of records present, left out in refits, and possible ones."""
+
+    present: LocalAccount | None = None
+    refits: Refits | None = None
+    possible: PossibleAccount | None = None
 
 
 @dataclass(frozen=True)
@@ -108,69 +119,20 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         """What the owner should know of the data beside bounds and weights. Confidential."""
         return {}
 
-    def release(
+    def _release(
         self,
         df: pd.DataFrame,
-        *,
-        n_synthetic: int = 1,
-        n_draws_released: int | None = None,
-        seed: int | None = None,
-        engine: str | Engine = "auto",
-        settings: SamplerSettings | None = None,
-        rule: ConvergenceRule | None = None,
-        on_not_converged: str = "raise",
-        progress: FitProgress | None = None,
-        leave_one_out: int | None = None,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
     ) -> Release:
-        """Fit, bound, charge and synthesize.
-
-        Parameters
-        ----------
-        df : DataFrame
-            Confidential records. Not modified.
-        n_synthetic : int, default 1
-            m, the number of synthetic data sets.
-        n_draws_released : int, optional
-            Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
-            vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
-            at the price of one: simulating from a released draw is post-processing).
-        seed, engine, settings, rule, on_not_converged, progress
-            See `pyhybrid.fitting.session.open_session`.
-        leave_one_out : int, optional
-            k: of a local release, also fit without each of the k records, or units, that it tells
-            most about, and charge the larger number where such a refit says more. What they found
-            is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
-            where weights are computed on the data, all fits of a release. Omitted: 2 where weights
-            are computed on fewer than 2,000 records, and else none. Where weights are computed on
-            the data the record that moves the draws most which they were read from is among them.
-
-        Returns
-        -------
-        Release
-
-        Raises
-        ------
-        InvalidInput
-            For data or arguments that do not meet what is stated.
-        EngineUnavailable, SamplingError
-            If no engine can run, or the one chosen fails.
-        NotConverged
-            If the chains do not converge.
-        """
-        m = check_count(n_synthetic, "n_synthetic")
-        released = check_draws_released(n_draws_released, m)  # before anything is fitted
         self._check_leave_one_out(leave_one_out)
-        session = open_session(
-            self.model.bind(df),
-            seed=seed,
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            progress=progress,
-        )
         return self.release_from(
-            session, n_synthetic=m, n_draws_released=released, leave_one_out=leave_one_out
+            options.session(self.model.bind(df)),
+            n_synthetic=m,
+            n_draws_released=n_draws_released,
+            leave_one_out=leave_one_out,
         )
 
     def release_from(
@@ -226,28 +188,68 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         if self._check_leave_one_out(leave_one_out):
             check_same_coding(session.bound)
         path = self.fit(session) if fitted is None else fitted
-        account, refits = self._account(session, path), None
-        if account is not None:
-            account, refits = self._refitted(session, path, account, leave_one_out)
-        possible = self._possible(session, path)
-        charge = self._charge(session.bound, path.fit, account, possible, m, n_draws_released)
-        if refits is not None:
-            charge = with_evidence(charge, refits)
-        draws, kept = self._draws_to_release(path.fit, n_draws_released)
-        return made_of(
-            session,
-            path,
-            charge=charge,
-            account=account,
-            refits=refits,
-            possible=possible,
-            settings=self.describe(),
-            draws=draws,
-            kept=kept,
-            stream=self.stream(),
+        accounts = self._accounts(session, path, leave_one_out)
+        charge = self._charge(session.bound, path.fit, accounts, m, n_draws_released)
+        return self._made(session, path, accounts, charge, given, rules)
+
+    def _made(
+        self,
+        session: FitSession,
+        path: Reweighted,
+        accounts: Accounts,
+        charge: PrivacyCharge,
+        given: Sequence[pd.DataFrame] | None,
+        rules: Sequence[RowRule],
+    ) -> Made:
+        """Synthesize what `charge` was made for, from draws of an exact posterior's own for it."""
+        bound, fit, stream = session.bound, path.fit, self.stream()
+        draws, kept = fit.draws, fit.bounds.kept_draws
+        if fit.exact is not None:
+            draws = fit.exact.released_draws(charge.n_draws_released, relation=self.relation)
+            kept = np.ones(charge.n_draws_released, dtype=bool)
+        columns = synthesize(
+            bound,
+            draws,
+            kept,
+            n_synthetic=charge.n_synthetic,
+            n_draws_released=charge.n_draws_released,
+            streams=session.streams,
+            stream=stream,
+            earlier=session.releases_of(stream),
+            drawn_for_this=fit.exact is not None,
             given=given,
             rules=rules,
+            progress=session.steps_of("synthetic data"),
         )
+        session.note_release(stream, charge.n_draws_released)
+        record = ReleaseRecord(
+            charge=charge,
+            diagnostics=fit.diagnostics,
+            settings=self.describe(),
+            synthesized=bound.synthesized,
+            predictors=bound.predictors,
+            provenance=draws.provenance,
+            requested=None if fit.exact is not None else session.settings,
+            seeded=session.streams.seeded,
+            confidential=Confidential(
+                labels=bound.table.index,
+                alpha=fit.alpha,
+                lipschitz=fit.bounds.by_record,
+                lipschitz_bound=fit.bounds.overall,
+                entropy=session.streams.entropy,
+                censored=fit.censored,
+                data=data_mark(bound.table) if given is None else None,
+                account=accounts.present,
+                refits=accounts.refits,
+                possible=accounts.possible,
+            ),
+            exposed=session.exposed,
+            fit=fit,
+            reweighted=path if path.steps else None,
+        )
+        tables = [bound.table] * charge.n_synthetic if given is None else given
+        whole = [joined(*each) for each in zip(tables, columns, strict=True)]
+        return Made(record=record, tables=whole)
 
     def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:
         """Refits without each of the `k` records, or units, that a release tells most about.
@@ -264,10 +266,9 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         session = session.by_unit(self.unit)
         self._check_leave_one_out(check_count(k, "k"))
         check_same_coding(session.bound)
-        path = self.fit(session)
-        account = self._account(session, path)
-        assert account is not None
-        return self._refits(session, path, account, k)
+        refits = self._accounts(session, self.fit(session), k).refits
+        assert refits is not None
+        return refits
 
     def is_strict(self, bound: BoundModel) -> bool:
         """True if a release of `bound` would be strict, as far as can be told before a fit."""
@@ -277,9 +278,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
         session = session.by_unit(self.unit)
         if self.accounting == "gaussian":  # before anything is fitted
-            check_delta_of(
-                self.delta, session.bound.n if session.units is None else session.units.n
-            )
+            check_delta_of(self.delta, session.n_units)
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
         near = None
@@ -295,50 +294,54 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         self,
         bound: BoundModel,
         fit: PosteriorFit,
-        account: LocalAccount | None,
-        possible: PossibleAccount | None,
+        accounts: Accounts,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
         """What releasing from `fit` costs: local and asymptotic, unless a mechanism is stricter."""
-        assert account is not None
-        return charge_of_fit(
+        assert accounts.present is not None
+        charge = charge_of_fit(
             self.name,
             fit,
             bound,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-            relation=self.relation,
-            safety_factor=self.safety_factor,
-            unit=self.unit,
-            account=account,
+            account=accounts.present,
             accounting=self.accounting,
             delta=self.delta,
-            possible=possible,
+            relation=self.relation,
+            unit=self.unit,
+            possible=accounts.possible,
             support=None if self.support is None else support_text(self.support),
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            safety_factor=self.safety_factor,
         )
-
-    def _draws_to_release(
-        self, fit: PosteriorFit, n_draws: int
-    ) -> tuple[Draws, npt.NDArray[np.bool_]]:
-        """Draws, and those of them (S,) that may be released: of an exact posterior, new ones."""
-        if fit.exact is None:
-            return fit.draws, fit.bounds.kept_draws
-        return (
-            fit.exact.released_draws(n_draws, relation=self.relation),
-            np.ones(n_draws, dtype=bool),
-        )
+        return charge if accounts.refits is None else with_evidence(charge, accounts.refits)
 
     def charge_of(
         self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
         """What a release from the fit `path` of `session` would cost."""
-        account, possible = self._account(session, path), self._possible(session, path)
-        if account is not None:
-            account, _ = self._refitted(session, path, account, None)
-        return self._charge(
-            session.bound, path.fit, account, possible, n_synthetic, n_draws_released
-        )
+        accounts = self._accounts(session, path, None)
+        return self._charge(session.bound, path.fit, accounts, n_synthetic, n_draws_released)
+
+    def _accounts(self, session: FitSession, path: Reweighted, k: int | None) -> Accounts:
+        """What a released draw tells, with k refits, or as many as are made by default."""
+        without = self._without(session, path)
+        account, refits = account_of_fit(session, path.fit, without), None
+        known = known_without(session, path.fit, without)
+        wanted = refits_by_default(session, known) if k is None else k
+        if wanted:
+            refits = refits_without(
+                session,
+                path.fit,
+                account,
+                k=wanted,
+                without=known,
+                bind=self.model.bind,
+                asked=k is not None,
+            )
+            account = with_refits(account, refits)
+        return Accounts(present=account, refits=refits, possible=self._possible(session, path))
 
     def _possible(self, session: FitSession, path: Reweighted) -> PossibleAccount | None:
         """What a released draw would tell of records of the declared support."""
@@ -351,10 +354,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             )
         return possible_account(session, path.fit, self.support, self.joined)
 
-    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
-        """What a released draw tells of the records present."""
-        return account_of_fit(session, path.fit, self._without(session, path))
-
     def _without(self, session: FitSession, path: Reweighted) -> WeightsWithoutRecords | None:
         """How the weights of the released fit change when a record leaves."""
         without = self.recomputed(session)
@@ -363,35 +362,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def _check_leave_one_out(self, k: int | None) -> int:
         """k, 0 if it is not given, checked before anything is fitted."""
         return 0 if k is None else check_count(k, "leave_one_out", at_least=0)
-
-    def _refitted(
-        self, session: FitSession, path: Reweighted, account: LocalAccount, k: int | None
-    ) -> tuple[LocalAccount, Refits | None]:
-        """The account with k refits in it, or as many as are made by default."""
-        without = known_without(session, path.fit, self._without(session, path))
-        wanted = refits_by_default(session, without) if k is None else k
-        if not wanted:
-            return account, None
-        refits = self._refits(session, path, account, wanted, asked=k is not None)
-        return with_refits(account, refits), refits
-
-    def _refits(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        account: LocalAccount,
-        k: int,
-        asked: bool = True,
-    ) -> Refits:
-        return refits_without(
-            session,
-            path.fit,
-            account,
-            k=k,
-            without=known_without(session, path.fit, self._without(session, path)),
-            bind=self.model.bind,
-            asked=asked,
-        )
 
     def final_recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """How the final weights change when a record leaves, re-weighted ones, too."""
@@ -402,14 +372,3 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
         return self.weights(session) if self.reweighting is False else self.fit(session).fit.alpha
-
-
-def check_same_unit(
-    mechanism: PseudoPosteriorMechanism, inner: PseudoPosteriorMechanism | None
-) -> None:
-    """Raise InvalidInput if `inner`, whose weights are used, has another unit of privacy."""
-    if inner is not None and inner.unit != mechanism.unit:
-        raise InvalidInput(
-            f"inner must have the unit of privacy of {mechanism.name}: found {inner.unit!r} and "
-            f"{mechanism.unit!r}; give unit= to both"
-        )

@@ -82,7 +82,7 @@ class CountWeighted(PseudoPosteriorMechanism):
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """Counts without each record, or unit."""
         if self.pairwise or session.units is not None:
-            of = np.arange(session.bound.n) if session.units is None else session.units.of
+            of = session.owner
 
             def weigh(kept: npt.NDArray[np.intp]) -> FloatArray:
                 rows = np.flatnonzero(np.isin(of, kept))

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice
-from pyhybrid.fitting.record_risk import told_at
-from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.loss_account import by_unit, risk_draws, risks_joined
+from pyhybrid.fitting.session import FitSession
+from pyhybrid.mechanisms.accounting.loss_account import risk_draws, risks_joined
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
@@ -68,18 +67,14 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
         f = self._risks(session)
-        return (
-            self._weights_of(f)
-            if session.units is None
-            else session.units.mapped(self._weights_of, f)
-        )
+        return self._weights_of(session.once(f))[session.owner]
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """The map without each record, whose absence also moves the risks of the others."""
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         return risk_weights_without(
             risk_draws(session, fit, self.risk),
-            by_unit(session, self._risks(session)),
+            session.once(self._risks(session)),
             lambda _, risks: self._weights_of(risks),
         )
 
@@ -87,9 +82,13 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         """The map of all records with one more, which moves the risks of the others."""
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         f, log_lik = self._risks(session), possible.log_lik(fit.draws).at(fit.bounds.kept_draws)
-        own = risk_of(log_lik, self.risk)
-        leverage, joined = risks_joined(risk_draws(session, fit, self.risk), f, log_lik, own)
-        return weights_with(self._weights_of, f, own, moves=lambda _: leverage, joined=joined)
+        possible_risks = risk_of(log_lik, self.risk)
+        leverage, joined = risks_joined(
+            risk_draws(session, fit, self.risk), f, log_lik, possible_risks
+        )
+        return weights_with(
+            self._weights_of, f, possible_risks, moves=lambda _: leverage, joined=joined
+        )
 
     def _risks(self, session: FitSession) -> FloatArray:
         """f of every record, or of its unit, shape (n,)."""
@@ -97,7 +96,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         if self.risk == "size":
             return fit.bounds.by_record
         kept = np.flatnonzero(fit.bounds.kept_draws)
-        return _unbounded(told_at(session, fit.draws, fit.alpha, self.risk, kept), fit)
+        risks = session.risks_at(fit.draws, fit.alpha, self.risk, kept)
+        # Infinite where the record is unbounded in any draw, kept or not.
+        return np.where(np.isfinite(fit.bounds.by_record), risks, np.inf)
 
     def _weights_of(self, f: FloatArray) -> FloatArray:
         return weights_from_lipschitz(f, **self._map())
@@ -109,8 +110,3 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
             "transform": self.transform,
             "threshold": self.threshold,
         }
-
-
-def _unbounded(f: FloatArray, fit: PosteriorFit) -> FloatArray:
-    """Infinite where the record is unbounded in any draw, kept or not."""
-    return np.where(np.isfinite(fit.bounds.by_record), f, np.inf)

@@ -10,7 +10,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession
-from pyhybrid.mechanisms.accounting.loss_account import by_unit, risk_draws, risks_joined
+from pyhybrid.mechanisms.accounting.loss_account import risk_draws, risks_joined
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.conversions import bound_of_epsilon
@@ -75,7 +75,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         target = self._bound(session.bound.density_above_one)
         if self.draw_quantile < 1:  # the overall bound is then a quantile, above the largest kept
             target *= bounds.by_record.max() / bounds.overall
-        draws, risks = risk_draws(session, fit, "size"), by_unit(session, bounds.by_record)
+        draws, risks = risk_draws(session, fit, "size"), session.once(bounds.by_record)
         return risk_weights_without(draws, risks, scalar_map(target))
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
@@ -83,19 +83,21 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         target, f = self._bound(session.bound.density_above_one), fit.bounds.by_record
         log_lik = possible.log_lik(fit.draws).at(fit.bounds.kept_draws)
-        own = risk_of(log_lik, "size")
-        if not np.isfinite(own).all():
+        possible_risks = risk_of(log_lik, "size")
+        if not np.isfinite(possible_risks).all():
             raise SamplingError(
                 "a scalar weight needs finite bounds of possible records: some are infinite; "
                 "narrow the support"
             )
-        leverage, joined = risks_joined(risk_draws(session, fit, "size"), f, log_lik, own)
+        leverage, joined = risks_joined(
+            risk_draws(session, fit, "size"), f, log_lik, possible_risks
+        )
         return weights_with(
             lambda values: scalar_weights(
                 values.size, target_bound=target, unweighted_bound=float(values.max())
             ),
             f,
-            own,
+            possible_risks,
             moves=lambda _: leverage,
             joined=joined,
         )

@@ -19,7 +19,6 @@ from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.models.families.cap_data import cap_data
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.stan_program.checks import is_copy
-from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
 from pyhybrid.models.stan_program.own_program import (
     BoundProgram,

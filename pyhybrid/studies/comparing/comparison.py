@@ -160,7 +160,7 @@ def compare(
     n_draws_released : int, optional
         1 or `n_synthetic` (the default), as in `PseudoPosteriorMechanism.release`.
     seed, engine, settings, rule, on_not_converged, progress
-        See `pyhybrid.fitting.session.open_session`.
+        See `pyhybrid.fitting.session.FitOptions`.
     workers : int, default 1
         Processes that work on mechanisms at once; does not change the results.
     executor : Executor, optional
@@ -309,7 +309,8 @@ def _released_in_parallel(
     tasks, before = [], Counter[str]()
     for name, mechanism in mechanisms.items():  # of equal mechanisms each takes draws of its own
         stream = mechanism.stream()
-        fresh = replace(sent, _released={stream: (n_drawn,) * before[stream]})
+        store = replace(session.store, released={stream: (n_drawn,) * before[stream]})
+        fresh = replace(sent, store=store)
         before[stream] += 1
         tasks.append(
             _Task(

@@ -147,7 +147,7 @@ def risk_utility_curve(
     delta : float, default 1e-6
         Of Gaussian accounting, public, below 1 / n.
     seed, engine, settings, rule, on_not_converged
-        See `pyhybrid.fitting.session.open_session`. All points share one seed.
+        See `pyhybrid.fitting.session.FitOptions`. All points share one seed.
     workers : int, default 1
         Processes; 1 works in this one. A script that uses more needs the usual
         ``if __name__ == "__main__":``. The results do not depend on the number.

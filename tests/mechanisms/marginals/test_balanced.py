@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.mechanisms.marginals import balanced as module
-from pyhybrid.mechanisms.marginals.balanced import balanced, drawn
-from pyhybrid.mechanisms.marginals.predictors import Rows, of_cells, of_public, stacked
-from pyhybrid.mechanisms.marginals.spread import spread
+from pyhybrid.mechanisms.marginals import chain as module
+from pyhybrid.mechanisms.marginals.chain import balanced, drawn
+from pyhybrid.mechanisms.marginals.domain import Rows, of_cells, of_public, spread, stacked
 
 _WIDTHS = (4, 3, 5)
 _K = 6

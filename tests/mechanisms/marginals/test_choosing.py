@@ -14,10 +14,9 @@ from scipy import sparse
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals import selection as choosing
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.effects import TableWithNoise
+from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public
+from pyhybrid.mechanisms.marginals.log_linear import Measurement
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
-from pyhybrid.mechanisms.marginals.predictors import ALONE, of_public
 from pyhybrid.mechanisms.marginals.selection import ROUNDS, chosen_tables, score
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
@@ -139,8 +138,8 @@ def test_columns_alone_are_in_every_model_in_merged_bins() -> None:
 
 
 def test_a_table_measured_twice_counts_by_its_precision() -> None:
-    one = TableWithNoise(counts=np.array([[10.0, 4.0]]), variance=1.0)
-    two = TableWithNoise(counts=np.array([[20.0, 4.0]]), variance=np.array([[4.0]]))
+    one = Measurement(counts=np.array([[10.0, 4.0]]), variance=1.0)
+    two = Measurement(counts=np.array([[20.0, 4.0]]), variance=np.array([[4.0]]))
     both = one.with_another(two)
     np.testing.assert_allclose(both.counts, [[12.0, 4.0]])
     np.testing.assert_allclose(both.variances, [[0.8, 0.8]])

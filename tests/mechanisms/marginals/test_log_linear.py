@@ -9,8 +9,12 @@ import pytest
 from scipy import sparse
 
 from pyhybrid.mechanisms.marginals import log_linear
-from pyhybrid.mechanisms.marginals.effects import Effects, Known, probabilities
-from pyhybrid.mechanisms.marginals.log_linear import Prior, fit_log_linear
+from pyhybrid.mechanisms.marginals.log_linear import (
+    Known,
+    Prior,
+    fit_log_linear,
+    probabilities,
+)
 
 NOMINAL = np.full(2, np.nan)
 CELLS = sparse.csr_array([[1, 0, 1, 0], [0, 1, 1, 0], [0.25, 0.75, 0, 1]])
@@ -30,7 +34,7 @@ def some_effects(seed: int = 1) -> np.ndarray:
 def test_mean_and_covariance_of_the_tables_by_enumeration() -> None:
     """All 27 outcomes of three records, each with its probability."""
     effects = some_effects()
-    p = probabilities(Effects(values=effects), CELLS)
+    p = probabilities(effects, CELLS)
     dense = np.asarray(CELLS.todense())
     first, second = np.zeros(12), np.zeros((12, 12))
     for outcome in itertools.product(range(3), repeat=3):
@@ -80,7 +84,7 @@ def test_where_noise_drowns_the_tables_a_reference_says_the_effects() -> None:
     """Of 30,000 known records; without them the effects are those of the prior, none."""
     rng, effects = np.random.default_rng(6), some_effects(6)
     rows = rng.integers(0, 3, 30_000)
-    p = probabilities(Effects(values=effects), CELLS)
+    p = probabilities(effects, CELLS)
     outcome = (rng.random(30_000)[:, None] > p.cumsum(axis=1)[rows]).sum(axis=1)
     known = Known(outcome=outcome, cells=CELLS[rows], weight=1.0)
     times = np.full(3, 100.0)
@@ -108,7 +112,7 @@ def test_without_noise_the_tables_come_back() -> None:
         observed, variance=0.0, cells=CELLS, times=times, prior=PRIOR, rng=np.random.default_rng(0)
     )
     assert fit.converged
-    again = problem(observed, times).mean(fit.mode.values)
+    again = problem(observed, times).mean(fit.mode)
     np.testing.assert_allclose(again, observed, atol=0.02 * np.sqrt(times.max()))
 
 
@@ -117,8 +121,8 @@ def test_drowned_effects_shrink_to_nothing() -> None:
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
     noisy = observed + rng.normal(scale=500, size=observed.shape)
     fit = fit_log_linear(noisy, variance=500.0**2, cells=CELLS, times=times, prior=PRIOR, rng=rng)
-    assert np.abs(fit.mode.values[:, 1:]).max() < 0.3
-    assert all(np.isfinite(drawn.values).all() for drawn in fit.sample(5, rng))
+    assert np.abs(fit.mode[:, 1:]).max() < 0.3
+    assert all(np.isfinite(drawn).all() for drawn in fit.sample(5, rng))
 
 
 def test_the_prior_is_a_normal_distribution_with_correlated_neighbors() -> None:
@@ -141,15 +145,13 @@ def test_draws_are_those_of_the_posterior_of_a_conjugate_case() -> None:
     times = np.array([4e5, 6e5, 5e5])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
     fit = fit_log_linear(observed, variance=100.0, cells=CELLS, times=times, prior=PRIOR, rng=rng)
-    drawn = np.array([each.values.ravel() for each in fit.sample(n, rng)])
+    drawn = np.array([each.ravel() for each in fit.sample(n, rng)])
     contrast = np.zeros((3, 5))
     contrast[0, [1, 2]], contrast[1, [1, 2]] = [1, -1], [-1, 1]  # identified by the data
     precision = fit.information + fit.prior.precision(fit.scales)
     variance = contrast.ravel() @ np.linalg.solve(precision, contrast.ravel())
     found = drawn @ contrast.ravel()
-    assert abs(found.mean() - contrast.ravel() @ fit.mode.values.ravel()) < 6 * np.sqrt(
-        variance / n
-    )
+    assert abs(found.mean() - contrast.ravel() @ fit.mode.ravel()) < 6 * np.sqrt(variance / n)
     assert abs(found.var() / variance - 1) < 5 * np.sqrt(2 / n) + 0.02
 
 

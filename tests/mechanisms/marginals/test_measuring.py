@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
 from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
-    check_columns,
     check_predictors,
     most_cells,
+    reference_of,
 )
-from pyhybrid.mechanisms.marginals.predictors import PARTS, of_public
-from pyhybrid.mechanisms.marginals.reference import reference_of
+from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
+from pyhybrid.mechanisms.mechanism import check_columns
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 
@@ -134,6 +134,6 @@ def test_refusals() -> None:
             check_predictors(predictors, ["age"], ["sex", "income"])
     check_predictors(ORDER, ["age"], ["sex", "income"])
     with pytest.raises(InvalidInput, match="below 1 / n"):
-        check_columns(TABLE, ["sex"], ["age"], 0.01)
+        NoisyMarginals(domain={"sex": ["f", "m"]}, epsilon=1, delta=0.01).release(TABLE)
     with pytest.raises(InvalidInput, match="must be in the data"):
-        check_columns(TABLE, ["sexx"], ["age"], None)
+        check_columns(TABLE, ["sexx", "age"])

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.one_way import fit_one_way, merged, within
+from pyhybrid.mechanisms.marginals.measurement import fit_one_way, merged, within
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
 AMOUNTS = ColumnDomain(levels=(0,), bins=GRID, missing=True)

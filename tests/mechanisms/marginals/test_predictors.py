@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.mechanisms.marginals.predictors import PARTS, of_cells, of_public, stacked
+from pyhybrid.mechanisms.marginals.domain import PARTS, of_cells, of_public, stacked
 
 
 def test_a_number_is_shared_out_between_the_knots_next_to_it() -> None:

@@ -1,0 +1,545 @@
+"""The privacy charge of a fit: its epsilon, and in words what it assumes and leaves open.
+
+Sentences stand in one table, each beside its name; functions say under which condition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.mechanisms.accounting.loss_account import with_possible
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.case_deletion import Refits
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.effective_draws import effective_draws
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
+from pyhybrid.privacy.hypothetical_records import PossibleAccount
+from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.split_draws import share_bound
+
+__all__ = [
+    "OWNERS_WORD",
+    "SAY_SO",
+    "WARNINGS",
+    "charge_of_censored_fit",
+    "charge_of_fit",
+    "check_delta_of",
+    "public_sentences",
+    "released_by_record",
+    "unsynthesized_sentence",
+    "with_bought",
+    "with_evidence",
+]
+
+OWNERS_WORD = "The owner states that the reference holds no record that is released here."
+SAY_SO = (
+    "if the reference holds none of the records to be released, say so: "
+    "holds_no_released_record=True of ph.calibrate, ph.calibrate_table, ph.synthesize_table, "
+    "ph.Table, ph.NoisyMarginals and ph.Calibration.load (--holds-no-released-record)"
+)
+WARNINGS = {
+    "shared": "the calibration was made from records that are released here: {}; calibrate on "
+    "other records",
+    "untold": "the calibration has no digests to tell whether it was made from records that are "
+    "released here: {}; calibrate on other records",
+    "unsaid": f"the owner has not said what records the calibration was made from: {{}}; {SAY_SO}",
+}
+"""Of a calibration's doubts, see `pyhybrid.mechanisms.censored.calibration.Calibration`."""
+CENTERS = {
+    "given": "a public center, given by hand",
+    "released": "a center that is public, or was released before at a charge of its own",
+    "public": "a center made from a public reference",
+    "reference": "a center made from a reference whose own records this charge does not cover",
+    "bought": "a center that was drawn from these records before, at a charge that is part of this",
+}
+"""Where a center may have come from, in words."""
+
+
+_SENTENCES = {
+    # What the accounting assumes
+    "gaussian": "Many records: the posteriors with and without a record are close to normal, so "
+    "that a released draw is Gaussian differentially private. This was checked record by record on "
+    "{n_draws} posterior draws, down to probabilities of about one in that number; below, delta "
+    "rests on the limit. The upper end of mu is charged.",
+    "some by range": "For some records the limit does not hold: they pay without a delta, by the "
+    "range of their log-likelihoods or what it may be beyond the draws. Epsilon is the larger of "
+    "both.",
+    "other": "{asked} accounting was asked for; {why}; epsilon is counted by the {by}.",
+    "range": "The range is that over {n_draws} posterior draws, an estimate from below of the "
+    "largest possible one: it says nothing of losses rarer than about one in {n_draws}.",
+    "beyond": "No less is charged than the Gaussian epsilon of mu, and than {loss}",
+    "replaced": "A {one} that could be put in the place of another tells no more than those "
+    "present: the cost is twice that of the {one} that tells most.",
+    # What a local charge assumes of draws, weights and records
+    "largest": "The Lipschitz bound is the largest value over {n_draws} posterior draws, an "
+    "estimate from below of the largest possible one.",
+    "many": "The records are many enough for the local bound to be near the global one; the "
+    "guarantee holds for this database and extends to others only as their size grows.",
+    "recounted": "Weights were computed from the same records. By range and mu the charge includes "
+    "how they change when a record leaves, also because the risks of all others move then: "
+    "estimated from {recounted} draws by importance weights. By the Lipschitz bound, as in the "
+    "papers, it does not.",
+    "tied": "Weights are tied to the record: taking one record out is assumed not to change the "
+    "weights of the others.",
+    "coded": "Columns are coded with values computed from all records ({terms}), assumed not to "
+    "change for neighbors{strict}.",
+    "decimals": "Released values of {columns} have {decimals} decimals, a number fixed without "
+    "looking at the data.",
+    "converged": "The sampler has converged, by the rule stated below.",
+    "not converged": "THE SAMPLER HAS NOT CONVERGED and the release was made anyway: the epsilon "
+    "stated here may be too small. {problems}.",
+    "dropped": "Draws above the {quantile:g} quantile of the largest weighted log-likelihood were "
+    "dropped: the bound may fail, with a probability delta of at most {failing:.2g} for a draw "
+    "(95 % confidence, from the share dropped).",
+    # What a censored charge assumes
+    "center": "Each record's term was clipped less its value at {center}",
+    "discrete": "The outcome is discrete, so that terms lie between -M and 0, and leaving a record "
+    "out moves the log posterior by at most M; 2 M are charged for a draw.",
+    "chains": "Released draws come from the censored posterior exactly; a sampler that has "
+    "converged comes close to that. {stopped}",
+    "exact": "Exact sampling from a grid of parameters that was fixed without these records, of "
+    "{size} candidates: OpenDP's exponential mechanism draws from it, without chains and without a "
+    "seed. The guarantee is that of the posterior on the grid.",
+    "excess": "What clipping takes away on average was read from frozen rows and added to each "
+    "term before it was clipped: a term still ranges over no more than the cap's interval.",
+    "type": "The type of the synthesized column and the levels of categorical predictors are "
+    "public and the same for every possible record.",
+    "shared": "The calibration was made from records that are released here, or from more of them "
+    "than chance explains: weights are assumed not to change for neighbors; a calibration from "
+    "other records would make the guarantee strict.",
+    "untold": "Whether the calibration was made from the records that are released here cannot be "
+    "told, as it was made by an earlier version of pyhybrid: weights are assumed not to change for "
+    "neighbors; another calibration, from other records, would make the guarantee strict.",
+    "unsaid": "Its owner has not said that the calibration's reference holds no record that is "
+    "released here, and coincidences tell little where values are few: weights and center are "
+    "assumed not to change for neighbors; with that word the guarantee would be strict.",
+    "by record": "Each record's weight is a function of that record alone.",
+    "same database": "Weights were computed from the same database and are assumed not to change "
+    "for its neighbors; a frozen calibration or weights of 1 would make the guarantee strict.",
+    "owners word": OWNERS_WORD,
+    "modes": "The censored posterior may have more than one mode, as some chains ended elsewhere; "
+    "modes that the release was not drawn from are assumed to have no weight, and the guarantee is "
+    "not strict for that.",
+    # What refits without a record say
+    "refits": "The posterior was also fitted without {whose} the release tells most about; range "
+    "and mu are the larger of what either fit says.",
+    "failed": "No fit could be made without {failed} of the {one}s that the release tells most "
+    "about: for these the charge rests on the draws of one posterior alone, and with few records "
+    "it may be too small.",
+    # What no charge covers
+    "unsynthesized": "Columns that were not synthesized: every column but {columns} is released as "
+    "it is.",
+    "public": "The number of records, their labels and order, {whose}and who is in the data: they "
+    "are taken as public. The guarantee hides values and their influence, not membership.",
+    "several rows": "A person with several rows: the unit of privacy is one row, and k rows of one "
+    "person cost k times the epsilon stated here.",
+    "decimals read": "The number of decimals of the released values of {columns}, {decimals}: it "
+    "was read from the confidential data; decimals= (--model NAME:decimals=...) fixes it, and a "
+    "strict charge needs that.",
+    "epsilon": "The epsilon stated here: it was computed from the confidential data, and the "
+    "Lipschitz bound can be worked out from it, as can range and mu from theirs.",
+    "choices": "Choices made by looking at the confidential data: the model and its formula, "
+    "scale, shift, k, and which of several releases was kept.",
+    "others": "Other releases from the same data: their epsilons add up.",
+    "answer": "Whether anything was released, and whether its charge is strict, is itself an "
+    "answer: {refused} shared with a calibration change it, and {depend} on the data.",
+    "calibration": "The records that the calibration was made from.",
+}
+"""All that a charge says, each once; the functions below say when."""
+
+
+def _said(conditions: Mapping[str, Any], **values: Any) -> tuple[str, ...]:
+    """The sentences whose condition holds, in the order of `conditions`."""
+    return tuple(_SENTENCES[name].format(**values) for name, holds in conditions.items() if holds)
+
+
+# --- Local charges -------------------------------------------------------------------------------
+
+
+def charge_of_fit(
+    mechanism: str,
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    account: LocalAccount,
+    accounting: str,
+    delta: float,
+    relation: str,
+    unit: str | None = None,
+    possible: PossibleAccount | None = None,
+    support: str | None = None,
+    **cost: Any,
+) -> PrivacyCharge:
+    """Charge of releasing draws of `fit`; local and asymptotic.
+
+    Where Gaussian accounting was asked for and its limit does not hold, the range is charged, no
+    less than what terms that go on beyond the draws would lose with probability delta, and where
+    that is not finite, the Lipschitz bound. With `possible`, what could be added from the
+    declared `support` counts, too. `cost` are n_synthetic, n_draws_released and safety_factor.
+
+    Raises
+    ------
+    SamplingError
+        If the bound is not finite, so that no epsilon can be stated.
+    """
+    overall = fit.bounds.overall
+    if not math.isfinite(overall):
+        raise SamplingError(
+            "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
+            "of 0 under some draw; use a mechanism that gives such records weight 0"
+        )
+    if accounting == "gaussian":
+        check_delta_of(delta, account.loss_ranges.size)
+    dropped = fit.bounds.draw_quantile < 1
+    present, of_present = account, overall
+    if possible is not None:
+        account = with_possible(account, possible)
+        overall = max(overall, possible.lipschitz_bound)
+        if not math.isfinite(overall):
+            raise SamplingError(
+                "a possible record has a likelihood of 0 under some draw, and a weight above 0: no "
+                "epsilon can be stated for this support; narrow it, or take weights that fall to 0"
+            )
+    counted = _counted(account, accounting, dropped=dropped)
+    stated: dict[str, Any] = {}
+    if possible is not None:
+        stated = {
+            "support": support,
+            "bound_present": of_present,
+            "loss_range_present": _finite(present.loss_range),
+            "mu_present": _finite(_mu(present, counted)),
+        }
+    assumes = (
+        *_of_accounting(account, accounting, counted, delta, dropped=dropped),
+        *_said(
+            {"replaced": relation == "replace" and counted != "lipschitz"},
+            one="record" if unit is None else "unit",
+        ),
+        *_of_draws(fit, bound, account),
+    )
+    if accounting == "gaussian" and not dropped and (counted == "range" or not account.limit_holds):
+        price = account.range_to(delta, otherwise=2 * overall)
+        stated["range_failing"] = price if counted == "gaussian" else None
+        account = replace(account, loss_range=max(account.loss_range, price))
+    mu = _finite(_mu(account, counted))
+    return _charge(
+        fit,
+        bound,
+        mechanism=mechanism,
+        kind=ASYMPTOTIC_LOCAL,
+        bound=overall,
+        assumes=assumes,
+        not_covered=_not_covered(bound, unit),
+        accounting=counted,
+        delta=delta if counted == "gaussian" else 0.0,
+        loss_range=_finite(account.loss_range),
+        mu=mu,
+        mu_standard_error=None if mu is None else _finite(account.mu_standard_error),
+        relation=relation,
+        unit=unit,
+        **stated,
+        **cost,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _mu(account: LocalAccount, counted: str) -> float:
+    return account.largest_of_limit if counted == "gaussian" else account.mu
+
+
+def _counted(account: LocalAccount, accounting: str, *, dropped: bool) -> str:
+    """The accounting that holds, the one asked for if it does."""
+    limit = account.limit_holds or account.largest_of_limit > 0
+    if accounting == "gaussian" and (
+        dropped or not limit or not math.isfinite(account.largest_of_limit)
+    ):
+        accounting = "range"
+    return accounting if accounting != "range" or math.isfinite(account.loss_range) else "lipschitz"
+
+
+def check_delta_of(delta: float, n: int) -> None:
+    """Raise InvalidInput unless `delta` is below one over the number of records or units."""
+    if delta >= 1 / n:
+        raise InvalidInput(
+            f"delta must be below 1 / n = {1 / n:.1e}, n the number of records or units of "
+            f"privacy: found {delta:g}; a larger delta allows that a whole record is disclosed"
+        )
+
+
+def _charge(fit: PosteriorFit, model: BoundModel, *, kind: str, **fields: Any) -> PrivacyCharge:
+    """A charge whose epsilon is what its accounting makes of the bound, the range or mu."""
+    centered = fit.cap is not None and fit.cap.reference is not None  # terms of either sign
+    return PrivacyCharge.counted(
+        kind=kind,
+        # A strict bound was given; how many draws there were depends on whether a first try failed.
+        n_draws=None if kind == STRICT else int(fit.bounds.kept_draws.size),
+        draw_quantile=fit.bounds.draw_quantile,
+        cap=None if fit.cap is None else fit.cap.above,
+        density_above_one=model.density_above_one or centered,
+        converged=fit.converged,
+        **fields,
+    ).sealed()
+
+
+def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
+    """The charge, made of an account that refits were taken into, with a sentence on them."""
+    one = "record" if charge.unit is None else _in_one_line(charge.unit)
+    n_made = len(refits.each)
+    whose = f"the {one} that" if n_made == 1 else f"each of the {n_made} {one}s that"
+    said = {"refits": n_made, "failed": refits.failed}
+    sentences = _said(said, one=one, whose=whose, failed=refits.failed)
+    return replace(charge, assumes=(*charge.assumes, *sentences)).sealed()
+
+
+# --- Censored charges ----------------------------------------------------------------------------
+
+
+def released_by_record(bound: BoundModel) -> bool:
+    """True if coding of the predictors and form of the released values do not depend on which
+    records there are, and a cap bounds each term; without that no charge is strict."""
+    return bound.decimals_given and not (bound.data_dependent or getattr(bound, "never_strict", ()))
+
+
+def charge_of_censored_fit(
+    mechanism: str,
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    record_indexed: bool,
+    calibrated: bool,
+    relation: str,
+    unit: str | None = None,
+    doubt: str | None = None,
+    center: str | None = None,
+    **cost: Any,
+) -> PrivacyCharge:
+    """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
+
+    Strict if weights and predictors are functions of single records. If they were computed from
+    the same database, those of a neighbor differ, which the cap does not bound: the charge stays
+    local. So it does if the draws are not known to come from the censored posterior: the chains
+    have not converged, or others ended in another mode. With a center a term has either sign: a
+    draw costs the length of the cap's interval under `remove` and twice that under `replace`.
+
+    Parameters
+    ----------
+    doubt : {"shared", "untold", "unsaid"}, optional
+        Why the records may be among those that the calibration was made from, whose weights then
+        were computed from the same database.
+    center : {"given", "released", "public", "reference", "bought"}, optional
+        Where the center came from, if there is one.
+    **cost
+        As of `charge_of_fit`.
+    """
+    assert fit.cap is not None
+    by_record = record_indexed and released_by_record(bound) and doubt is None
+    strict = by_record and fit.converged and not fit.n_elsewhere
+    of_others = calibrated and center != "bought"
+    return _charge(
+        fit,
+        bound,
+        mechanism=mechanism,
+        kind=STRICT if strict else ASYMPTOTIC_LOCAL,
+        bound=fit.cap.span / 2,
+        assumes=(
+            *_of_clipping(fit, bound, center, relation),
+            *_of_weights(fit, bound, record_indexed, of_others, doubt),
+        ),
+        not_covered=(
+            *_not_covered(bound, unit, computed=False),
+            *_said(
+                {"answer": True, "calibration": of_others},
+                refused="chains that do not converge, another mode of the posterior or records"
+                if fit.exact is None
+                else "records that the model refuses, or that are",
+                depend="all of them depend" if fit.exact is None else "they depend",
+            ),
+        ),
+        relation=relation,
+        unit=unit,
+        **cost,
+    )
+
+
+def with_bought(charge: PrivacyCharge, bought: PrivacyCharge) -> PrivacyCharge:
+    """The charge of a release with that of its center, which was drawn from the same records."""
+    sides = 2 if charge.relation == "replace" and charge.density_above_one else 1
+    rounded_up = charge.bound + bought.epsilon / (2 * sides * charge.n_draws_released)
+    strict = charge.kind == bought.kind == STRICT
+    return replace(
+        charge,
+        kind=STRICT if strict else ASYMPTOTIC_LOCAL,
+        epsilon=add_epsilons([charge.epsilon, bought.epsilon]),
+        bound=min(rounded_up, charge.bound + bought.bound),  # of one draw; epsilon is the sum
+        n_draws=charge.n_draws if charge.n_draws is not None else bought.n_draws,
+        converged=charge.converged and bought.converged,
+        assumes=tuple(dict.fromkeys((*charge.assumes, *bought.assumes))),
+    ).sealed()
+
+
+# --- What charges assume -------------------------------------------------------------------------
+
+
+def _of_accounting(
+    account: LocalAccount, asked: str, counted: str, delta: float, *, dropped: bool
+) -> tuple[str, ...]:
+    """Assumptions of the accounting that is charged."""
+    if counted == "gaussian":
+        said = {"gaussian": True, "some by range": not account.limit_holds}
+        return _said(said, n_draws=account.n_draws)
+    why = "some log-likelihoods have no finite range"
+    if asked == "gaussian":
+        why = "the check of its limit failed for some record"
+        if dropped:
+            why = "draws were dropped, with a probability above delta"
+    beyond = counted == "range" and asked == "gaussian" and not dropped
+    loss = (
+        f"the loss of a draw at probability {delta:g} where the log-likelihoods go on beyond the "
+        "draws as quadratic functions of a normal value."
+        if beyond and math.isfinite(account.loss_beyond(delta))
+        else f"twice the Lipschitz bound: what a draw loses at probability {delta:g} cannot be "
+        "told from these draws."
+    )
+    return _said(
+        {"other": asked != counted, "range": counted == "range", "beyond": beyond},
+        asked=asked.capitalize(),
+        why=why,
+        by="range of the log-likelihoods" if counted == "range" else "Lipschitz bound",
+        n_draws=account.n_draws,
+        loss=loss,
+    )
+
+
+def _of_draws(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tuple[str, ...]:
+    """Assumptions of any local charge on draws, weights and model."""
+    recounted, dropped = account.draws_recounted, fit.bounds.draw_quantile < 1
+    said = {
+        "largest": True,
+        "many": True,
+        "recounted": recounted,
+        "tied": not recounted and bool((fit.alpha != fit.alpha[0]).any()),
+    }
+    return (
+        *_said(said, n_draws=fit.bounds.kept_draws.size, recounted=recounted),
+        *_of_model(bound, strict=""),
+        *_of_chains(fit),
+        *_said(
+            {"dropped": dropped},
+            quantile=fit.bounds.draw_quantile,
+            failing=_delta_of_dropped(fit) if dropped else 0.0,
+        ),
+    )
+
+
+def _of_model(bound: BoundModel, *, strict: str, modes: int = 0) -> tuple[str, ...]:
+    """Assumptions on coding and modes, those of the model itself, and its decimals."""
+    columns, terms = _in_one_line(*bound.synthesized), ", ".join(bound.data_dependent)
+    decimals = bound.decimals_given and bound.density_above_one  # no function of the data
+    return (
+        *_said({"coded": bound.data_dependent, "modes": modes}, terms=terms, strict=strict),
+        *bound.assumptions,
+        *_said({"decimals": decimals}, columns=columns, decimals=bound.decimals),
+    )
+
+
+def _of_chains(fit: PosteriorFit) -> tuple[str, ...]:
+    met = fit.diagnostics is None or fit.diagnostics.converged
+    problems = "" if fit.diagnostics is None else "; ".join(fit.diagnostics.problems)
+    return _said({"converged": met, "not converged": not met}, problems=problems)
+
+
+def _delta_of_dropped(fit: PosteriorFit) -> float:
+    """Upper confidence bound of the probability that a draw is one of those dropped."""
+    dropped = (~fit.bounds.kept_draws).astype(np.float64)
+    known = effective_draws(dropped[:, None], 1)[0]  # chains that disagree count as one that drifts
+    return share_bound(float(dropped.mean()), float(known), 0.95)
+
+
+def _of_clipping(
+    fit: PosteriorFit, bound: BoundModel, center: str | None, relation: str
+) -> tuple[str, ...]:
+    """From where terms are clipped, and how draws are made."""
+    before = "; the center was frozen before these records were looked at"
+    stopped = (
+        "The number of draws was fixed beforehand: when chains stop does not depend on the data."
+        if fit.fixed_draws
+        else "Chains go on until they have converged, up to a public limit (max_draws; equal to "
+        "draws it is a number fixed beforehand): when they stop depends on the data."
+    )
+    return _said(
+        {
+            "center": center is not None,
+            "discrete": center is None and relation == "remove" and not bound.density_above_one,
+            "chains": fit.exact is None,
+            "exact": fit.exact is not None,
+            "excess": fit.cap is not None and fit.cap.frozen is not None,
+        },
+        center=f"{CENTERS.get(center or '')}{'' if center == 'bought' else before}.",
+        stopped=stopped,
+        size=0 if fit.exact is None else fit.exact.grid.size,
+    )
+
+
+def _of_weights(
+    fit: PosteriorFit, bound: BoundModel, record_indexed: bool, of_others: bool, doubt: str | None
+) -> tuple[str, ...]:
+    """Assumptions of a censored charge on weights, coding and the posterior's modes."""
+    sure = doubt is None
+    said = {
+        "type": True,
+        doubt or "": not sure,
+        "by record": sure and record_indexed,
+        "same database": sure and not record_indexed,
+        "owners word": sure and of_others,
+    }
+    strict = "; constants given by hand would make the guarantee strict"
+    return (
+        *_said(said),
+        *_of_model(bound, strict=strict, modes=fit.n_elsewhere),
+        *(_of_chains(fit) if fit.exact is None else ()),
+    )
+
+
+# --- What charges do not cover -------------------------------------------------------------------
+
+
+def _in_one_line(*names: str) -> str:
+    return " ".join(", ".join(names).split())
+
+
+def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
+    """That every column but those given is released as it is."""
+    return _said({"unsynthesized": True}, columns=_in_one_line(*synthesized))[0]
+
+
+def public_sentences(unit: str | None) -> tuple[str, ...]:
+    """What is public in any case, and what a person with several rows pays."""
+    whose = "" if unit is None else f"which rows belong to one {_in_one_line(unit)}, "
+    return _said({"public": True, "several rows": unit is None}, whose=whose)
+
+
+def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) -> tuple[str, ...]:
+    """What no charge of a fit covers; `computed` if its epsilon came from the data: one that was
+    made of a cap given beforehand tells nothing."""
+    decimals = "all that floating point has" if bound.decimals is None else str(bound.decimals)
+    said = {
+        "decimals read": not bound.decimals_given,
+        "epsilon": computed,
+        "choices": True,
+        "others": True,
+    }
+    return (
+        unsynthesized_sentence(bound.synthesized),
+        *public_sentences(unit),
+        *_said(said, columns=_in_one_line(*bound.synthesized), decimals=decimals),
+    )
