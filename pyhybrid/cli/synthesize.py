@@ -31,7 +31,7 @@ from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.mechanisms.epsilon_target import WITH_EPSILON, meet_epsilon, with_epsilon
+from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text

@@ -52,16 +52,11 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
 from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
-from pyhybrid.privacy.log_lik import LogLik, Units
-from pyhybrid.running.tasks import Progress
-from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of, scaled_maxima
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import Units, bounds_by_unit, unit_terms
+from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
 from pyhybrid.privacy.weights import risk_of
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = [
     "FitOptions",

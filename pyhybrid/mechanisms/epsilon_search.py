@@ -45,17 +45,16 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
+from pyhybrid.mechanisms.epsilon_search import Nearby
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.weighted.nearby import Nearby
-from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted
 from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.weighted.scalar_weighted import ScalarWeighted
 from pyhybrid.mechanisms.weighted.truncated import Truncated
-from pyhybrid.privacy.epsilon import epsilon_of_bound, epsilon_text
+from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_text
+from pyhybrid.privacy.diagnostics import RELIABLE_K, smoothed_log_weights
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
 
 __all__ = ["WITH_EPSILON", "meet_epsilon", "solve_scale", "solve_shift", "with_epsilon"]
 

@@ -30,15 +30,13 @@ from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
 from pyhybrid.models.hypothetical_records import Support, check_support
-from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin
 
 __all__ = [
     "Made",

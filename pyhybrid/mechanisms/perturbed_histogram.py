@@ -31,16 +31,8 @@ from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds
-from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, epsilon_text
-from pyhybrid.privacy.histogram import perturbed_probabilities
-from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
-from pyhybrid.releases.release import Release
-from pyhybrid.primitives.checks import check_bounds
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import in_steps, perturbed_probabilities
 
 __all__ = ["BoundHistogram", "PerturbedHistogram", "bins_of"]

@@ -42,13 +42,8 @@ from pyhybrid.models.formula.terms import Factor
 from pyhybrid.models.formula.values import kind_of
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.conversions import STRICT
-from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
+from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.privacy.epsilon import STRICT
-from pyhybrid.releases.record import ReleaseRecord
-from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin
 from pyhybrid.running.tasks import first_failure, run_tasks
 
 __all__ = ["SequentialSynthesis", "Step"]

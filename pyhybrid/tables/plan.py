@@ -18,12 +18,9 @@ import pandas as pd
 from pyhybrid.core.checks import check_choice, check_count, check_positive, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
-from pyhybrid.mechanisms.steps import Step
+from pyhybrid.mechanisms.sequential import Step
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number, kind_from_dict
 from pyhybrid.models.default_model import HISTOGRAM, MOST_LEVELS, rule_for
-from pyhybrid.mechanisms.sequential import Step
-from pyhybrid.models.columns.kinds import Kind, Number, kind_from_dict
-from pyhybrid.models.default_model import HISTOGRAM, rule_for
 from pyhybrid.models.predictor_terms import (
     FEWEST_GROUPED,
     formula_of,

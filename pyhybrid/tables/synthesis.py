@@ -32,18 +32,12 @@ from pyhybrid.mechanisms import (
     ScalarWeighted,
     Unweighted,
 )
-from pyhybrid.mechanisms.accounting.censored_charge import SAY_SO
+from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
-from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.mechanisms.steps import Step
+from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.decimals import in_dtype_of
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number
-from pyhybrid.mechanisms import Censored, LipschitzWeighted, ScalarWeighted, Unweighted
-from pyhybrid.mechanisms.accounting.charge import SAY_SO
-from pyhybrid.mechanisms.censored.calibration import Calibration
-from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
-from pyhybrid.models.columns.kinds import Kind, Number
 from pyhybrid.models.registry import within
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges

@@ -19,11 +19,9 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.mechanisms.censored.censored import ModeCheck, look_for_modes
 from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.validation.audits.enumeration import largest_loss
-from pyhybrid.mechanisms.censored.censored import ModeCheck, look_for_modes
-from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.validation.audits.enumeration import largest_losses
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples

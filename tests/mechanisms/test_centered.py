@@ -17,8 +17,6 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.fitting.multimodality import look_for_modes
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate

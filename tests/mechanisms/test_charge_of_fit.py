@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.mechanisms.accounting.censored_charge import charge_of_censored_fit
-from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit
-from pyhybrid.privacy.censoring import Cap
 from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
 from pyhybrid.privacy.diagnostics import loss_of_expansion

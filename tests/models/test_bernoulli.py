@@ -17,10 +17,6 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored import calibration
-from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
 
 N = 300

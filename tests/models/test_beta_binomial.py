@@ -14,9 +14,6 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored import calibration
 
 RNG = np.random.default_rng(3)
 N = 200

@@ -11,12 +11,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
-from pyhybrid.privacy.censoring import Cap, FrozenParts
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.fitting.exact import frozen_draws
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenParts
+from pyhybrid.privacy.censoring import Cap, FrozenParts
 
 BERNOULLI, LOG_NORMAL = ph.Bernoulli("y ~ x"), ph.LogNormal("y ~ x")
 COUNTS = np.array([0, 0, 0, 1, 2, 5])

@@ -15,8 +15,6 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli.options import build_model, default_models
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.mechanisms.censored import calibration_files
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype

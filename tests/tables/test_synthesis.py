@@ -14,9 +14,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
-from pyhybrid.tables.coded_table import in_form_of_data
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import in_form_of_data
 from tests.tables.conftest import TYPES

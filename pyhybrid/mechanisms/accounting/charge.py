@@ -16,13 +16,13 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.mechanisms.accounting.loss_account import with_possible
 from pyhybrid.models.base import BoundModel
-from pyhybrid.privacy.case_deletion import Refits
+from pyhybrid.privacy.bounds import share_bound
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.effective_draws import effective_draws
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
+from pyhybrid.privacy.diagnostics import effective_draws
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
+from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
-from pyhybrid.privacy.split_draws import share_bound
 
 __all__ = [
     "OWNERS_WORD",

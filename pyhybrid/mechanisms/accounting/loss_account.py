@@ -23,10 +23,6 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.count_risk import CountWithout
-from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords, local_account
-from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.fitting.session import FitSession, FitStore, PosteriorFit
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.families.regression import BoundRegression
@@ -38,9 +34,9 @@ from pyhybrid.models.hypothetical_records import (
     predictor_grid,
     regression_of,
 )
-from pyhybrid.privacy.case_deletion import Refit, Refits, most_told
-from pyhybrid.privacy.count_recomputed import CountWithout
+from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, joined_terms
+from pyhybrid.privacy.leave_one_out import Refit, Refits, most_told, refit_loss
 from pyhybrid.privacy.local_account import (
     LocalAccount,
     WeightsWithoutRecords,
@@ -48,7 +44,6 @@ from pyhybrid.privacy.local_account import (
     local_account,
 )
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.refit_loss import refit_loss
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,

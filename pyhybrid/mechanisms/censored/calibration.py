@@ -67,12 +67,10 @@ from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.stored import described_model
 from pyhybrid.privacy.bounds import bounds_of
+from pyhybrid.privacy.censoring import FrozenParts, FrozenRows, FrozenTerms
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import bound_of_epsilon
-from pyhybrid.running.files import whole_only
-from pyhybrid.privacy.epsilon import RELATIONS, bound_of_epsilon
-from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenRows, FrozenTerms
-from pyhybrid.releases.parts import read_names
+from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon
+from pyhybrid.releases.folder import read_names
 from pyhybrid.running.files import folder_aside, whole_only
 
 __all__ = ["Calibration", "calibrate"]

@@ -39,12 +39,8 @@ from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import bound_of_epsilon
-from pyhybrid.privacy.hypothetical_records import PossibleAccount
-from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.log_lik import unit_terms
 from pyhybrid.releases.record import Remarks
-from pyhybrid.privacy.units import unit_terms
-from pyhybrid.releases.report_context import Remarks
 
 __all__ = ["Censored"]
 

@@ -68,8 +68,6 @@ from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap, FrozenTerms
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenTerms
 from pyhybrid.releases.data_fingerprint import normalized
 
 __all__ = [

@@ -45,11 +45,9 @@ from pyhybrid.models.base import Model
 from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.primitives import laplace_counts
-from pyhybrid.privacy.censoring import cap_of_epsilon
+from pyhybrid.privacy.censoring import FrozenRows, cap_of_epsilon
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, RELATIONS, add_epsilons, shown
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, RELATIONS, add_epsilons, shown
-from pyhybrid.privacy.frozen_rows import FrozenRows
 from pyhybrid.privacy.histogram import perturbed_probabilities
 
 __all__ = ["Round", "calibrate_privately", "center_of_model"]

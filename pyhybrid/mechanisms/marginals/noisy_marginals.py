@@ -47,19 +47,17 @@ from pyhybrid.mechanisms.marginals.measurement import (
     within,
 )
 from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
-from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.primitives.tables import Price
-from pyhybrid.privacy.conversions import RELATIONS, check_delta
-from pyhybrid.releases.record import Origin
-from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import one_blas_thread
-from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
+from pyhybrid.mechanisms.mechanism import (
+    Made,
+    NoiseMechanism,
+    check_columns,
+    check_unit_of_noise,
+)
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.gaussian_curve import check_delta
-from pyhybrid.running.blas import one_blas_thread
+from pyhybrid.privacy.conversions import RELATIONS, check_delta
+from pyhybrid.running.tasks import one_blas_thread
 
 __all__ = ["NoisyMarginals"]
 

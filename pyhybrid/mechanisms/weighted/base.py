@@ -41,9 +41,8 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
 from pyhybrid.privacy.leave_one_out import Refits, with_refits
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
-from pyhybrid.releases.record import Origin, Remarks
 from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord, Remarks
 from pyhybrid.releases.release import Release
 
 __all__ = ["Accounts", "PseudoPosteriorMechanism"]

@@ -15,10 +15,6 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.count_risk import CountWithout
-from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
-from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
-from pyhybrid.privacy.count_recomputed import CountWithout
-from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.hypothetical_records import WeightsWith
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, risk_weights_without, truncate_map

@@ -40,7 +40,7 @@ from pyhybrid.engines import (
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights
-from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit
+from pyhybrid.mechanisms.accounting.charge import charge_of_fit
 from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge

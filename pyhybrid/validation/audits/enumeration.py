@@ -39,7 +39,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.center import Center
-from pyhybrid.mechanisms.censored.model_center import center_of_model
+from pyhybrid.mechanisms.censored.private_calibration import center_of_model
 from pyhybrid.models import Beta, NegativeBinomial, NormalRegression, Poisson
 from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel

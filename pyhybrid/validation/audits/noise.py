@@ -30,9 +30,8 @@ from scipy.special import logsumexp
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals, PerturbedHistogram
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
-from pyhybrid.mechanisms.marginals.predictors import PARTS
 from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, counts_of, score
 from pyhybrid.primitives import (
     dp_kmeans,
