@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.units import unit_terms
 

@@ -10,9 +10,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.decimals import of_steps, snapped
-from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.levels import level_places, outcome_levels
+from pyhybrid.models.columns.form import Form, level_places, outcome_levels
+from pyhybrid.models.columns.support import of_steps, snapped
 from pyhybrid.models.formula.design import row_label
 from pyhybrid.privacy.histogram import in_steps
 

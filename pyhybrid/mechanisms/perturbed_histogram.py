@@ -30,8 +30,8 @@ from pyhybrid.mechanisms.accounting.local_charge import public_sentences, unsynt
 from pyhybrid.mechanisms.cells import Cells, bins_of, check_grid, levels_of
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
 from pyhybrid.mechanisms.synthesis_step import Made
-from pyhybrid.models.columns.decimals import check_decimals
-from pyhybrid.models.columns.levels import check_levels_given
+from pyhybrid.models.columns.form import check_levels_given
+from pyhybrid.models.columns.support import check_decimals
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.checks import check_bounds

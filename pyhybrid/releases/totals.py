@@ -13,7 +13,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.survey import design_weights
-from pyhybrid.models.columns.decimals import decimals_of
+from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.households import summed_anew
 from pyhybrid.releases.postprocessed import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pyhybrid.models.columns.decimals import in_dtype_of
 from pyhybrid.models.columns.kinds import Kind, Leveled
+from pyhybrid.models.columns.support import in_dtype_of
 
 __all__ = ["in_form_of_data", "working_table"]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
-from pyhybrid.models.columns.decimals import of_steps
 from pyhybrid.models.columns.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
+from pyhybrid.models.columns.support import of_steps
 from pyhybrid.privacy.histogram import in_steps
 
 __all__ = ["MOST_BINS", "domain_of"]

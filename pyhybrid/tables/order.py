@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number
-from pyhybrid.models.default_model import MOST_LEVELS
-from pyhybrid.models.predictor_terms import n_coefficients
+from pyhybrid.models.default_model import MOST_LEVELS, n_coefficients
 from pyhybrid.tables.table_spec import DescribedTable, KnownKind
 
 __all__ = ["kept_first", "ordered"]

@@ -15,12 +15,13 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.steps import Step
 from pyhybrid.models.columns.kinds import Kind, Number, kind_from_dict
-from pyhybrid.models.default_model import HISTOGRAM, rule_for
-from pyhybrid.models.predictor_terms import (
+from pyhybrid.models.default_model import (
     FEWEST_GROUPED,
+    HISTOGRAM,
     formula_of,
     is_grouped,
     n_coefficients,
+    rule_for,
     unusable,
 )
 from pyhybrid.models.registry import BUILT, GROUPED, build_model, within

@@ -22,7 +22,7 @@ from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 from pyhybrid.mechanisms.censored.center import Center
-from pyhybrid.models.families.cap_data import frozen_rows
+from pyhybrid.models.families.regression import frozen_rows
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.reports.release import release_report
 from tests.conftest import require

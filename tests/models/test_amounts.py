@@ -15,7 +15,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.models.families.truncation import (
+from pyhybrid.models.families.amounts import (
     gamma_log_mass,
     gamma_within,
     normal_log_mass,

@@ -14,7 +14,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.models.columns.decimals import decimals_of
+from pyhybrid.models.columns.support import decimals_of
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 

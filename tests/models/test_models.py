@@ -15,10 +15,10 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.models.columns.decimals import in_dtype_of
-from pyhybrid.models.families.aggregation import distinct_rows, weighted_rows
+from pyhybrid.models.columns.support import in_dtype_of
+from pyhybrid.models.families.regression import distinct_rows, weighted_rows
 from pyhybrid.models.formula.design import read_design
-from pyhybrid.models.initialization.generalized_linear import LOG_LINEAR, rough_fit
+from pyhybrid.models.initialization import LOG_LINEAR, rough_fit
 from pyhybrid.privacy.cap import Cap
 
 MODELS = [ph.NegativeBinomial, ph.Poisson]

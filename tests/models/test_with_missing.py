@@ -14,7 +14,7 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.models.stored import described_model
+from pyhybrid.models.registry import described_model
 from tests.fuzzing.engine import RandomDraws
 
 N = 300

@@ -39,9 +39,8 @@ from pyhybrid.mechanisms.censored.calibration_files import frozen_draws, load_fi
 from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws, with_frozen_rows
 from pyhybrid.mechanisms.censored.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.columns.form import forms_of, read_in_forms
-from pyhybrid.models.columns.levels import levels_declared
-from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge

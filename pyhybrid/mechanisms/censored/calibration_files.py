@@ -28,7 +28,7 @@ from pyhybrid.engines import Draws, Provenance, SamplerSettings
 from pyhybrid.mechanisms.censored.frozen_files import frozen_table, read_frozen
 from pyhybrid.mechanisms.censored.reference_records import ReferenceRecords
 from pyhybrid.models import Model
-from pyhybrid.models.stored import described_model
+from pyhybrid.models.registry import described_model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.frozen_rows import FrozenTerms

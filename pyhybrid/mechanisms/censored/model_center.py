@@ -12,8 +12,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 from pyhybrid.mechanisms.censored.center import Center
-from pyhybrid.models.families.cap_data import frozen_rows
-from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.families.regression import BoundRegression, frozen_rows
 from pyhybrid.privacy.frozen_rows import FrozenRows
 
 __all__ = ["center_of_model"]

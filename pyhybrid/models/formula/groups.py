@@ -2,7 +2,7 @@
 
 The intercepts of the levels of a group are columns of indicators, with coefficients N(0, tau^2) and
 tau ~ half-t_3. They are standardized like all coefficients
-(`pyhybrid.models.families.coefficients`), given
+(`pyhybrid.models.families.regression`), given
 tau: what the data say about a level decides how far its coefficient is centered, so that neither
 the many records of one level nor the few of another leave a funnel. No record is in two levels:
 the last term's columns share no information, and only what they share with the others is passed on.
@@ -75,7 +75,7 @@ def grouped_hints(
     Parameters
     ----------
     hints : dict
-        With the quadratic of `pyhybrid.models.families.coefficients.quadratic`.
+        With the quadratic of `pyhybrid.models.families.regression.quadratic`.
     group : ndarray of int, shape (K,)
         Which term (1 | g) each column of the design belongs to, 0 for the first ones, of none.
     prior_scale : float

@@ -15,7 +15,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.models.families.cap_data import cap_data
+from pyhybrid.models.families.regression import cap_data
 from pyhybrid.models.formula.design import Design, row_label
 from pyhybrid.models.stan_program.bound_program import BoundProgram
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText

@@ -16,7 +16,7 @@ from pyhybrid.core.errors import SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.models.columns.decimals import decimals_of, in_form_of
+from pyhybrid.models.columns.support import decimals_of, in_form_of
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.stan_program.stan_checks import check_yielded, monitored_of
 from pyhybrid.privacy.log_lik import LogLik

@@ -14,8 +14,8 @@ import pandas as pd
 from pyhybrid.core.checks import check_flag
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.embedded_points import check_compiles
-from pyhybrid.models.columns.decimals import check_decimals
 from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import check_decimals
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText

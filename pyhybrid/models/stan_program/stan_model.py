@@ -13,8 +13,8 @@ import pandas as pd
 from pyhybrid.core.checks import check_choice, check_flag
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.base import StanProgram
-from pyhybrid.models.columns.decimals import check_decimals
 from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import check_decimals
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.stan_program.bound_checks import check_bound
 from pyhybrid.models.stan_program.bound_stan_model import BoundStanModel

@@ -14,7 +14,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import BoundModel
-from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.rbridge import call_r
 from pyhybrid.validation.agreement.rows import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
 

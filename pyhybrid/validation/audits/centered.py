@@ -24,8 +24,7 @@ from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.models import Beta, NegativeBinomial, NormalRegression, Poisson
-from pyhybrid.models.families.cap_data import frozen_rows
-from pyhybrid.models.families.regression import RegressionModel
+from pyhybrid.models.families.regression import RegressionModel, frozen_rows
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.validation.audits.finding import EXACT, AuditFinding
 
