@@ -19,6 +19,8 @@ from pyhybrid.models.families.regression import (
     Parameters,
     RegressionModel,
     quadratic,
+    refuse_rows,
+    sized_hints,
 )
 from pyhybrid.models.formula.design import Design, row_label
 from pyhybrid.models.grid import NormalForm
@@ -26,7 +28,6 @@ from pyhybrid.models.initialization import (
     LOG_LINEAR,
     SizedLikelihood,
     rough_fit,
-    scored_fit,
 )
 
 __all__ = [
@@ -161,10 +162,7 @@ class TransformedModel(RegressionModel):
                 "or leave such rows out",
                 design.y <= 0,
             ))  # fmt: skip
-        for rule, broken in rules:
-            if broken.any():
-                label = row_label(index, int(np.flatnonzero(broken)[0]))
-                raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
+        refuse_rows(design, index, rules)
 
     def to_support(self, y: FloatArray) -> FloatArray:
         """t(y / unit)."""
@@ -361,29 +359,17 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         if TRANSFORMS[self.transform].positive and self.ends[1] <= 0:
             raise InvalidInput(f"upper must be above 0: found {self.ends[1]:g}")
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """log of the density of t(y), shape (S, b), in nats."""
         sigma = parameters["sigma"].reshape(-1, 1)
-        beta = parameters["beta"].reshape(sigma.size, -1)
-        mean = offset + beta @ X.T
-        f = -np.log(sigma) - _HALF_LOG_2PI - ((y - mean) / sigma) ** 2 / 2
-        return np.asarray(f - normal_log_mass(mean, sigma, self.model_ends) if self.bounded else f)
+        f = -np.log(sigma) - _HALF_LOG_2PI - ((y - eta) / sigma) ** 2 / 2
+        return np.asarray(f - normal_log_mass(eta, sigma, self.model_ends) if self.bounded else f)
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate of t(y), shape (n,)."""
         if self.draws_bounded:
-            mean, sd = X @ parameters["beta"] + offset, float(parameters["sigma"])
-            return normal_within(mean, sd, self.model_ends, rng)
-        noise = rng.standard_normal(X.shape[0])
-        return np.asarray(X @ parameters["beta"] + offset + parameters["sigma"] * noise)
+            return normal_within(eta, float(parameters["sigma"]), self.model_ends, rng)
+        return np.asarray(eta + parameters["sigma"] * rng.standard_normal(eta.size))
 
     def grid_form(self, columns: tuple[str, ...]) -> NormalForm | None:
         """With an intercept alone under the published prior."""
@@ -559,10 +545,7 @@ class Gamma(LinearModel, BoundedModel):
             ("above 0: {} is not; see TwoPart for zeros", design.y <= 0),
             (f"at most {LARGEST:.0f} in size: {{}} is larger", design.y > LARGEST),
         )
-        for rule, broken in rules:
-            if broken.any():
-                label = row_label(index, int(np.flatnonzero(broken)[0]))
-                raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
+        refuse_rows(design, index, rules)
         self.check_ends(design, index)
 
     def to_support(self, y: FloatArray) -> FloatArray:
@@ -576,27 +559,18 @@ class Gamma(LinearModel, BoundedModel):
         least = self.step or (np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals)
         return np.asarray(np.maximum(rounded, least))
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """log of the density of y / unit, shape (S, b), in nats."""
         shape = parameters["shape"].reshape(-1, 1)
-        eta = parameters["beta"].reshape(shape.size, -1) @ X.T + offset
         f = _log_density(y, eta, shape)
         return (
             f - gamma_log_mass(shape, shape * np.exp(-eta), self.model_ends) if self.bounded else f
         )
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate of y / unit, shape (n,)."""
         shape = float(parameters["shape"])
-        scale = np.exp(X @ parameters["beta"] + offset) / shape
+        scale = np.exp(eta) / shape
         if self.draws_bounded:
             return gamma_within(shape, 1 / scale, self.model_ends, rng)
         return np.asarray(rng.gamma(shape, scale))
@@ -612,12 +586,7 @@ class Gamma(LinearModel, BoundedModel):
             bounds=(-5.0, 12.0),  # of t = log(shape)
         )
         start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
-        fit = scored_fit(likelihood, X, weight, start, offset)
-        return {
-            **quadratic(X, fit.center, fit.slope, fit.curvature),
-            "center_shape": fit.log_size,
-            "spread_shape": fit.spread,
-        }
+        return sized_hints("shape", likelihood, X, weight, start, offset)
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """The ends, beside the rest."""

@@ -12,15 +12,22 @@ from scipy.special import betaln, digamma, expit, gammaln
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.families.regression import LinearModel, Offset, Parameters, quadratic, softplus
-from pyhybrid.models.formula.design import Design, row_label
+from pyhybrid.models.families.regression import (
+    LinearModel,
+    Offset,
+    Parameters,
+    refuse_rows,
+    sized_hints,
+    softplus,
+)
+from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import NegativeBinomialForm, PoissonForm
 from pyhybrid.models.initialization import (
     LOG_LINEAR,
     LOGIT,
+    Family,
     SizedLikelihood,
     rough_fit,
-    scored_fit,
 )
 
 __all__ = ["BetaBinomial", "CountModel", "NegativeBinomial", "Poisson", "draw_counts_error"]
@@ -82,10 +89,7 @@ class CountModel(LinearModel):
             (f"at least {self.lower:g}: {{}} is smaller; give lower", design.y < self.lower),
             (f"at most {largest:.0f}: {{}} is larger", design.y > largest),
         )
-        for rule, broken in rules:
-            if broken.any():
-                label = row_label(index, int(np.flatnonzero(broken)[0]))
-                raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
+        refuse_rows(design, index, rules)
 
 
 def draw_counts_error(error: Exception) -> SamplingError:
@@ -114,39 +118,24 @@ class Poisson(CountModel):
     [S22] sec. 4.4; prior of [V25] supplement 2.
     """
 
+    canonical: ClassVar[Family] = LOG_LINEAR
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """log Poisson(y | mu), shape (S, b), in nats."""
-        eta = parameters["beta"] @ X.T + offset
         return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate, shape (n,)."""
         try:
-            return rng.poisson(np.exp(X @ parameters["beta"] + offset)).astype(np.float64)
+            return rng.poisson(np.exp(eta)).astype(np.float64)
         except ValueError as error:
             raise draw_counts_error(error) from None
 
     def grid_form(self, columns: tuple[str, ...]) -> PoissonForm | None:
         """With an intercept alone under the published prior."""
         return PoissonForm() if self.plain_intercept(columns) else None
-
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        """The mode of beta, roughly."""
-        fit = rough_fit(y, X, weight, LOG_LINEAR, offset)
-        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
 
 
 @dataclass(frozen=True)
@@ -172,22 +161,14 @@ class NegativeBinomial(CountModel):
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """log NB(y | mu, phi), shape (S, b), in nats."""
-        return _log_density(y, parameters["beta"] @ X.T + offset, parameters["phi"][:, None])
+        return _log_density(y, eta, parameters["phi"][:, None])
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate, shape (n,)."""
         phi = parameters["phi"]
-        mu = np.exp(X @ parameters["beta"] + offset)
+        mu = np.exp(eta)
         try:
             # A gamma mixture of Poissons, the definition; numpy's own sampler needs phi/(phi+mu).
             return rng.poisson(rng.gamma(phi, mu / phi)).astype(np.float64)
@@ -211,12 +192,7 @@ class NegativeBinomial(CountModel):
             bounds=(-7.0, 7.0),  # of t = log(1/phi)
         )
         start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
-        fit = scored_fit(likelihood, X, weight, start, offset)
-        return {
-            **quadratic(X, fit.center, fit.slope, fit.curvature),
-            "center_rphi": fit.log_size,
-            "spread_rphi": fit.spread,
-        }
+        return sized_hints("rphi", likelihood, X, weight, start, offset)
 
 
 def _log_density(y: FloatArray, eta: FloatArray, phi: FloatArray) -> FloatArray:
@@ -280,22 +256,13 @@ class BetaBinomial(CountModel):
         """With the ends."""
         return {**data, "least": self.lower, "n_trials": self.size}
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """log BetaBinomial(y - lower | size, lambda mu, lambda (1 - mu)), shape (S, b), in nats."""
-        eta = parameters["beta"] @ X.T + offset
         return self._log_density(y, eta, parameters["lambda"][:, None])
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate, shape (n,)."""
-        share = rng.beta(*_shapes(X @ parameters["beta"] + offset, parameters["lambda"]))
+        share = rng.beta(*_shapes(eta, parameters["lambda"]))
         return (self.lower + rng.binomial(self.size, share)).astype(np.float64)
 
     def rough_fit(
@@ -314,12 +281,7 @@ class BetaBinomial(CountModel):
         )
         share = (y - self.lower) / self.size
         start = rough_fit(share, X, weight * self.size, LOGIT, offset).center
-        fit = scored_fit(likelihood, X, weight, start, offset)
-        return {
-            **quadratic(X, fit.center, fit.slope, fit.curvature),
-            "center_lambda": fit.log_size,
-            "spread_lambda": fit.spread,
-        }
+        return sized_hints("lambda", likelihood, X, weight, start, offset)
 
     def _log_density(self, y: FloatArray, eta: FloatArray, precision: Any) -> FloatArray:
         above = y - self.lower

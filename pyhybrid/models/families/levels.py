@@ -34,15 +34,14 @@ from pyhybrid.models.families.regression import (
     Rows,
     distinct_rows,
     prior_scales,
-    quadratic,
     softplus,
 )
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.grid import BernoulliForm
 from pyhybrid.models.initialization import (
     LOGIT,
+    Family,
     log_of_levels,
-    rough_fit,
     rough_levels,
     rough_ordinal,
 )
@@ -50,11 +49,8 @@ from pyhybrid.privacy.cap import Cap
 
 __all__ = [
     "Bernoulli",
-    "BoundBernoulli",
-    "BoundCategorical",
     "BoundLevels",
     "BoundManyLevels",
-    "BoundOrdinal",
     "Categorical",
     "LevelModel",
     "Ordinal",
@@ -270,6 +266,7 @@ class Bernoulli(LinearModel):
     _: KW_ONLY
     levels: tuple[Any, ...] | None = None
     prior: str = "normal"
+    canonical: ClassVar[Family] = LOGIT
     program_name: ClassVar[str] = "bernoulli"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
@@ -282,14 +279,14 @@ class Bernoulli(LinearModel):
         levels = None if self.levels is None else list(self.levels)
         return {**super().describe(), "prior": self.prior, "levels": levels}
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundBernoulli:
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
         design = read_design(
             self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups
         )
         values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
         levels = self._levels_of(values, design.outcome)
-        return BoundBernoulli(model=self, table=df, design=design, at=at, levels=levels)
+        return BoundLevels(model=self, table=df, design=design, at=at, levels=levels)
 
     def _levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
         levels = outcome_levels(values, name, self.levels)
@@ -310,41 +307,18 @@ class Bernoulli(LinearModel):
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Nothing beyond the levels, which are checked when the outcome is coded."""
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """log Bernoulli(y | expit(eta)), shape (S, b), in nats."""
-        return -softplus((1 - 2 * y) * (parameters["beta"] @ X.T + offset))[0]
+        return -softplus((1 - 2 * y) * eta)[0]
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate, shape (n,): 1 for the second level."""
-        probability = expit(X @ parameters["beta"] + offset)
-        return np.asarray(rng.random(X.shape[0]) < probability, dtype=np.float64)
+        return np.asarray(rng.random(eta.size) < expit(eta), dtype=np.float64)
 
     def grid_form(self, columns: tuple[str, ...]) -> BernoulliForm | None:
         """With an intercept alone, under either prior."""
         alone = columns == ("Intercept",)
         return BernoulliForm(prior_sd=self.intercept_prior_sd) if alone else None
-
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        """The mode of beta, roughly; finite where predictors separate the levels."""
-        fit = rough_fit(y, X, weight, LOGIT, offset)
-        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundBernoulli(BoundLevels):
-    """A Bernoulli model joined to a table: the second level is 1. Confidential."""
-
-    model: Bernoulli
 
 
 @dataclass(frozen=True)
@@ -385,10 +359,10 @@ class Categorical(LevelModel):
     program_name: ClassVar[str] = "categorical"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundCategorical:
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
         design, levels = self.coded(df, at)
-        return BoundCategorical(model=self, table=df, design=design, at=at, levels=levels)
+        return BoundManyLevels(model=self, table=df, design=design, at=at, levels=levels)
 
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
@@ -442,13 +416,6 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundCategorical(BoundManyLevels):
-    """A Categorical model joined to a table. Confidential."""
-
-    model: Categorical
-
-
 @dataclass(frozen=True)
 class Ordinal(LevelModel):
     r"""An outcome with ordered levels, up to 1000: proportional odds.
@@ -486,7 +453,7 @@ class Ordinal(LevelModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta", "threshold")
     ordered: ClassVar[bool] = True
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundOrdinal:
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
         design, levels = self.coded(df, at)
         if design.columns[0] != "Intercept":
@@ -494,7 +461,7 @@ class Ordinal(LevelModel):
                 f"Ordinal must have an intercept, whose place its thresholds take: found "
                 f"{self.formula!r}"
             )
-        return BoundOrdinal(model=self, table=df, design=design, at=at, levels=levels)
+        return BoundManyLevels(model=self, table=df, design=design, at=at, levels=levels)
 
     def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
         """Levels of the outcome's column, if it declares their order."""
@@ -534,10 +501,3 @@ class Ordinal(LevelModel):
     ) -> dict[str, Any]:
         """Mode and curvature, roughly; y (d, C) are shares of the levels."""
         return dict(rough_ordinal(weight[:, None] * y, X, self.scales_of(X)))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundOrdinal(BoundManyLevels):
-    """An Ordinal model joined to a table. Confidential."""
-
-    model: Ordinal

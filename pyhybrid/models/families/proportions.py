@@ -25,7 +25,7 @@ from pyhybrid.models.families.regression import (
     Offset,
     Parameters,
     RegressionModel,
-    quadratic,
+    sized_hints,
 )
 from pyhybrid.models.formula.design import Design, row_label
 from pyhybrid.models.grid import BetaForm
@@ -34,7 +34,6 @@ from pyhybrid.models.initialization import (
     SizedLikelihood,
     cholesky_or_diagonal,
     rough_fit,
-    scored_fit,
 )
 
 __all__ = ["Beta", "BetaRegression", "ProportionModel"]
@@ -244,24 +243,17 @@ class BetaRegression(LinearModel, ProportionModel):
     program_name: ClassVar[str] = "beta_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """log Beta(y | lambda mu, lambda (1 - mu)), shape (S, b), in nats, unit scale."""
-        return _log_density(y, parameters["beta"] @ X.T + offset, parameters["lambda"][:, None])
+        return _log_density(y, eta, parameters["lambda"][:, None])
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate on the unit scale, shape (n,)."""
-        eta, size = X @ parameters["beta"] + offset, parameters["lambda"]
         # A mean that rounds to 0 or 1 leaves no beta distribution; it is at the edge then.
         smallest = np.finfo(np.float64).tiny
-        beta1, beta2 = (np.maximum(size * expit(sign * eta), smallest) for sign in (1, -1))
+        beta1, beta2 = (
+            np.maximum(parameters["lambda"] * expit(sign * eta), smallest) for sign in (1, -1)
+        )
         return np.asarray(rng.beta(beta1, beta2), dtype=np.float64)
 
     def rough_fit(
@@ -276,12 +268,7 @@ class BetaRegression(LinearModel, ProportionModel):
             bounds=(-5.0, 18.0),  # of t = log(lambda - 0.1)
         )
         start = rough_fit(y, X, weight, LOGIT, offset).center
-        fit = scored_fit(likelihood, X, weight, start, offset)
-        return {
-            **quadratic(X, fit.center, fit.slope, fit.curvature),
-            "center_lambda": fit.log_size,
-            "spread_lambda": fit.spread,
-        }
+        return sized_hints("lambda", likelihood, X, weight, start, offset)
 
 
 def _log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:

@@ -28,7 +28,7 @@ stan/negative_binomial.stan.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -38,7 +38,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
-from pyhybrid.core.errors import SamplingError
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
@@ -50,13 +50,20 @@ from pyhybrid.models.columns.support import (
     limits_of_dtype,
     support_said,
 )
-from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.formula.design import Design, read_design, row_label
 from pyhybrid.models.formula.group_terms import has_groups
 from pyhybrid.models.formula.groups import grouped_hints
 from pyhybrid.models.formula.matrix import Matrix
 from pyhybrid.models.formula.right_call import ReleasedByMechanism
 from pyhybrid.models.grid import GridForm
-from pyhybrid.models.initialization import dispersed, rough_fits_of
+from pyhybrid.models.initialization import (
+    Family,
+    SizedLikelihood,
+    dispersed,
+    rough_fit,
+    rough_fits_of,
+    scored_fit,
+)
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
@@ -77,6 +84,8 @@ __all__ = [
     "frozen_rows",
     "prior_scales",
     "quadratic",
+    "refuse_rows",
+    "sized_hints",
     "softplus",
     "weighted_rows",
     "with_frozen",
@@ -601,6 +610,8 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     prior_scale_intercept: float = 10.0
     prior_scale_groups: float = 2.5
     takes_groups: ClassVar[bool] = True
+    canonical: ClassVar[Family]
+    """Of a model without other parameters: its rough fit is that of the family."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -658,6 +669,37 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
             "prior_scale_groups": self.prior_scale_groups,
         }
 
+    @abstractmethod
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """Unweighted log-likelihood in nats (S, b), of y (b,) at linear predictors eta (S, b)."""
+
+    @abstractmethod
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
+
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """`log_density` at the rows' linear predictors."""
+        return self.log_density(parameters, y, parameters["beta"] @ X.T + offset)
+
+    def draw_outcome(
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
+    ) -> FloatArray:
+        """`draw` at the rows' linear predictors."""
+        return self.draw(parameters, X @ parameters["beta"] + offset, rng)
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta, roughly; finite where predictors separate levels."""
+        fit = rough_fit(y, X, weight, self.canonical, offset)
+        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
+
     def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
         """The hints as the programs take them, and which columns are of terms (1 | g)."""
         return grouped_hints(hints, group, self.prior_scale_groups)
@@ -697,3 +739,31 @@ def quadratic(
     if not (np.isfinite(root).all() and np.isfinite(score).all()):
         raise ValueError("the rough fit is not finite")
     return {"information_root": root, "score": score}
+
+
+def sized_hints(
+    name: str,
+    likelihood: SizedLikelihood,
+    X: FloatArray,
+    weight: FloatArray,
+    start: FloatArray,
+    offset: Offset,
+) -> dict[str, Any]:
+    """Stan data of a rough fit of the coefficients, from `start` on, and of the size `name`."""
+    fit = scored_fit(likelihood, X, weight, start, offset)
+    return {
+        **quadratic(X, fit.center, fit.slope, fit.curvature),
+        f"center_{name}": fit.log_size,
+        f"spread_{name}": fit.spread,
+    }
+
+
+def refuse_rows(
+    design: Design, index: pd.Index, rules: Sequence[tuple[str, npt.NDArray[np.bool_]]]
+) -> None:
+    """Raise InvalidInput for the first row of the first rule, with a place for it, that is broken
+    (n,)."""
+    for rule, broken in rules:
+        if broken.any():
+            label = row_label(index, int(np.flatnonzero(broken)[0]))
+            raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
