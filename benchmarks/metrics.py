@@ -25,7 +25,7 @@ import pandas as pd
 import pyhybrid as ph
 from benchmarks.regressions import MODELS, RIGHT, SETTINGS, survey, wide, worst_ess
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.models.families.regression import PRIORS
+from pyhybrid.models.families.coefficients import PRIORS
 
 RESULTS = Path(__file__).parent / "results" / "metrics.csv"
 FORMS = {

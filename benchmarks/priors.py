@@ -25,7 +25,7 @@ from statsmodels.datasets import randhie
 import pyhybrid as ph
 from benchmarks.mixture import FILE, incomes
 from pyhybrid.fitting.session import open_session
-from pyhybrid.models.families.regression import PRIORS
+from pyhybrid.models.families.coefficients import PRIORS
 from pyhybrid.studies.income import CE_FORMULA
 from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.salary import simulated_salaries

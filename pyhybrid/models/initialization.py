@@ -1,17 +1,18 @@
 """Rough fits: location and scale of the reparametrizations; no posterior depends on them.
 
-A canonical generalized linear model, ridge-penalized so that it exists for any data, and for models
-with a size parameter some steps of Fisher scoring from there.
+First a canonical generalized linear model, ridge-penalized so that it exists for any data, and for
+models with a size parameter some steps of Fisher scoring from there.
 
-The contrasts B (K, C - 1) of a multinomial logit against its first level have the prior precision
-R (x) D^-2, R = 2 (I - 1 1' / C), D = diag(prior_scale), and about the information S (x) M, S the
-mean of diag(p) - p p' over the records, M = X' diag(weight) X. One basis of levels makes R the
-identity and S diagonal, one of columns does so for D^-2 and M: in both, all coefficients are
-independent, however many there are.
+Many levels: the contrasts B (K, C - 1) of a multinomial logit against its first level have the
+prior precision R (x) D^-2, R = 2 (I - 1 1' / C), D = diag(prior_scale), and about the information S
+(x) M, S the mean of diag(p) - p p' over the records, M = X' diag(weight) X. One basis of levels
+makes R the identity and S diagonal, one of columns does so for D^-2 and M: in both, all
+coefficients are independent, however many there are.
 
-Coordinates are the logs of the levels' shares at the means of the predictors, that of the most
-common level held fixed, and the coefficients: rare levels are then uncertain on their own, wherever
-in the order they are. The mode and the curvature there; nothing of it moves the posterior.
+Ordered levels: coordinates are the logs of the levels' shares at the means of the predictors, that
+of the most common level held fixed, and the coefficients: rare levels are then uncertain on their
+own, wherever in the order they are. The mode and the curvature there; nothing of it moves the
+posterior.
 """
 
 from __future__ import annotations

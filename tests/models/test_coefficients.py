@@ -16,7 +16,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, StanProgram, load_program
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.models.families.regression import PRIORS, quadratic
+from pyhybrid.models.families.coefficients import PRIORS, quadratic
 
 MODELS: dict[str, Any] = {
     "negative_binomial": ph.NegativeBinomial,

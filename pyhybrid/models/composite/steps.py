@@ -25,8 +25,8 @@ from pyhybrid.engines.joint_programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import support_said
+from pyhybrid.models.families.coefficients import NORMAL_ACCEPTANCE
 from pyhybrid.models.families.regression import (
-    NORMAL_ACCEPTANCE,
     BoundRegression,
     Parameters,
     Positions,

@@ -13,15 +13,8 @@ from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammal
 from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals, decimals_of
-from pyhybrid.models.families.regression import (
-    LinearModel,
-    Offset,
-    Parameters,
-    RegressionModel,
-    quadratic,
-    refuse_rows,
-    sized_hints,
-)
+from pyhybrid.models.families.coefficients import LinearModel, quadratic, sized_hints
+from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel, refuse_rows
 from pyhybrid.models.formula.design import Design, row_label
 from pyhybrid.models.grid import NormalForm
 from pyhybrid.models.initialization import (
@@ -344,7 +337,7 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
 
     Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, for bounds
     `pyhybrid.models.families.amounts.BoundedModel` (their program is stan/truncated_normal.stan)
-    and, for the prior on beta, `pyhybrid.models.families.regression.LinearModel`.
+    and, for the prior on beta, `pyhybrid.models.families.coefficients.LinearModel`.
 
     References
     ----------
@@ -458,7 +451,7 @@ class LogNormal(NormalRegression):
     prior : {"normal", "published"}, default "normal"
         On the coefficients, of which the intercept is about the mean of log(y / unit): give a
         `unit` that is the size of a usual amount. See
-        `pyhybrid.models.families.regression.LinearModel`.
+        `pyhybrid.models.families.coefficients.LinearModel`.
 
     Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, whose
     `transform` is "log" here.
@@ -498,7 +491,7 @@ class Gamma(LinearModel, BoundedModel):
         Above 0, in the outcome's unit; given, never read from the data. The intercept is about the
         log of the mean of y / unit.
     prior : {"normal", "published"}, default "normal"
-        On the coefficients; see `pyhybrid.models.families.regression.LinearModel`.
+        On the coefficients; see `pyhybrid.models.families.coefficients.LinearModel`.
     decimals : int, optional
         Number of decimals of released values, 0 to 15. A strict charge needs it, or a `step`: if
         omitted it is read from the data, and the charge says so and is not strict. What would round

@@ -12,14 +12,8 @@ from scipy.special import betaln, digamma, expit, gammaln
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.families.regression import (
-    LinearModel,
-    Offset,
-    Parameters,
-    refuse_rows,
-    sized_hints,
-    softplus,
-)
+from pyhybrid.models.families.coefficients import LinearModel, sized_hints
+from pyhybrid.models.families.regression import Offset, Parameters, refuse_rows, softplus
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import NegativeBinomialForm, PoissonForm
 from pyhybrid.models.initialization import (
@@ -111,7 +105,7 @@ class Poisson(CountModel):
         Wilkinson formula, e.g. ``"visits ~ 1"``.
 
     Other parameters: the support, as in `pyhybrid.models.families.counts.CountModel`; the prior on
-    beta, as in `pyhybrid.models.families.regression.LinearModel`.
+    beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
 
     References
     ----------
@@ -151,7 +145,7 @@ class NegativeBinomial(CountModel):
         Wilkinson formula, e.g. ``"visits ~ 1"``.
 
     Other parameters: the support, as in `pyhybrid.models.families.counts.CountModel`; the prior on
-    beta, as in `pyhybrid.models.families.regression.LinearModel`.
+    beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
 
     References
     ----------
@@ -232,7 +226,7 @@ class BetaBinomial(CountModel):
         Smallest (default 0) and largest value that the column can hold: public, given, never read
         from the data. Nothing outside has any probability.
 
-    Other parameters: the prior on beta, as in `pyhybrid.models.families.regression.LinearModel`.
+    Other parameters: the prior on beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
     """
 
     program_name: ClassVar[str] = "beta_binomial"

@@ -24,16 +24,15 @@ from pyhybrid.models.columns.form import (
     level_places,
     outcome_levels,
 )
+from pyhybrid.models.families.coefficients import LinearModel, prior_scales
 from pyhybrid.models.families.regression import (
     BoundRegression,
-    LinearModel,
     Offset,
     Parameters,
     Positions,
     RegressionModel,
     Rows,
     distinct_rows,
-    prior_scales,
     softplus,
 )
 from pyhybrid.models.formula.design import Design, read_design
@@ -248,7 +247,7 @@ class Bernoulli(LinearModel):
     prior : {"normal", "published"}, default "normal"
         On the coefficients: independent normals about 0 with standard deviations `prior_scale`
         (2.5) and, for the intercept, `prior_scale_intercept` (10); see
-        `pyhybrid.models.families.regression.LinearModel`. It keeps the posterior proper where
+        `pyhybrid.models.families.coefficients.LinearModel`. It keeps the posterior proper where
         predictors separate the levels.
 
     Notes

@@ -20,13 +20,8 @@ from scipy.special import betaln, digamma, expit, logit, polygamma
 from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
-from pyhybrid.models.families.regression import (
-    LinearModel,
-    Offset,
-    Parameters,
-    RegressionModel,
-    sized_hints,
-)
+from pyhybrid.models.families.coefficients import LinearModel, sized_hints
+from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
 from pyhybrid.models.formula.design import Design, row_label
 from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.initialization import (
@@ -233,7 +228,7 @@ class BetaRegression(LinearModel, ProportionModel):
         Wilkinson formula, e.g. ``"salary ~ gender + age_group"``.
 
     Other parameters as in `pyhybrid.models.families.proportions.ProportionModel` and, for the prior
-    on beta, `pyhybrid.models.families.regression.LinearModel`.
+    on beta, `pyhybrid.models.families.coefficients.LinearModel`.
 
     References
     ----------

@@ -75,7 +75,7 @@ def grouped_hints(
     Parameters
     ----------
     hints : dict
-        With the quadratic of `pyhybrid.models.families.regression.quadratic`.
+        With the quadratic of `pyhybrid.models.families.coefficients.quadratic`.
     group : ndarray of int, shape (K,)
         Which term (1 | g) each column of the design belongs to, 0 for the first ones, of none.
     prior_scale : float

@@ -1,0 +1,230 @@
+"""Regression coefficients: their two priors, and where the sampler looks for them first.
+
+Every program of a regression samples standardized coefficients z instead of beta. Given the prior's
+scales D, beta = D u, and u is the affine function of z that makes z standard normal if the
+log-likelihood is the quadratic function that a rough fit gives:
+
+    u | z  =  m + C^-T z,   C C' = D I D + 1,   m = (C C')^-1 D s,
+
+with I the curvature (information) and s the gradient at beta = 0 of that quadratic. Location, scale
+and correlation of the design's columns drop out, coefficients that the data know well and those
+that only the prior knows have the same scale, and no funnel between scales and coefficients is
+left. The prior stays on the coefficients of the columns as they are: nothing that is read from the
+data enters the posterior, whatever I and s are.
+
+References
+----------
+Lewandowski, Kurowicka, Joe (2009), J. Multivariate Analysis 100:1989-2001, for the LKJ
+distribution; its matrices are integrated out, see the functions block of
+stan/negative_binomial.stan.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pyhybrid.core.checks import FloatArray, check_choice, check_positive
+from pyhybrid.engines.base import FirstTry
+from pyhybrid.models.families.regression import Offset, Parameters, Positions, RegressionModel
+from pyhybrid.models.formula.group_terms import has_groups
+from pyhybrid.models.formula.groups import grouped_hints
+from pyhybrid.models.formula.right_call import ReleasedByMechanism
+from pyhybrid.models.initialization import (
+    Family,
+    SizedLikelihood,
+    rough_fit,
+    scored_fit,
+)
+
+__all__ = ["NORMAL_ACCEPTANCE", "PRIORS", "LinearModel", "prior_scales", "quadratic", "sized_hints"]
+
+PRIORS = ("published", "normal")
+"""Priors on the coefficients, see `LinearModel`."""
+_INTERCEPT = "Intercept"
+NORMAL_ACCEPTANCE = 0.7
+"""Acceptance rate of first tries under the normal prior, see `SamplerSettings.standardized`."""
+_PUBLISHED_ACCEPTANCE = 0.8  # at 0.7 it happens that scales of few records' levels mix slowly
+_MANY_COLUMNS = 25  # `python -m benchmarks.metrics`: at 20 and 1,000 records it is still slower
+
+
+@dataclass(frozen=True)
+class LinearModel(ReleasedByMechanism, RegressionModel):
+    """A regression through a linear predictor, whose coefficients have one of two priors.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    prior : {"published", "normal"}, default "published"
+        "published": the papers' prior, beta ~ MVN(0, diag(s) Omega diag(s)) with an LKJ prior of
+        Omega and s ~ half-t_3(0, 1) for each coefficient. "normal": beta_j ~ N(0, prior_scale^2),
+        independent, the choice that users of rstanarm and brms know; it is the faster one.
+    prior_scale : float, default 2.5
+        Standard deviation of each coefficient under "normal", on the scale of the linear predictor
+        per unit of the column as the formula codes it. It is public and never read from the data
+        (rstanarm divides its 2.5 by the columns' deviations; that would be a function of the data
+        that no strict charge covers): give predictors units in which a change by one is moderate,
+        e.g. ``I((age - 50) / 10)``.
+    prior_scale_intercept : float, default 10
+        The same for the intercept, which is the linear predictor where all predictors are 0.
+    prior_scale_groups : float, default 2.5
+        Of terms ``(1 | g)``, under either prior: the intercepts of the levels of g are N(0, tau^2),
+        tau ~ half-t_3(0, prior_scale_groups), the choice that users of brms know. Public, too.
+    """
+
+    _: KW_ONLY
+    prior: str = "published"
+    prior_scale: float = 2.5
+    prior_scale_intercept: float = 10.0
+    prior_scale_groups: float = 2.5
+    takes_groups: ClassVar[bool] = True
+    canonical: ClassVar[Family]
+    """Of a model without other parameters: its rough fit is that of the family."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self.prior, "prior", PRIORS)
+        check_positive(self.prior_scale, "prior_scale")
+        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
+        check_positive(self.prior_scale_groups, "prior_scale_groups")
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings; the prior's where it is not the published one, or of groups."""
+        names = ("prior", "prior_scale", "prior_scale_intercept")
+        own = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
+        if has_groups(self.formula):
+            own["prior_scale_groups"] = self.prior_scale_groups
+        return {**super().describe(), **own}
+
+    def plain_intercept(self, columns: tuple[str, ...]) -> bool:
+        """True for an intercept alone under the published prior."""
+        return columns == (_INTERCEPT,) and self.prior == "published"
+
+    @property
+    def any_rank(self) -> bool:
+        """True under the normal prior, which identifies coefficients that the data do not."""
+        return self.prior == "normal"
+
+    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
+        """Under the normal prior all is nearly standard normal; under the published one, whose
+        scales are sampled, too, all but a lone intercept and its scale is nearly so. Of many
+        columns their scales' logarithms spread the wider the more the data tell, and the metric is
+        adapted."""
+        if self.plain_intercept(columns):
+            return None
+        if self.prior == "normal":
+            return FirstTry(acceptance=NORMAL_ACCEPTANCE)
+        many = len(columns) >= _MANY_COLUMNS and not has_groups(self.formula)
+        metric = "adapted" if many else "unit"
+        return FirstTry(acceptance=_PUBLISHED_ACCEPTANCE, metric=metric)
+
+    @property
+    def intercept_prior_sd(self) -> float | None:
+        """Standard deviation of the intercept's normal prior; None under the published prior."""
+        return self.prior_scale_intercept if self.prior == "normal" else None
+
+    @property
+    def monitored_parameters(self) -> tuple[str, ...]:
+        """What the likelihood reads and, under the published prior, the coefficients' scales."""
+        return (*self.parameters, *(("sigma_beta",) if self.prior == "published" else ()))
+
+    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """The prior as the programs take it, for the design's `columns`."""
+        scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
+        return {
+            "normal_prior": int(self.prior == "normal"),
+            "prior_scale": scales,
+            "prior_scale_groups": self.prior_scale_groups,
+        }
+
+    @abstractmethod
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """Unweighted log-likelihood in nats (S, b), of y (b,) at linear predictors eta (S, b)."""
+
+    @abstractmethod
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
+
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """`log_density` at the rows' linear predictors."""
+        return self.log_density(parameters, y, parameters["beta"] @ X.T + offset)
+
+    def draw_outcome(
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
+    ) -> FloatArray:
+        """`draw` at the rows' linear predictors."""
+        return self.draw(parameters, X @ parameters["beta"] + offset, rng)
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta, roughly; finite where predictors separate levels."""
+        fit = rough_fit(y, X, weight, self.canonical, offset)
+        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
+
+    def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
+        """The hints as the programs take them, and which columns are of terms (1 | g)."""
+        return grouped_hints(hints, group, self.prior_scale_groups)
+
+
+def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:
+    """Standard deviations of the normal prior for the design's `columns`, shape (K,)."""
+    return np.array([intercept if name == _INTERCEPT else scale for name in columns])
+
+
+def quadratic(
+    X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
+) -> dict[str, Any]:
+    """Stan data of the log-likelihood's quadratic approximation about `center`.
+
+    Parameters
+    ----------
+    X : ndarray, shape (d, K)
+    center : ndarray, shape (K,)
+        Coefficients.
+    slope, curvature : ndarray, shape (d,)
+        First derivative of each row's weighted log-likelihood by its linear predictor at `center`,
+        and minus the (expected) second one, at least 0.
+
+    Returns
+    -------
+    dict
+        ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
+        ``score`` (K,), the quadratic's gradient at 0.
+    """
+    K = X.shape[1]
+    # By the QR decomposition: its condition number is the root of that of the information.
+    triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))
+    root = np.zeros((K, K))
+    root[:, : triangle.shape[0]] = triangle.T
+    score = root @ (root.T @ center) + X.T @ slope
+    if not (np.isfinite(root).all() and np.isfinite(score).all()):
+        raise ValueError("the rough fit is not finite")
+    return {"information_root": root, "score": score}
+
+
+def sized_hints(
+    name: str,
+    likelihood: SizedLikelihood,
+    X: FloatArray,
+    weight: FloatArray,
+    start: FloatArray,
+    offset: Offset,
+) -> dict[str, Any]:
+    """Stan data of a rough fit of the coefficients, from `start` on, and of the size `name`."""
+    fit = scored_fit(likelihood, X, weight, start, offset)
+    return {
+        **quadratic(X, fit.center, fit.slope, fit.curvature),
+        f"center_{name}": fit.log_size,
+        f"spread_{name}": fit.spread,
+    }
