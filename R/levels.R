@@ -22,7 +22,7 @@ places_of <- function(y, levels) {
 
 # Location and scale of the reparametrization, on which the posterior does not depend: the levels'
 # shares, at the predictors' means, and about the deviations that so many records leave; see
-# pyhybrid/models/initialization/thresholds.py.
+# pyhybrid/models/initialization.py.
 ordinal_fit <- function(y, X, weights, own) {
   C <- own$n_levels
   if (colnames(X)[1] != "(Intercept)") {
@@ -45,7 +45,7 @@ ordinal_fit <- function(y, X, weights, own) {
 
 # Location and scale of the reparametrization, on which the posterior does not depend: the levels'
 # shares at the intercept, and the bases in which prior and information are diagonal; see
-# pyhybrid/models/initialization/levels.py.
+# pyhybrid/models/initialization.py.
 categorical_fit <- function(y, X, weights, own) {
   C <- own$n_levels
   K <- ncol(X)

@@ -32,7 +32,7 @@ from scipy.special import logsumexp
 import pyhybrid as ph
 from benchmarks.mixture import FILE, MODEL, incomes
 from pyhybrid.engines import SamplerSettings, engine_by_name
-from pyhybrid.models.initialization import mixture as rough
+from pyhybrid.models.families import normal_mixture as rough
 from pyhybrid.studies.income import PUBLISHED_BOUNDS, ce_incomes
 
 _PUBLISHED = np.array(list(PUBLISHED_BOUNDS.values()))

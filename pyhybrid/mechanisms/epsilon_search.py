@@ -45,7 +45,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
-from pyhybrid.mechanisms.epsilon_search import Nearby
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
-from pyhybrid.models.composite.two_part import TwoPart
+from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
-from pyhybrid.models.composite.zero_inflated import ZeroInflated
-from pyhybrid.models.families.bernoulli import Bernoulli
-from pyhybrid.models.families.bounded import BoundedModel
-from pyhybrid.models.families.counts import CountModel
-from pyhybrid.models.families.gamma import Gamma
-from pyhybrid.models.families.log_normal import LogNormal
-from pyhybrid.models.families.negative_binomial import NegativeBinomial
+from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
+from pyhybrid.models.families.counts import CountModel, NegativeBinomial
+from pyhybrid.models.families.levels import Bernoulli
 
-__all__ = ["BUILT", "GROUPED", "PREDICTED", "build_model", "within"]
+__all__ = ["BUILT", "GROUPED", "PREDICTED", "build_model", "described_model", "within"]
 
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
@@ -141,3 +137,33 @@ def build_model(
         return model
     made: Model = WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
     return made
+
+
+_OF_PARTS = (TwoPart, WithMissing, ZeroInflated)
+
+
+def described_model(settings: Mapping[str, Any]) -> Model:
+    """The model that `Model.describe` described.
+
+    A description may say more than the options that make the model, and leaves defaults out.
+
+    Raises
+    ------
+    InvalidInput
+        For a model that is not built in, such as a `StanModel`.
+    """
+    classes = {getattr(make, "__name__", ""): make for make in (*MODELS.values(), *_OF_PARTS)}
+    if settings["model"] not in classes:
+        raise InvalidInput(
+            f"the calibration's model must be built in or given (model=, or --formula and --model "
+            f"composed:... or stan:...): {settings['model']!r} is not built in"
+        )
+    make: Any = classes[settings["model"]]
+    given = {f.name: settings[f.name] for f in fields(make) if f.init and f.name in settings}
+    own: Model = make(**{name: _value(value) for name, value in given.items()})
+    return own
+
+
+def _value(value: Any) -> Any:
+    """An option, or the model that it describes."""
+    return described_model(value) if isinstance(value, Mapping) and "model" in value else value

@@ -20,12 +20,14 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import Step
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number, kind_from_dict
-from pyhybrid.models.default_model import HISTOGRAM, MOST_LEVELS, rule_for
-from pyhybrid.models.predictor_terms import (
+from pyhybrid.models.default_model import (
+    MOST_LEVELS,
     FEWEST_GROUPED,
+    HISTOGRAM,
     formula_of,
     is_grouped,
     n_coefficients,
+    rule_for,
     unusable,
 )
 from pyhybrid.models.registry import BUILT, GROUPED, build_model, within

@@ -13,7 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.models.families.truncation import (
+from pyhybrid.models.families.amounts import (
     gamma_log_mass,
     gamma_within,
     normal_log_mass,

@@ -14,6 +14,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.models.columns.decimals import decimals_of
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.models.columns.support import decimals_of
 
 
 @pytest.fixture(scope="module")

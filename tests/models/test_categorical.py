@@ -14,6 +14,11 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.initialization.levels import rough_levels
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.mechanisms.censored import calibration_files
+from pyhybrid.models.initialization import rough_levels
+from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
 from tests.monte_carlo import assert_near
 
@@ -105,7 +110,7 @@ def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     bound = ph.Categorical("y ~ x").bind(_table())
     draws = _draws(bound, draws=4, warmup=1)
     whole = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    monkeypatch.setattr("pyhybrid.models.families.level_outcome._BLOCK_ELEMENTS", 8 * 3 * 2)
+    monkeypatch.setattr("pyhybrid.models.families.levels._BLOCK_ELEMENTS", 8 * 3 * 2)
     blocks = list(bound.log_lik_blocks(draws))
     assert len(blocks) > 10
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), whole, rtol=1e-10)
@@ -203,7 +208,7 @@ def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
 
 def test_replicates_have_the_models_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chi-square by value of the predictor over 60,000 draws; another coefficient is caught."""
-    monkeypatch.setattr("pyhybrid.models.families.categorical._BLOCK_ELEMENTS", 30_000)
+    monkeypatch.setattr("pyhybrid.models.families.levels._BLOCK_ELEMENTS", 30_000)
     n = 60_000
     x = np.resize([-1.0, 0.0, 2.0], n)
     table = pd.DataFrame({"y": np.resize([0, 1, 2, 2], n), "x": x})

@@ -12,7 +12,7 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.models.columns.decimals import in_decimals, on_grid
+from pyhybrid.models.columns.support import in_decimals, on_grid
 
 FAST: dict[str, Any] = {
     "seed": 2,

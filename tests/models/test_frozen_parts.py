@@ -94,7 +94,7 @@ def test_terms_are_made_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch) ->
     terms = old.frozen_log_lik(old.frozen(np.ones(20), np.zeros(20), np.arange(20)), draws)
     whole = list(terms.make())
     assert len(whole) == 1
-    monkeypatch.setattr("pyhybrid.models.composite.bound_steps._BLOCK_ELEMENTS", 6)
+    monkeypatch.setattr("pyhybrid.models.composite.steps._BLOCK_ELEMENTS", 6)
     blocks = list(terms.make())
     assert [own.shape for own in blocks[:-1]] == [(3, 2)] * (len(blocks) - 1)
     assert len(blocks) > 2

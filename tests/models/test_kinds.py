@@ -11,9 +11,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.kinds import Kind, kind_from_dict, kind_of
-from pyhybrid.models.default_model import HISTOGRAM, rule_for
+from pyhybrid.models.default_model import HISTOGRAM, formula_of, n_coefficients, rule_for
 from pyhybrid.models.formula.design import read_design
-from pyhybrid.models.predictor_terms import formula_of, n_coefficients
 from pyhybrid.models.registry import build_model
 
 RNG = np.random.default_rng(5)

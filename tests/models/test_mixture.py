@@ -17,8 +17,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.fitting.session import PosteriorFit, open_session
-from pyhybrid.models.columns.transforms import LARGEST, TRANSFORMS
-from pyhybrid.models.initialization.mixture import rough_mixture
+from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
+from pyhybrid.models.families.normal_mixture import rough_mixture
 from tests.monte_carlo import assert_near
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)

@@ -12,10 +12,10 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.columns.decimals import in_dtype_of
-from pyhybrid.models.families.aggregation import distinct_rows, weighted_rows
+from pyhybrid.models.columns.support import in_dtype_of
+from pyhybrid.models.families.regression import distinct_rows, weighted_rows
 from pyhybrid.models.formula.design import read_design
-from pyhybrid.models.initialization.generalized_linear import LOG_LINEAR, rough_fit
+from pyhybrid.models.initialization import LOG_LINEAR, rough_fit
 
 
 def test_negative_binomial_against_scipy() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyhybrid.models.families.softplus import softplus
+from pyhybrid.models.families.regression import softplus
 
 
 def test_both_signs_are_those_of_logaddexp() -> None:

@@ -61,9 +61,8 @@ from pyhybrid.mechanisms.censored.center import (
     with_frozen_rows,
 )
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.columns.form import forms_of, read_in_forms
-from pyhybrid.models.columns.levels import levels_declared
-from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.stored import described_model
 from pyhybrid.privacy.bounds import bounds_of

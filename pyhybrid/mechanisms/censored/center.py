@@ -64,7 +64,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap, FrozenTerms

@@ -1,4 +1,9 @@
-"""The form of a released column: dtype, decimals and missing values, from its declaration alone.
+"""Form of a column in a strict release: levels, decimals, dtype.
+
+Levels that are read from a column are a function of all records that no epsilon covers: one record
+with a further value changes what can be released. A charge is strict only where they are declared.
+Categories of a dtype are no declaration: ``astype("category")`` takes them from the records, and
+whether it did cannot be seen without looking at these.
 
 The dtype of a confidential column is a function of its records: an empty cell makes floats of whole
 numbers, one 3.5 or "3.0" does, and one value more is one category more. What a strict mechanism
@@ -7,19 +12,210 @@ releases has the form that was declared, and its models read the column in that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.decimals import check_decimals
-from pyhybrid.models.columns.levels import level_places, outcome_levels
+from pyhybrid.models.columns.support import check_decimals
+from pyhybrid.models.formula.coded import row_label
 from pyhybrid.models.formula.values import with_columns
 
-__all__ = ["Form", "form_of_levels", "forms_of", "in_their_forms", "read_in_forms"]
+__all__ = [
+    "Form",
+    "OutcomeLevels",
+    "check_levels_given",
+    "column_of",
+    "form_of_levels",
+    "forms_of",
+    "in_their_forms",
+    "level_places",
+    "levels_declared",
+    "outcome_levels",
+    "read_in_forms",
+]
+
+_MOST_LEVELS = 1000
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+_TRUTH = {"true": True, "false": False, "1": True, "0": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeLevels:
+    """Values that an outcome can have, in their order.
+
+    Attributes
+    ----------
+    values : tuple
+    read : bool
+        True if they were, or may have been, read from the records.
+    """
+
+    values: tuple[Any, ...]
+    read: bool = False
+
+
+def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, ...] | None:
+    """`levels` as a tuple of texts, numbers or logicals; None if there are none.
+
+    Raises
+    ------
+    InvalidInput
+        Unless there are `n_levels` different ones; 2 to 1000 if that is None.
+    """
+    if levels is None:
+        return None
+    if isinstance(levels, str) or not isinstance(levels, Sequence):
+        raise InvalidInput(f"levels must be a tuple: found {type(levels).__name__}")
+    plain = tuple(own.item() if isinstance(own, np.generic) else own for own in levels)
+    if not all(isinstance(own, str | bool | int | float) for own in plain):
+        raise InvalidInput("levels must be texts, numbers or logicals")
+    if n_levels is None:
+        _check_number_of_levels(plain, "levels")
+    elif len(plain) != n_levels or len(set(plain)) != n_levels:
+        raise InvalidInput(
+            f"levels must be {n_levels} different values: found {len(plain)}, "
+            f"{len(set(plain))} of them different"
+        )
+    return plain
+
+
+def _check_number_of_levels(levels: Sequence[Any], what: str) -> None:
+    """Raise InvalidInput unless these are 2 to 1000 different values."""
+    different = len(set(levels))
+    if different != len(levels) or not 2 <= different <= _MOST_LEVELS:
+        raise InvalidInput(
+            f"{what} must be 2 to {_MOST_LEVELS} different values: found {len(levels)}, "
+            f"{different} of them different; put levels together, or leave the column out"
+        )
+
+
+def levels_declared(model: Any) -> tuple[Any, ...] | None:
+    """Levels that a model, or the one inside `pyhybrid.WithMissing`, declares for its outcome."""
+    return getattr(getattr(model, "value", model), "levels", None)
+
+
+def outcome_levels(
+    values: pd.Series,
+    name: str,
+    given: tuple[Any, ...] | None = None,
+    numbers: tuple[Any, ...] | None = (0, 1),
+) -> OutcomeLevels:
+    """Levels of the column `name` without missing values, in the type of its values.
+
+    Those given; else the categories of its dtype, false and true, `numbers` for numbers; for text,
+    and for numbers if `numbers` is None, those that are there, sorted.
+
+    Raises
+    ------
+    InvalidInput
+        For a column of another type, and for given levels that a value of it cannot be.
+    """
+    kind = _kind(values, name)
+    if given is not None:
+        return OutcomeLevels(values=tuple(_as_value(own, values, name, kind) for own in given))
+    if kind == "categories":
+        return OutcomeLevels(values=tuple(values.cat.categories), read=True)
+    if kind == "text":
+        return OutcomeLevels(values=tuple(sorted(values.unique())), read=True)
+    if kind == "numbers" and numbers is None:
+        found = np.unique(values.to_numpy(dtype=np.float64))
+        found = found[np.isfinite(found)]
+        return OutcomeLevels(values=tuple(_plain(own) for own in found.tolist()), read=True)
+    return OutcomeLevels(values=(False, True) if kind == "logicals" else numbers or ())
+
+
+def _kind(values: pd.Series, name: str) -> str:
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "categories"
+    if pd.api.types.is_bool_dtype(dtype):
+        return "logicals"
+    found = "floating"
+    if pd.api.types.is_complex_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
+        found = pd.api.types.infer_dtype(values.astype(object), skipna=True)
+    kinds = {"string": "text", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
+    if found not in kinds:
+        raise InvalidInput(
+            f"outcome {name!r} must be text, logicals, categories or numbers: found {dtype} "
+            f"({found}); make it one of them"
+        )
+    return kinds[found]
+
+
+def _as_value(level: Any, values: pd.Series, name: str, kind: str) -> Any:
+    """A given level, possibly a text of the command line, as a value of the column."""
+    if kind == "categories":
+        categories = list(values.cat.categories)
+        same = [own for own in categories if own == level] or [
+            own for own in categories if str(own) == str(level)
+        ]
+        if same:
+            return same[0]
+        held: pd.Series = pd.Series(values.cat.categories)  # a level that no record has
+        return _as_value(level, held, name, _kind(held, name))
+    elif kind == "text":
+        return str(level)
+    elif kind == "logicals" and str(level).lower() in _TRUTH:
+        return _TRUTH[str(level).lower()]
+    elif kind == "numbers":
+        try:
+            number = float(level)
+        except ValueError:
+            pass
+        else:
+            return _plain(number)
+    raise InvalidInput(
+        f"levels must be values that outcome {name!r} can hold: {level!r} is none, the column "
+        f"holds {kind} ({values.dtype})"
+    )
+
+
+def _plain(number: float) -> int | float:
+    """A whole number as one."""
+    return int(number) if number.is_integer() else number
+
+
+def level_places(values: pd.Series, name: str, levels: OutcomeLevels) -> FloatArray:
+    """Place of each record's value among the levels, from 0, shape (n,).
+
+    Raises
+    ------
+    InvalidInput
+        For a value that is not among them; names the first row.
+    """
+    kind = _kind(values, name)
+    own = values.to_numpy(dtype=np.float64) if kind == "numbers" else values.to_numpy(dtype=object)
+    place_of = {level: place for place, level in enumerate(levels.values)}
+    places = np.array([place_of.get(value, -1) for value in own.tolist()], dtype=np.float64)
+    other = np.flatnonzero(places < 0)
+    if other.size:
+        shown = "0 or 1" if levels.values == (0, 1) else "one of its levels"
+        raise InvalidInput(
+            f"outcome {name!r} must be {shown}: {row_label(values.index, int(other[0]))} is not; "
+            "declare levels="
+        )
+    return places
+
+
+def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.Series:
+    """A column with the index, name and dtype of `like` from places among the levels (n,)."""
+    chosen = places.astype(np.intp)
+    if isinstance(like.dtype, pd.CategoricalDtype):
+        dtype: pd.CategoricalDtype = like.dtype
+        if not set(levels.values) <= set(dtype.categories):  # declared: one that no record has
+            dtype = pd.CategoricalDtype(list(levels.values), ordered=dtype.ordered)
+        codes = dtype.categories.get_indexer(pd.Index(levels.values))[chosen]
+        values = pd.Categorical.from_codes(codes.tolist(), dtype=dtype)
+        made: pd.Series = pd.Series(values, index=like.index, name=like.name)
+        return made
+    own = np.empty(len(levels.values), dtype=object)
+    own[:] = levels.values
+    return pd.Series(own[chosen], index=like.index, name=like.name).astype(like.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +331,7 @@ def form_of_levels(
 ) -> Form | None:
     """Form of an outcome with levels; None if they would be read from the records.
 
-    Parameters are those of `pyhybrid.models.columns.levels.outcome_levels`.
+    Parameters are those of `pyhybrid.models.columns.form.outcome_levels`.
     """
     if given is not None:
         return Form(levels=given, ordered=ordered)

@@ -18,10 +18,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.decimals import check_decimals, decimals_of
-from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.levels import check_levels_given
-from pyhybrid.models.columns.support import FEW
+from pyhybrid.models.columns.form import Form, check_levels_given
+from pyhybrid.models.columns.support import FEW, check_decimals, decimals_of
 
 __all__ = [
     "KINDS",

@@ -1,25 +1,98 @@
-"""What an outcome's column can hold: which model is chosen for it, and what is never released."""
+"""Numbers of a column: its support, its decimals, its transformations.
+
+=========== ======================================= ==========================
+name        t(y), v = y / unit                      takes
+=========== ======================================= ==========================
+identity    v                                       any number
+log         log(v)                                  y > 0
+signed_log  sign(v) log(1 + abs(v))                 any number
+asinh       log(v + sqrt(v^2 + 1))                  any number
+=========== ======================================= ==========================
+
+A model's density is that of t(y), not of y: log densities, Lipschitz bounds and epsilon belong to
+the transformed scale. The density of y itself would add log t'(y), which no parameter enters: the
+posterior is the same, but f_i and with it the bound would change by that term [S22 models log
+income in the same way]. `unit` moves the transformed scale and is part of the model.
+
+Read from the data, the number is a function of all records that no epsilon covers: one record with
+a further decimal changes every released value. A charge is strict only where it is given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.coded import row_label
+from pyhybrid.privacy.histogram import in_steps
 
 __all__ = [
+    "LARGEST",
+    "TRANSFORMS",
+    "Transform",
+    "check_decimals",
     "check_many_counts",
+    "decimals_of",
     "draw_within",
+    "grid_ends",
+    "in_decimals",
+    "in_dtype_of",
+    "in_form_of",
     "limits_of_dtype",
+    "of_steps",
+    "on_grid",
     "plain_dtype",
+    "snapped",
     "support_said",
 ]
+
+LARGEST = float(2**53)
+"""Beyond this, about 9e15, floating point no longer holds every whole number."""
+
+_Function = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transform:
+    """A strictly increasing function of y / unit and its inverse.
+
+    Attributes
+    ----------
+    forward, inverse : callable
+        Arrays to arrays; `inverse` may overflow to infinity.
+    positive : bool
+        True if only y > 0 is taken.
+    """
+
+    forward: _Function
+    inverse: _Function
+    positive: bool = False
+
+
+def _same(values: FloatArray) -> FloatArray:
+    return values
+
+
+TRANSFORMS: Mapping[str, Transform] = {
+    "identity": Transform(forward=_same, inverse=_same),
+    "log": Transform(forward=np.log, inverse=np.exp, positive=True),
+    "signed_log": Transform(
+        forward=lambda v: np.sign(v) * np.log1p(np.abs(v)),
+        inverse=lambda t: np.sign(t) * np.expm1(np.abs(t)),
+    ),
+    "asinh": Transform(forward=np.arcsinh, inverse=np.sinh),
+}
+"""Transforms by name."""
+
 
 FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
@@ -125,3 +198,99 @@ def draw_within(
         f"released values must lie in the support of their column: the model has next to no "
         f"probability there for {left.size} of {n} records; give another model, or other limits"
     )
+
+
+_MOST_READ = 8
+_MOST_GIVEN = 15
+
+
+def check_decimals(decimals: int | None) -> None:
+    """Raise InvalidInput unless `decimals` is None or a whole number from 0 to 15."""
+    if decimals is not None and check_count(decimals, "decimals", at_least=0) > _MOST_GIVEN:
+        raise InvalidInput(f"decimals must be at most {_MOST_GIVEN}: found {decimals}")
+
+
+def decimals_of(values: FloatArray) -> int | None:
+    """Smallest number of decimals, 0 to 8, that all values keep to; None if there is none."""
+    for decimals in range(_MOST_READ + 1):
+        if np.array_equal(np.round(values, decimals), values):
+            return decimals
+    return None
+
+
+def of_steps(whole: FloatArray, step: float) -> FloatArray:
+    """So many steps as the float nearest to their decimals: 10.1, not 10.100000000000001."""
+    decimals = decimals_of(np.array([step]))
+    own = np.asarray(whole, dtype=np.float64) * step
+    return own if decimals is None else np.round(own, decimals)
+
+
+def snapped(values: FloatArray, step: float) -> FloatArray:
+    """`values`, of which those that are multiples of `step` but for rounding are exactly so."""
+    steps = in_steps(values, step)
+    return np.where(steps == np.rint(steps), of_steps(steps, step), values)
+
+
+def on_grid(
+    values: FloatArray, decimals: int | None, lower: float = -math.inf, upper: float = math.inf
+) -> FloatArray:
+    """`values` rounded, and within the numbers of so many decimals in [lower, upper]."""
+    if decimals is None:
+        return np.clip(values, lower, upper)
+    first, last = grid_ends(decimals, lower, upper)
+    return np.clip(np.round(values, decimals), first, last)
+
+
+def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
+    """Smallest and largest number of so many decimals in [lower, upper].
+
+    Raises
+    ------
+    InvalidInput
+        If there is none.
+    """
+    step = 10.0**-decimals
+    first, last = round(lower, decimals), round(upper, decimals)
+    first = first if first >= lower else round(first + step, decimals)
+    last = last if last <= upper else round(last - step, decimals)
+    if first > last:
+        raise InvalidInput(
+            f"decimals must leave values between lower and upper: none of {decimals} decimals lies "
+            f"in [{lower:g}, {upper:g}]"
+        )
+    return first, last
+
+
+def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series:
+    """`values` as a column whose dtype `decimals` decides: whole numbers if it is 0, else floats.
+
+    A column of whole numbers that was read from text is of an integer dtype, and of a float one
+    as soon as one record has a decimal: the dtype of the data would tell.
+    """
+    if decimals > 0 and not pd.api.types.is_integer_dtype(like.dtype):
+        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
+    whole, nullable = decimals == 0, pd.api.types.is_extension_array_dtype(like.dtype)
+    made: pd.Series = pd.Series(
+        values.astype("int64" if whole else "float64"), index=like.index, name=like.name
+    )
+    if nullable:
+        made = made.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
+    return made
+
+
+def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:
+    """`values` as a column in the dtype of `like`, or in the one that `decimals` given decide."""
+    if decimals is None or (decimals == 0 and pd.api.types.is_integer_dtype(like.dtype)):
+        return in_dtype_of(values, like)
+    return in_decimals(values, like, decimals)
+
+
+def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
+    """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
+    if not pd.api.types.is_integer_dtype(like.dtype):
+        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
+    whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
+    limits = np.iinfo(plain_dtype(like.dtype))
+    if limits.min <= values.min() and values.max() <= limits.max:
+        return whole.astype(like.dtype)
+    return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

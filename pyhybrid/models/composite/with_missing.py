@@ -12,9 +12,9 @@ import pandas as pd
 from pyhybrid.core.checks import check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.composite.steps import (
     Amount,
+    BoundParts,
     Constant,
     Node,
     Part,
@@ -23,7 +23,7 @@ from pyhybrid.models.composite.steps import (
     decision,
     outcome_of,
 )
-from pyhybrid.models.families.bernoulli import Bernoulli
+from pyhybrid.models.families.levels import Bernoulli
 from pyhybrid.models.families.regression import Positions, RegressionModel
 from pyhybrid.models.formula.design import check_formulas
 from pyhybrid.models.formula.terms import parse_formula

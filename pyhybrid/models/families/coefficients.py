@@ -21,6 +21,7 @@ stan/negative_binomial.stan.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -32,8 +33,18 @@ from pyhybrid.models.base import ReleasedByMechanism
 from pyhybrid.models.families.regression import Positions, RegressionModel
 from pyhybrid.models.formula.groups import grouped_hints
 from pyhybrid.models.formula.terms import has_groups
+from pyhybrid.models.families.regression import Offset, Parameters, Positions, RegressionModel
+from pyhybrid.models.formula.group_terms import has_groups
+from pyhybrid.models.formula.groups import grouped_hints
+from pyhybrid.models.formula.right_call import ReleasedByMechanism
+from pyhybrid.models.initialization import (
+    Family,
+    SizedLikelihood,
+    rough_fit,
+    scored_fit,
+)
 
-__all__ = ["NORMAL_ACCEPTANCE", "PRIORS", "LinearModel", "prior_scales", "quadratic"]
+__all__ = ["NORMAL_ACCEPTANCE", "PRIORS", "LinearModel", "prior_scales", "quadratic", "sized_hints"]
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
@@ -75,6 +86,8 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     prior_scale_intercept: float = 10.0
     prior_scale_groups: float = 2.5
     takes_groups: ClassVar[bool] = True
+    canonical: ClassVar[Family]
+    """Of a model without other parameters: its rough fit is that of the family."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,6 +145,37 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
             "prior_scale_groups": self.prior_scale_groups,
         }
 
+    @abstractmethod
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """Unweighted log-likelihood in nats (S, b), of y (b,) at linear predictors eta (S, b)."""
+
+    @abstractmethod
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
+
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """`log_density` at the rows' linear predictors."""
+        return self.log_density(parameters, y, parameters["beta"] @ X.T + offset)
+
+    def draw_outcome(
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
+    ) -> FloatArray:
+        """`draw` at the rows' linear predictors."""
+        return self.draw(parameters, X @ parameters["beta"] + offset, rng)
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta, roughly; finite where predictors separate levels."""
+        fit = rough_fit(y, X, weight, self.canonical, offset)
+        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
+
     def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
         """The hints as the programs take them, and which columns are of terms (1 | g)."""
         return grouped_hints(hints, group, self.prior_scale_groups)
@@ -171,3 +215,20 @@ def quadratic(
     if not (np.isfinite(root).all() and np.isfinite(score).all()):
         raise ValueError("the rough fit is not finite")
     return {"information_root": root, "score": score}
+
+
+def sized_hints(
+    name: str,
+    likelihood: SizedLikelihood,
+    X: FloatArray,
+    weight: FloatArray,
+    start: FloatArray,
+    offset: Offset,
+) -> dict[str, Any]:
+    """Stan data of a rough fit of the coefficients, from `start` on, and of the size `name`."""
+    fit = scored_fit(likelihood, X, weight, start, offset)
+    return {
+        **quadratic(X, fit.center, fit.slope, fit.curvature),
+        f"center_{name}": fit.log_size,
+        f"spread_{name}": fit.spread,
+    }

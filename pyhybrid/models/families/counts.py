@@ -1,20 +1,30 @@
-"""What the count models share: the support of counts."""
+"""Counts: Poisson, negative binomial and beta-binomial regression."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import betaln, digamma, expit, gammaln
 
-from pyhybrid.core.checks import check_count
+from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.formula.design import Design, row_label
+from pyhybrid.models.families.coefficients import LinearModel, sized_hints
+from pyhybrid.models.families.regression import Offset, Parameters, refuse_rows, softplus
+from pyhybrid.models.formula.design import Design
+from pyhybrid.models.grid import NegativeBinomialForm, PoissonForm
+from pyhybrid.models.initialization import (
+    LOG_LINEAR,
+    LOGIT,
+    Family,
+    SizedLikelihood,
+    rough_fit,
+)
 
-__all__ = ["CountModel", "draw_counts_error"]
+__all__ = ["BetaBinomial", "CountModel", "NegativeBinomial", "Poisson", "draw_counts_error"]
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
 
@@ -73,12 +83,222 @@ class CountModel(LinearModel):
             (f"at least {self.lower:g}: {{}} is smaller; give lower", design.y < self.lower),
             (f"at most {largest:.0f}: {{}} is larger", design.y > largest),
         )
-        for rule, broken in rules:
-            if broken.any():
-                label = row_label(index, int(np.flatnonzero(broken)[0]))
-                raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
+        refuse_rows(design, index, rules)
 
 
 def draw_counts_error(error: Exception) -> SamplingError:
     """The error of a posterior draw from which no count can be simulated."""
     return SamplingError(f"no replicate can be drawn, the mean is out of range: {error}")
+
+
+@dataclass(frozen=True)
+class Poisson(CountModel):
+    r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
+
+    o_i is the offset, 0 without ``offset()`` in the formula.
+
+    Priors on beta as in `NegativeBinomial`.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"visits ~ 1"``.
+
+    Other parameters: the support, as in `pyhybrid.models.families.counts.CountModel`; the prior on
+    beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
+
+    References
+    ----------
+    [S22] sec. 4.4; prior of [V25] supplement 2.
+    """
+
+    canonical: ClassVar[Family] = LOG_LINEAR
+    program_name: ClassVar[str] = "poisson"
+    parameters: ClassVar[tuple[str, ...]] = ("beta",)
+
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """log Poisson(y | mu), shape (S, b), in nats."""
+        return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
+
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate, shape (n,)."""
+        try:
+            return rng.poisson(np.exp(eta)).astype(np.float64)
+        except ValueError as error:
+            raise draw_counts_error(error) from None
+
+    def grid_form(self, columns: tuple[str, ...]) -> PoissonForm | None:
+        """With an intercept alone under the published prior."""
+        return PoissonForm() if self.plain_intercept(columns) else None
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(CountModel):
+    r"""Counts with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`, variance mu + mu^2 / phi.
+
+    Priors: 1/phi ~ half-Cauchy(0, 5); beta ~ MVN(0, diag(s) L L' diag(s)), L ~ LKJ-Cholesky(6),
+    s ~ half-t_3(0, 1), or independent normals.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"visits ~ 1"``.
+
+    Other parameters: the support, as in `pyhybrid.models.families.counts.CountModel`; the prior on
+    beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
+
+    References
+    ----------
+    [V25] supplement 2.
+    """
+
+    program_name: ClassVar[str] = "negative_binomial"
+    parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
+
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """log NB(y | mu, phi), shape (S, b), in nats."""
+        return _log_density(y, eta, parameters["phi"][:, None])
+
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate, shape (n,)."""
+        phi = parameters["phi"]
+        mu = np.exp(eta)
+        try:
+            # A gamma mixture of Poissons, the definition; numpy's own sampler needs phi/(phi+mu).
+            return rng.poisson(rng.gamma(phi, mu / phi)).astype(np.float64)
+        except ValueError as error:
+            raise draw_counts_error(error) from None
+
+    def grid_form(self, columns: tuple[str, ...]) -> NegativeBinomialForm | None:
+        """With an intercept alone under the published prior."""
+        return NegativeBinomialForm() if self.plain_intercept(columns) else None
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta and 1/phi, roughly, from a Poisson fit on."""
+        likelihood = SizedLikelihood(
+            log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(-t)),
+            slope=lambda eta, t: (y - np.exp(_clipped(eta))) * expit(-t - eta),
+            curvature=lambda eta, t: (
+                (1 + np.exp(t) * y) * expit(t + eta) * expit(-t - eta) / np.exp(t)
+            ),
+            bounds=(-7.0, 7.0),  # of t = log(1/phi)
+        )
+        start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
+        return sized_hints("rphi", likelihood, X, weight, start, offset)
+
+
+def _log_density(y: FloatArray, eta: FloatArray, phi: FloatArray) -> FloatArray:
+    """log NB(y | exp(eta), phi) in nats."""
+    above, below = softplus(eta - np.log(phi))  # of the log odds, log(mu / phi)
+    # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose all
+    # digits for large phi. It is the dearest part, and counts take few values.
+    values, at = np.unique(y, return_inverse=True)
+    coefficient = -betaln(phi, values + 1) - np.log(phi + values)
+    return np.asarray(coefficient[..., at] - y * below - phi * above)
+
+
+def _clipped(eta: FloatArray) -> FloatArray:
+    return np.clip(eta, -50, 50)
+
+
+_SMALLEST = 0.1  # lambda is above it
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class BetaBinomial(CountModel):
+    r"""Whole numbers from `lower` to `upper`: days of a week, items right, ratings.
+
+    :math:`y_i` - lower is beta-binomial of size upper - lower, with mean share
+    :math:`\mathrm{expit}(o_i + x_i'\beta)` and precision lambda: large, binomial; below 2, most at
+    both ends. It is never less spread than a binomial: `pyhybrid.Ordinal` has any shape.
+
+    Priors: lambda ~ Pareto(0.1, 1.5) and that of beta, both as in `pyhybrid.BetaRegression`. brms's
+    ``beta_binomial()`` has gamma(0.01, 0.01) for its phi, which is lambda.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"days ~ age + sex"``.
+    lower, upper : int
+        Smallest (default 0) and largest value that the column can hold: public, given, never read
+        from the data. Nothing outside has any probability.
+
+    Other parameters: the prior on beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
+    """
+
+    program_name: ClassVar[str] = "beta_binomial"
+    parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.upper is None:
+            raise InvalidInput(
+                "upper must be given for BetaBinomial: the largest value that the column can hold, "
+                "e.g. upper=7 for days of a week"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of trials."""
+        assert self.upper is not None
+        return self.upper - self.lower
+
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """With the ends."""
+        return {**data, "least": self.lower, "n_trials": self.size}
+
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """log BetaBinomial(y - lower | size, lambda mu, lambda (1 - mu)), shape (S, b), in nats."""
+        return self._log_density(y, eta, parameters["lambda"][:, None])
+
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate, shape (n,)."""
+        share = rng.beta(*_shapes(eta, parameters["lambda"]))
+        return (self.lower + rng.binomial(self.size, share)).astype(np.float64)
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta and lambda, roughly, from a binomial fit on."""
+        likelihood = SizedLikelihood(
+            log_lik=lambda eta, t: self._log_density(
+                y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)
+            ),
+            slope=lambda eta, t: self._slope(y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
+            curvature=lambda eta, t: self._curvature(np.clip(eta, -30, 30), np.exp(t)),
+            bounds=(-5.0, 12.0),  # of t = log(lambda - 0.1)
+            # As to a binomial, which counts of less spread approach without end.
+            log_prior=lambda t: float(t - 2.5 * np.log(_SMALLEST + np.exp(t))),
+        )
+        share = (y - self.lower) / self.size
+        start = rough_fit(share, X, weight * self.size, LOGIT, offset).center
+        return sized_hints("lambda", likelihood, X, weight, start, offset)
+
+    def _log_density(self, y: FloatArray, eta: FloatArray, precision: Any) -> FloatArray:
+        above = y - self.lower
+        below = self.size - above
+        one, two = _shapes(eta, precision)
+        choose = gammaln(self.size + 1) - gammaln(above + 1) - gammaln(below + 1)
+        return np.asarray(choose + betaln(above + one, below + two) - betaln(one, two))
+
+    def _slope(self, y: FloatArray, eta: FloatArray, precision: float) -> FloatArray:
+        """Derivative of the log density by eta."""
+        above = y - self.lower
+        one, two = _shapes(eta, precision)
+        moved = digamma(above + one) - digamma(one)
+        moved = moved - digamma(self.size - above + two) + digamma(two)
+        return np.asarray(one * expit(-eta) * moved)
+
+    def _curvature(self, eta: FloatArray, precision: float) -> FloatArray:
+        """The quasi-binomial information of eta."""
+        inflated = 1 + (self.size - 1) / (1 + precision)
+        return np.asarray(self.size * expit(eta) * expit(-eta) / inflated)
+
+
+def _shapes(eta: FloatArray, precision: Any) -> tuple[FloatArray, FloatArray]:
+    """Shapes of the beta distribution of the share, above 0."""
+    one, two = (np.maximum(precision * expit(sign * eta), _TINY) for sign in (1, -1))
+    return one, two

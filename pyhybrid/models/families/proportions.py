@@ -1,4 +1,4 @@
-"""What the models for outcomes in an interval share: scaling, edges, rounding.
+"""Outcomes in an interval: beta distribution and beta regression.
 
 An outcome within given bounds is scaled to (0, 1). Bounds are part of the model, given by the user:
 read from the data they would be a function of the data that no guarantee covers. Exact 0 and 1
@@ -14,14 +14,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import betaln, digamma, expit, logit, polygamma
 
 from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.decimals import check_decimals, grid_ends, on_grid
-from pyhybrid.models.families.regression import RegressionModel
+from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
+from pyhybrid.models.families.coefficients import LinearModel, sized_hints
+from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
 from pyhybrid.models.formula.design import Design, row_label
+from pyhybrid.models.grid import BetaForm
+from pyhybrid.models.initialization import (
+    LOGIT,
+    SizedLikelihood,
+    cholesky_or_diagonal,
+    rough_fit,
+)
 
-__all__ = ["ProportionModel"]
+__all__ = ["Beta", "BetaRegression", "ProportionModel"]
 
 
 @dataclass(frozen=True)
@@ -97,3 +107,178 @@ class ProportionModel(RegressionModel):
         return on_grid(
             self.lower + (self.upper - self.lower) * values, decimals, self.lower, self.upper
         )
+
+
+_RIDGE = 0.01
+_BY_ROW = ("y", "frequency", "weights", "reference")
+
+
+@dataclass(frozen=True)
+class Beta(ProportionModel):
+    r"""An outcome in an interval, without predictors: Beta(lambda phi, lambda (1 - phi)).
+
+    Priors: phi ~ Beta(1, 1); lambda ~ Pareto(0.1, 1.5), lambda > 0.1. Without a cap the
+    likelihood goes to Stan as three sums over the records (sufficient statistics): the same
+    density at a cost that does not grow with n.
+
+    Parameters
+    ----------
+    formula : str
+        ``"rate ~ 1"``; for predictors see `BetaRegression`.
+
+    Other parameters as in `pyhybrid.models.families.proportions.ProportionModel`.
+
+    References
+    ----------
+    [C25] supplement 2.
+    """
+
+    program_name: ClassVar[str] = "beta"
+    parameters: ClassVar[tuple[str, ...]] = ("phi", "lambda")
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Within the bounds, and no predictors."""
+        if design.columns != ("Intercept",) or design.has_offset:
+            raise InvalidInput(
+                f"Beta takes no predictors, formula must be 'outcome ~ 1': found {self.formula!r}; "
+                "use BetaRegression"
+            )
+        super().check_outcome(design, index)
+
+    def grid_form(self, columns: tuple[str, ...]) -> BetaForm:
+        """It has no predictors."""
+        return BetaForm()
+
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """log Beta(y | lambda phi, lambda (1 - phi)), shape (S, b), in nats, unit scale."""
+        beta1 = (parameters["lambda"] * parameters["phi"])[:, None]
+        beta2 = (parameters["lambda"] * (1 - parameters["phi"]))[:, None]
+        return np.asarray(
+            (beta1 - 1) * np.log(y) + (beta2 - 1) * np.log1p(-y) - betaln(beta1, beta2)
+        )
+
+    def draw_outcome(
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
+    ) -> FloatArray:
+        """One replicate on the unit scale, shape (n,)."""
+        beta1 = parameters["lambda"] * parameters["phi"]
+        return rng.beta(beta1, parameters["lambda"] * (1 - parameters["phi"]), size=X.shape[0])
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode and its curvature, and the sums that stand for the records."""
+        total, ones = float(weight.sum()), float(weight @ np.log(y))
+        zeros = float(weight @ np.log1p(-y))
+
+        def loss(u: FloatArray) -> float:
+            phi, size = expit(u[0]), 0.1 + np.exp(np.clip(u[1], -30, 30))
+            a, b = size * phi, size * (1 - phi)
+            gain = (a - 1) * ones + (b - 1) * zeros - total * betaln(a, b)
+            return float(_RIDGE * (u @ u) - gain)
+
+        mean = float(np.clip(weight @ y / max(total, 1e-300), 1e-6, 1 - 1e-6))
+        fit = minimize(loss, np.array([logit(mean), 0.0]), method="BFGS")
+        return {
+            "total_weight": total,
+            "sum_log": ones,
+            "sum_log1m": zeros,
+            "center": fit.x,
+            "factor": cholesky_or_diagonal(np.linalg.inv(_information(fit.x, total))),
+        }
+
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """No design; and no rows where the sums stand for them."""
+        del data["X"], data["K"], data["offsets"]
+        if not (data["use_cap"] or data["emit_log_lik"]):
+            data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
+        return data
+
+
+def _information(u: FloatArray, total: float) -> FloatArray:
+    """Fisher information of (logit phi, log(lambda - 0.1)) in `total` records, with the ridge."""
+    phi, excess = expit(u[0]), np.exp(np.clip(u[1], -30, 30))
+    size = 0.1 + excess
+    slope = size * phi * expit(-u[0])
+    jacobian = np.array([[slope, excess * phi], [-slope, excess * expit(-u[0])]])
+    shared = polygamma(1, size)
+    shapes = np.maximum(np.array([size * phi, size * expit(-u[0])]), 1e-8)
+    by_record = np.diag(polygamma(1, shapes)) - shared
+    return np.asarray(total * jacobian.T @ by_record @ jacobian + 2 * _RIDGE * np.eye(2))
+
+
+_SMALLEST = 0.1  # lambda is above it
+
+
+@dataclass(frozen=True)
+class BetaRegression(LinearModel, ProportionModel):
+    r"""An outcome in an interval with predictors: mean expit(o_i + x_i' beta), size lambda.
+
+    Priors: lambda ~ Pareto(0.1, 1.5); beta as in `NegativeBinomial`.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"salary ~ gender + age_group"``.
+
+    Other parameters as in `pyhybrid.models.families.proportions.ProportionModel` and, for the prior
+    on beta, `pyhybrid.models.families.coefficients.LinearModel`.
+
+    References
+    ----------
+    [C25] sec. 5 and supplement 2; prior of beta from [V25] supplement 2.
+    """
+
+    program_name: ClassVar[str] = "beta_regression"
+    parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
+
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """log Beta(y | lambda mu, lambda (1 - mu)), shape (S, b), in nats, unit scale."""
+        return _log_density(y, eta, parameters["lambda"][:, None])
+
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate on the unit scale, shape (n,)."""
+        # A mean that rounds to 0 or 1 leaves no beta distribution; it is at the edge then.
+        smallest = np.finfo(np.float64).tiny
+        beta1, beta2 = (
+            np.maximum(parameters["lambda"] * expit(sign * eta), smallest) for sign in (1, -1)
+        )
+        return np.asarray(rng.beta(beta1, beta2), dtype=np.float64)
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta and lambda, roughly, from a quasi-binomial fit on."""
+        target = logit(y)
+        likelihood = SizedLikelihood(
+            log_lik=lambda eta, t: _log_density(y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
+            slope=lambda eta, t: _slope(target, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
+            curvature=lambda eta, t: _curvature(np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
+            bounds=(-5.0, 18.0),  # of t = log(lambda - 0.1)
+        )
+        start = rough_fit(y, X, weight, LOGIT, offset).center
+        return sized_hints("lambda", likelihood, X, weight, start, offset)
+
+
+def _log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
+    """log Beta(y | size mu, size (1 - mu)), logit mu = eta, in nats."""
+    beta1, beta2 = size * expit(eta), size * expit(-eta)
+    return np.asarray((beta1 - 1) * np.log(y) + (beta2 - 1) * np.log1p(-y) - betaln(beta1, beta2))
+
+
+def _slope(target: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+    """Derivative of the log density by eta; `target` is logit(y)."""
+    beta1, beta2 = size * expit(eta), size * expit(-eta)
+    return np.asarray(beta1 * expit(-eta) * (target - digamma(beta1) + digamma(beta2)))
+
+
+def _curvature(eta: FloatArray, size: float) -> FloatArray:
+    """Minus the expected second derivative by eta."""
+    beta1, beta2 = size * expit(eta), size * expit(-eta)
+    return np.asarray((beta1 * expit(-eta)) ** 2 * (polygamma(1, beta1) + polygamma(1, beta2)))

@@ -1,13 +1,17 @@
-"""What the regression models share: formula, collapsed rows, Stan data, blocks, replicates.
+"""Regression models: formula, priors, distinct rows, Stan data, replicates.
 
-A model of its own adds two functions of arrays (`log_lik`, `draw_outcome`), a check of the
-outcome and the name of its Stan program.
+Records that share outcome, predictors and weight count as one row with a frequency: the target
+density is unchanged, and for counts 10^6 records become a few hundred rows. A censored term is
+clipped per record, so a row contributes its frequency times the clipped term.
+
+A model of its own adds two functions of arrays (`log_lik` and `draw_outcome`, or `log_density` and
+`draw` of a linear predictor), a check of the outcome and the name of its Stan program.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,10 +21,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import SamplingError
+from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
-from pyhybrid.models.columns.decimals import decimals_of, in_form_of
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype, support_said
 from pyhybrid.models.families.aggregation import Rows, distinct_rows, weighted_rows
@@ -29,9 +33,138 @@ from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization.generalized_linear import dispersed, rough_fits_of
 from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
+from pyhybrid.models.columns.support import (
+    decimals_of,
+    draw_within,
+    in_form_of,
+    limits_of_dtype,
+    support_said,
+)
+from pyhybrid.models.formula.design import Design, read_design, row_label
+from pyhybrid.models.formula.matrix import Matrix
+from pyhybrid.models.grid import GridForm
+from pyhybrid.models.initialization import (
+    dispersed,
+    rough_fits_of,
+)
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["BoundRegression", "Offset", "Parameters", "Positions", "RegressionModel"]
+__all__ = [
+    "BoundRegression",
+    "Offset",
+    "Parameters",
+    "Positions",
+    "RegressionModel",
+    "Rows",
+    "cap_data",
+    "distinct_rows",
+    "frozen_log_lik",
+    "frozen_rows",
+    "refuse_rows",
+    "softplus",
+    "weighted_rows",
+    "with_frozen",
+]
+
+
+def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log(1 + exp(x)) and log(1 + exp(-x)), without overflow or cancellation, infinities too."""
+    rest = np.log1p(np.exp(-np.abs(x)))
+    return np.asarray(rest + np.maximum(x, 0)), np.asarray(rest + np.maximum(-x, 0))
+
+
+def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
+    """Rows split further by record weight, and by unit if terms are summed by unit.
+
+    The rows themselves if weights and units agree within each.
+    """
+    for own in (alpha, unit):
+        if own is not None and not np.array_equal(own[rows.first][rows.row_of], own):
+            rows = distinct_rows(np.column_stack([rows.row_of, own]))
+    return rows
+
+
+def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
+    none = np.zeros(chosen.size)
+    reference = none if cap is None or cap.reference is None else cap.reference[chosen]
+    unit = none.astype(np.int64) if cap is None or cap.unit is None else cap.unit[chosen] + 1
+    return {
+        "use_cap": int(cap is not None),
+        "cap_below": 0.0 if cap is None else cap.below,
+        "cap_above": 0.0 if cap is None else cap.above,
+        "reference": reference,
+        "n_units": 0 if cap is None else cap.n_units,
+        "unit": unit,
+        "n_frozen": 0,  # until they are appended
+        "farthest": 0.0 if cap is None else cap.farthest,
+        "steep": 0.0 if cap is None else cap.steep,
+    }
+
+
+def with_frozen(
+    data: dict[str, Any], cap: Cap | None, outcome: Callable[[FloatArray], npt.NDArray[Any]]
+) -> dict[str, Any]:
+    """A data block with a cap's frozen rows, if it has any, after the records'; `outcome` makes
+    theirs (d,) as the program reads it."""
+    frozen = None if cap is None else cap.frozen
+    if frozen is None:
+        return data
+    assert isinstance(frozen, FrozenRows)
+    after = {
+        "y": outcome(frozen.y),
+        "X": frozen.X,
+        "offsets": frozen.offset,
+        "frequency": frozen.share,
+        "weights": frozen.alpha,
+        "reference": frozen.center,
+        "unit": np.zeros(frozen.y.size, dtype=np.int64),
+    }
+    longer = {name: np.concatenate([data[name], own]) for name, own in after.items()}
+    return {**data, **longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
+
+
+def frozen_rows(
+    design: Design,
+    alpha: FloatArray,
+    center: FloatArray,
+    chosen: npt.NDArray[np.intp] | None = None,
+) -> FrozenRows:
+    """Distinct rows of the records of a design, or of those `chosen`, with weights and center;
+    those with the same predictors are neighbors, as programs of many levels want them."""
+    places = np.arange(design.y.size) if chosen is None else chosen
+    table = np.column_stack([design.y, design.keys, design.offset, alpha])[places]
+    rows = distinct_rows(table)
+    order = np.argsort(distinct_rows(design.keys[places[rows.first]]).row_of, kind="stable")
+    first = places[rows.first[order]]
+    return FrozenRows(
+        y=design.y[first],
+        X=design.X[first],
+        offset=design.offset[first],
+        alpha=alpha[first],
+        count=rows.frequency[order].astype(np.int64),
+        center=center[first],
+    )
+
+
+def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, FloatArray]) -> LogLik:
+    """Unweighted log-likelihood under a regression model, at parameters (S, *dims), of the records
+    of frozen rows."""
+    n_draws = len(next(iter(parameters.values())))
+    levels = max(own.shape[2] if own.ndim == 3 else 1 for own in parameters.values())
+    size = max(1, _BLOCK_ELEMENTS // (n_draws * levels))
+    alike = bool((frozen.X[0] == frozen.X).all() and (frozen.offset[0] == frozen.offset).all())
+
+    def blocks() -> Iterator[FloatArray]:
+        for start in range(0, frozen.y.size, size):
+            rows = slice(start, start + size)
+            read = slice(0, 1) if alike else rows
+            yield model.log_lik(parameters, frozen.y[rows], frozen.X[read], frozen.offset[read])
+
+    return LogLik(make=blocks, row_of=np.repeat(np.arange(frozen.y.size), frozen.count))
+
 
 Parameters = Mapping[str, FloatArray]
 Offset = FloatArray | float
@@ -412,3 +545,14 @@ class BoundRegression:
         if all(given[name].equals(self.table[name]) for name in self.predictors):
             return self.design
         return self.design.recoded(given)
+
+
+def refuse_rows(
+    design: Design, index: pd.Index, rules: Sequence[tuple[str, npt.NDArray[np.bool_]]]
+) -> None:
+    """Raise InvalidInput for the first row of the first rule, with a place for it, that is broken
+    (n,)."""
+    for rule, broken in rules:
+        if broken.any():
+            label = row_label(index, int(np.flatnonzero(broken)[0]))
+            raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")

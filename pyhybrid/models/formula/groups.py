@@ -2,7 +2,7 @@
 
 The intercepts of the levels of a group are columns of indicators, with coefficients N(0, tau^2) and
 tau ~ half-t_3. They are standardized like all coefficients
-(`pyhybrid.models.families.coefficients`), given
+(`pyhybrid.models.families.regression`), given
 tau: what the data say about a level decides how far its coefficient is centered, so that neither
 the many records of one level nor the few of another leave a funnel. No record is in two levels:
 the last term's columns share no information, and only what they share with the others is passed on.

@@ -25,6 +25,14 @@ from pyhybrid.models.stan_program.own_program import (
     OwnProgram,
     one_draw,
 )
+from pyhybrid.engines.embedded_points import check_compiles
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import check_decimals
+from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
+from pyhybrid.models.stan_program.composed_text import ComposedText
+from pyhybrid.models.stan_program.own_program import check_columns, checked_names, program_text
+from pyhybrid.models.stan_program.python_parts import is_copy
 from pyhybrid.models.stan_program.stan_text import Declared
 from pyhybrid.privacy.censoring import Cap
 

@@ -20,6 +20,8 @@ from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import BoundModel, Model
 from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.registry import BUILT
+from pyhybrid.models import BoundModel
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.rbridge import call_r
 from pyhybrid.validation.agreement.validation import (
     ARITHMETIC,

@@ -1,0 +1,596 @@
+"""Amounts: normal regression of a transformed outcome, gamma regression, their bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, log_ndtr
+
+from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_positive
+from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals, decimals_of
+from pyhybrid.models.families.coefficients import LinearModel, quadratic, sized_hints
+from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel, refuse_rows
+from pyhybrid.models.formula.design import Design, row_label
+from pyhybrid.models.grid import NormalForm
+from pyhybrid.models.initialization import (
+    LOG_LINEAR,
+    SizedLikelihood,
+    rough_fit,
+)
+
+__all__ = [
+    "BoundedModel",
+    "Gamma",
+    "LogNormal",
+    "NormalRegression",
+    "TransformedModel",
+    "gamma_log_mass",
+    "gamma_within",
+    "normal_log_mass",
+    "normal_within",
+]
+
+Ends = tuple[float, float]
+
+
+def normal_log_mass(mean: FloatArray, sd: FloatArray, ends: Ends) -> FloatArray:
+    """log P(ends[0] <= Y <= ends[1]) of Y ~ N(mean, sd^2), nats; arrays broadcast."""
+    low, high = ((end - mean) / sd for end in ends)
+    return _log_mass(log_ndtr(low), log_ndtr(high), log_ndtr(-low), log_ndtr(-high))
+
+
+def normal_within(mean: FloatArray, sd: float, ends: Ends, rng: np.random.Generator) -> FloatArray:
+    """Draws from N(mean, sd^2) given that they lie within the ends, shape (n,)."""
+    from scipy.stats import truncnorm  # a second to import
+
+    low, high = ((end - mean) / sd for end in ends)
+    drawn = truncnorm.ppf(rng.random(mean.size), low, high)
+    return np.asarray(np.clip(mean + sd * drawn, *ends))  # by what rounding adds
+
+
+def gamma_log_mass(shape: FloatArray, rate: FloatArray, ends: Ends) -> FloatArray:
+    """log P(ends[0] <= Y <= ends[1]) of Y ~ Gamma(shape, rate), nats; arrays broadcast."""
+    low, high = (np.maximum(end, 0.0) * rate for end in ends)
+    with np.errstate(divide="ignore"):
+        below = (np.log(gammainc(shape, x)) for x in (low, high))
+        above = (np.log(gammaincc(shape, x)) for x in (low, high))
+        return _log_mass(*below, *above)
+
+
+def gamma_within(
+    shape: float, rate: FloatArray, ends: Ends, rng: np.random.Generator
+) -> FloatArray:
+    """Draws from Gamma(shape, rate) given that they lie within the ends, shape (n,)."""
+    low, high = (np.maximum(end, 0.0) * rate for end in ends)
+    share = rng.random(rate.size)
+    below = [gammainc(shape, x) for x in (low, high)]
+    above = [gammaincc(shape, x) for x in (low, high)]
+    drawn = np.where(
+        below[1] < above[0],
+        gammaincinv(shape, below[0] + share * (below[1] - below[0])),
+        gammainccinv(shape, above[1] + share * (above[0] - above[1])),
+    )
+    return np.asarray(np.clip(drawn / rate, *ends))
+
+
+def _log_mass(
+    below_lower: FloatArray,
+    below_upper: FloatArray,
+    above_lower: FloatArray,
+    above_upper: FloatArray,
+) -> FloatArray:
+    """log(F(upper) - F(lower)) from the tail that is nearer."""
+    lower_tail = below_upper < above_lower
+    large = np.where(lower_tail, below_upper, above_lower)
+    small = np.where(lower_tail, below_lower, above_upper)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(large + np.log1p(-np.exp(small - large)))
+
+
+@dataclass(frozen=True)
+class TransformedModel(RegressionModel):
+    """A model of t(y / unit), y continuous.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    transform : {"identity", "log", "signed_log", "asinh"}
+        t, see `pyhybrid.models.columns.support`. The density, and with it the log-likelihood,
+        Lipschitz bounds and epsilon, is that of t(y / unit); the Jacobian of t is left out.
+    unit : float, default 1
+        Above 0, in the outcome's unit; given, never read from the data.
+    min_sd : float, default 0
+        Lower end of the prior of the deviation sigma, on the transformed scale. Many equal outcomes
+        let the likelihood of a mixture grow without end as a component narrows onto them: a floor,
+        such as 0.01 for log income, keeps densities below 1 / (min_sd sqrt(2 pi)).
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15. A strict charge needs it: if omitted it is
+        read from the data, and the charge says so and is not strict.
+
+    Notes
+    -----
+    Released values are transformed back and rounded to `decimals`. Values beyond 2^53 in
+    size are moved to it; under ``"log"`` values that would round to 0 become the smallest positive
+    one. Densities can exceed 1, so that relation "replace" costs twice as much.
+    """
+
+    _: KW_ONLY
+    transform: str = "identity"
+    unit: float = 1.0
+    min_sd: float = 0.0
+    decimals: int | None = None
+    density_above_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self.transform, "transform", TRANSFORMS)
+        check_positive(self.unit, "unit")
+        if check_finite(self.min_sd, "min_sd") < 0:
+            raise InvalidInput(f"min_sd must be >= 0: found {self.min_sd:g}")
+        check_decimals(self.decimals)
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with the scale that densities belong to."""
+        own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
+        scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
+        return {**super().describe(), **own, "decimals": self.decimals, "density": scale}
+
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values, if the user gave it."""
+        return self.decimals
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Raise InvalidInput, naming the first row, for outcomes that t cannot take."""
+        rules = [(f"at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
+        if TRANSFORMS[self.transform].positive:
+            rules.append((
+                f"above 0 for transform={self.transform!r}: {{}} is not; take signed_log or asinh, "
+                "or leave such rows out",
+                design.y <= 0,
+            ))  # fmt: skip
+        refuse_rows(design, index, rules)
+
+    def to_support(self, y: FloatArray) -> FloatArray:
+        """t(y / unit)."""
+        return TRANSFORMS[self.transform].forward(y / self.unit)
+
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Transformed back, rounded to `decimals`."""
+        kind = TRANSFORMS[self.transform]
+        with np.errstate(over="ignore"):
+            own = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
+        if np.isnan(own).any():
+            raise SamplingError("a replicate is not a number: the posterior draw is not finite")
+        rounded = own if decimals is None else np.round(own, decimals)
+        if kind.positive:
+            step = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
+            rounded = np.maximum(rounded, step)
+        return np.asarray(rounded)
+
+
+TRUNCATED = ("likelihood", "draws")
+
+
+@dataclass(frozen=True)
+class BoundedModel(RegressionModel):
+    """A model of a continuous outcome that may have bounds.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    lower, upper : float, optional
+        Smallest and largest value that the column can hold: public, given, never read from the
+        data. The likelihood is that of the model given that the outcome lies within (truncated, not
+        clipped), and replicates are drawn from it by the inverse of its distribution function. Data
+        outside are refused.
+    step : float, optional
+        Released values are multiples of it, e.g. 0.5 or 100: the nearest one within the bounds.
+        That is done to the replicates alone, after they were drawn, and costs nothing; the
+        likelihood knows of no steps. It stands for `decimals`.
+    truncated : {"likelihood", "draws"}
+        What the bounds act on. "draws": replicates alone are drawn from the model given that they
+        lie within; it is fitted as if there were none. Data outside are refused in either case.
+    """
+
+    _: KW_ONLY
+    lower: float | None = None
+    upper: float | None = None
+    step: float | None = None
+    truncated: str = "likelihood"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("lower", "upper"):
+            if getattr(self, name) is not None:
+                check_finite(getattr(self, name), name)
+        check_choice(self.truncated, "truncated", TRUNCATED)
+        low, high = self.ends
+        if not low < high:
+            raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
+        if self.step is None:
+            return
+        check_positive(self.step, "step")
+        if getattr(self, "decimals", None) is not None:
+            raise InvalidInput("give step or decimals, not both")
+        if decimals_of(np.array([self.step])) is None:
+            raise InvalidInput(f"step must have at most 8 decimals: found {self.step!r}")
+        first, last = self._grid_ends
+        if first > last:
+            raise InvalidInput("step must leave a multiple of it between lower and upper")
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lower and upper end, infinite where there is none."""
+        low = -math.inf if self.lower is None else self.lower
+        return low, math.inf if self.upper is None else self.upper
+
+    @property
+    def bounded(self) -> bool:
+        """True if the likelihood is truncated."""
+        return self.truncated == "likelihood" and self.draws_bounded
+
+    @property
+    def draws_bounded(self) -> bool:
+        """True if replicates are drawn from the model given that they lie within ends."""
+        return any(math.isfinite(end) for end in self.model_ends)
+
+    @property
+    def declared_support(self) -> tuple[float, float] | None:
+        """The ends, if there is one."""
+        return self.ends if self.draws_bounded else None
+
+    @property
+    def model_ends(self) -> tuple[float, float]:
+        """The ends on the scale of the likelihood."""
+        return self.ends
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings; bounds and step where they are given."""
+        draws = None if self.truncated == "likelihood" else self.truncated
+        own = {"lower": self.lower, "upper": self.upper, "step": self.step, "truncated": draws}
+        return {**super().describe(), **{k: v for k, v in own.items() if v is not None}}
+
+    @property
+    def given_decimals(self) -> int | None:
+        """Those of the step, if there is one."""
+        if self.step is None:
+            return super().given_decimals
+        return decimals_of(np.array([self.step]))
+
+    def support(self, dtype: Any) -> tuple[float, float]:
+        """Smallest and largest value that may be released."""
+        low, high = super().support(dtype)
+        return max(low, self.ends[0]), min(high, self.ends[1])
+
+    def check_ends(self, design: Design, index: pd.Index) -> None:
+        """Raise InvalidInput, naming the first row, for outcomes outside the bounds."""
+        low, high = self.ends
+        outside = np.flatnonzero((design.y < low) | (design.y > high))
+        if outside.size:
+            raise InvalidInput(
+                f"outcome {design.outcome!r} must lie in [{low:g}, {high:g}]: "
+                f"{row_label(index, int(outside[0]))} does not; give lower and upper"
+            )
+
+    def within_ends(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Values of the table's scale on the grid of the step, and not beyond the ends by what
+        rounding adds."""
+        low, high = self.ends
+        if self.step is not None:
+            first, last = self._grid_ends
+            values = self.step * np.clip(np.round(values / self.step), first, last)
+            return np.asarray(np.round(values, decimals or 0))
+        if decimals is None:
+            return np.clip(values, low, high)
+        unit = 10.0**-decimals
+        first, last = np.ceil(low / unit - 1e-9) * unit, np.floor(high / unit + 1e-9) * unit
+        return np.asarray(np.round(np.clip(values, first, last), decimals), dtype=np.float64)
+
+    def interval(self) -> dict[str, Any]:
+        """The ends as the programs take them."""
+        low, high = self.model_ends if self.bounded else (-math.inf, math.inf)
+        return {
+            "has_lower": int(math.isfinite(low)),
+            "lower_end": low if math.isfinite(low) else 0.0,
+            "has_upper": int(math.isfinite(high)),
+            "upper_end": high if math.isfinite(high) else 0.0,
+        }
+
+    @property
+    def _grid_ends(self) -> tuple[float, float]:
+        """Smallest and largest multiple of the step, in steps."""
+        assert self.step is not None
+        low, high = self.ends
+        return (
+            math.ceil(low / self.step - 1e-9) if math.isfinite(low) else low,
+            math.floor(high / self.step + 1e-9) if math.isfinite(high) else high,
+        )
+
+
+_HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
+_RIDGE = 0.1
+_ROUNDS = 3  # of least squares and sigma
+
+
+@dataclass(frozen=True)
+class NormalRegression(LinearModel, BoundedModel, TransformedModel):
+    r"""A continuous outcome, transformed, with mean :math:`o_i + x_i'\beta` and deviation sigma.
+
+    Priors: beta ~ MVN(0, diag(s) Omega diag(s)), Omega ~ LKJ(1), s ~ half-t_3(0, 1) for each
+    coefficient, or independent normals; sigma ~ half-t_3(0, 1). They are on the scale of t(y) and
+    of the columns as the formula codes them: choose `unit`, and units of predictors, so that both
+    are of the order of 1. Without a cap the likelihood goes to Stan as sums over the records
+    (sufficient statistics): the same density at a cost that does not grow with n.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"income ~ age + education"``.
+
+    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, for bounds
+    `pyhybrid.models.families.amounts.BoundedModel` (their program is stan/truncated_normal.stan)
+    and, for the prior on beta, `pyhybrid.models.families.coefficients.LinearModel`.
+
+    References
+    ----------
+    [S22] appendix B, with one component.
+    """
+
+    program_name: ClassVar[str] = "normal_regression"
+    parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if TRANSFORMS[self.transform].positive and self.ends[1] <= 0:
+            raise InvalidInput(f"upper must be above 0: found {self.ends[1]:g}")
+
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """log of the density of t(y), shape (S, b), in nats."""
+        sigma = parameters["sigma"].reshape(-1, 1)
+        f = -np.log(sigma) - _HALF_LOG_2PI - ((y - eta) / sigma) ** 2 / 2
+        return np.asarray(f - normal_log_mass(eta, sigma, self.model_ends) if self.bounded else f)
+
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate of t(y), shape (n,)."""
+        if self.draws_bounded:
+            return normal_within(eta, float(parameters["sigma"]), self.model_ends, rng)
+        return np.asarray(eta + parameters["sigma"] * rng.standard_normal(eta.size))
+
+    def grid_form(self, columns: tuple[str, ...]) -> NormalForm | None:
+        """With an intercept alone under the published prior."""
+        return NormalForm(min_sd=self.min_sd) if self.plain_intercept(columns) else None
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """Least squares, with the ridge that a standard normal prior is."""
+        y = y - offset
+        total = max(float(weight.sum()), 1.0)
+        smallest = max(1e-6 * float(np.std(y)), 1e-150)
+        sd, center = 1.0, np.zeros(X.shape[1])
+        root = np.sqrt(weight)
+        for _ in range(_ROUNDS):
+            ridge = sd * np.sqrt(_RIDGE) * np.eye(X.shape[1])
+            rows = np.vstack([root[:, None] * X, ridge])
+            center = np.linalg.lstsq(rows, np.append(root * y, np.zeros(center.size)))[0]
+            sd = max(_deviation(weight, y - X @ center, X, _RIDGE * sd**2, total), smallest)
+        slope = weight * (y - X @ center) / sd**2
+        return {
+            **quadratic(X, center, slope, weight / sd**2),
+            "near": center,
+            "center_sigma": float(np.log(max(sd - self.min_sd, 0.1 * sd))),
+            "spread_sigma": float(1 / np.sqrt(2 * weight.sum() + 2)),
+        }
+
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The floor of the deviation and the ends, beside the rest."""
+        data = {**data, "min_sd": float(self.min_sd)}
+        if not self.bounded:
+            return data
+        del data["near"]
+        return {**data, **self.interval()}
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """As for any transformed outcome, and within the bounds."""
+        super().check_outcome(design, index)
+        self.check_ends(design, index)
+
+    @property
+    def stan_program(self) -> str:
+        """Without bounds the one that reads sums over the records."""
+        return "truncated_normal" if self.bounded else self.program_name
+
+    @property
+    def model_ends(self) -> tuple[float, float]:
+        """The ends on the transformed scale; one that t does not take is none."""
+        kind, (low, high) = TRANSFORMS[self.transform], self.ends
+        lowest = -math.inf if kind.positive and low <= 0 else None
+        ends = kind.forward(np.array([low if lowest is None else high, high]) / self.unit)
+        return float(ends[0]) if lowest is None else lowest, float(ends[1])
+
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Transformed back, on the grid within the ends."""
+        return self.within_ends(super().from_support(values, decimals), decimals)
+
+
+def _deviation(
+    weight: FloatArray, residual: FloatArray, X: FloatArray, ridge: float, total: float
+) -> float:
+    """Root mean square; where columns leave less than half of the records free, as many as are.
+
+    Of a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
+    for what one free record lacks.
+    """
+    squares = float(weight @ residual**2)
+    if total >= 2 * X.shape[1]:
+        return float(np.sqrt(squares / total))
+    own = np.linalg.eigvalsh((X.T * weight) @ X)
+    free = total - float(np.sum(own / (own + ridge)))
+    return float(np.sqrt((squares + max(1 - free, 0.0)) / max(free, 1.0)))
+
+
+@dataclass(frozen=True)
+class LogNormal(NormalRegression):
+    r"""A positive amount: log(y / unit) is normal, with mean :math:`o_i + x_i'\beta`.
+
+    Its deviation is sigma. The family that brms calls ``lognormal``. Priors: independent normals on
+    beta, as `pyhybrid.Bernoulli` has; sigma ~ half-t_3(0, 1).
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"income ~ age + education"``.
+    prior : {"normal", "published"}, default "normal"
+        On the coefficients, of which the intercept is about the mean of log(y / unit): give a
+        `unit` that is the size of a usual amount. See
+        `pyhybrid.models.families.coefficients.LinearModel`.
+
+    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, whose
+    `transform` is "log" here.
+    """
+
+    _: KW_ONLY
+    transform: str = "log"
+    prior: str = "normal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.transform != "log":
+            raise InvalidInput(
+                f"transform of LogNormal must be 'log': found {self.transform!r}; take "
+                "NormalRegression for others"
+            )
+
+    def grid_form(self, columns: tuple[str, ...]) -> NormalForm | None:
+        """With an intercept alone, under either prior."""
+        if columns != ("Intercept",):
+            return None
+        return NormalForm(min_sd=self.min_sd, prior_sd=self.intercept_prior_sd)
+
+
+@dataclass(frozen=True)
+class Gamma(LinearModel, BoundedModel):
+    r"""A positive amount with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
+
+    Its variance is mu^2 / shape. Priors: shape ~ exponential(1), rstanarm's for a Gamma family; on
+    beta independent normals, as `pyhybrid.Bernoulli` has. Log densities are those of y / unit.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"income ~ age + education"``.
+    unit : float, default 1
+        Above 0, in the outcome's unit; given, never read from the data. The intercept is about the
+        log of the mean of y / unit.
+    prior : {"normal", "published"}, default "normal"
+        On the coefficients; see `pyhybrid.models.families.coefficients.LinearModel`.
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15. A strict charge needs it, or a `step`: if
+        omitted it is read from the data, and the charge says so and is not strict. What would round
+        to 0 becomes the smallest positive value.
+
+    Other parameters as in `pyhybrid.models.families.amounts.BoundedModel`. Densities can exceed 1,
+    so that relation "replace" costs twice as much.
+    """
+
+    _: KW_ONLY
+    unit: float = 1.0
+    prior: str = "normal"
+    decimals: int | None = None
+    program_name: ClassVar[str] = "gamma_regression"
+    parameters: ClassVar[tuple[str, ...]] = ("beta", "shape")
+    density_above_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_positive(self.unit, "unit")
+        check_decimals(self.decimals)
+        super().__post_init__()
+        if self.upper is not None and self.upper <= 0:
+            raise InvalidInput(f"upper must be above 0: found {self.upper:g}")
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with the scale that densities belong to."""
+        own = {"unit": self.unit, "decimals": self.decimals, "prior": self.prior}
+        return {**super().describe(), **own, "density": f"of y / {self.unit:g}"}
+
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values, if the user gave it or a step."""
+        return self.decimals if self.step is None else super().given_decimals
+
+    @property
+    def model_ends(self) -> tuple[float, float]:
+        """The ends over the unit; a lower one at or below 0 is none."""
+        low, high = self.ends
+        return (low / self.unit if low > 0 else -math.inf), high / self.unit
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Raise InvalidInput, naming the first row, for outcomes that are not above 0."""
+        rules = (
+            ("above 0: {} is not; see TwoPart for zeros", design.y <= 0),
+            (f"at most {LARGEST:.0f} in size: {{}} is larger", design.y > LARGEST),
+        )
+        refuse_rows(design, index, rules)
+        self.check_ends(design, index)
+
+    def to_support(self, y: FloatArray) -> FloatArray:
+        """y / unit."""
+        return y / self.unit
+
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Times the unit, on the grid, above 0."""
+        own = self.within_ends(np.minimum(self.unit * values, LARGEST), decimals)
+        rounded = own if decimals is None else np.round(own, decimals)
+        least = self.step or (np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals)
+        return np.asarray(np.maximum(rounded, least))
+
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """log of the density of y / unit, shape (S, b), in nats."""
+        shape = parameters["shape"].reshape(-1, 1)
+        f = _log_density(y, eta, shape)
+        return (
+            f - gamma_log_mass(shape, shape * np.exp(-eta), self.model_ends) if self.bounded else f
+        )
+
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate of y / unit, shape (n,)."""
+        shape = float(parameters["shape"])
+        scale = np.exp(eta) / shape
+        if self.draws_bounded:
+            return gamma_within(shape, 1 / scale, self.model_ends, rng)
+        return np.asarray(rng.gamma(shape, scale))
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta and shape, roughly and as if without bounds."""
+        likelihood = SizedLikelihood(
+            log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(t)),
+            slope=lambda eta, t: np.exp(t) * (y * np.exp(-_clipped(eta)) - 1),
+            curvature=lambda eta, t: np.full(eta.shape, np.exp(t)),
+            bounds=(-5.0, 12.0),  # of t = log(shape)
+        )
+        start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
+        return sized_hints("shape", likelihood, X, weight, start, offset)
+
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The ends, beside the rest."""
+        return {**data, **self.interval()}
+
+
+def _log_density(y: FloatArray, eta: FloatArray, shape: FloatArray | float) -> FloatArray:
+    """log Gamma(y | shape, rate shape exp(-eta)), nats."""
+    constant = shape * np.log(shape) - gammaln(shape)
+    return np.asarray(constant + (shape - 1) * np.log(y) - shape * (eta + y * np.exp(-eta)))
+
+
+def _clipped(eta: FloatArray) -> FloatArray:
+    return np.clip(eta, -50, 50)

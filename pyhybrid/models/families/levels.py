@@ -1,0 +1,502 @@
+"""Outcomes with levels: logistic, multinomial and cumulative logistic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import expit, logsumexp
+
+from pyhybrid.core.checks import FloatArray, check_positive
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines.base import Draws
+from pyhybrid.models.columns.form import (
+    Form,
+    OutcomeLevels,
+    check_levels_given,
+    column_of,
+    form_of_levels,
+    level_places,
+    outcome_levels,
+)
+from pyhybrid.models.families.coefficients import LinearModel, prior_scales
+from pyhybrid.models.families.regression import (
+    BoundRegression,
+    Offset,
+    Parameters,
+    Positions,
+    RegressionModel,
+    Rows,
+    distinct_rows,
+    softplus,
+)
+from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.grid import BernoulliForm
+from pyhybrid.models.initialization import (
+    LOGIT,
+    Family,
+    log_of_levels,
+    rough_levels,
+    rough_ordinal,
+)
+from pyhybrid.privacy.cap import Cap
+
+__all__ = [
+    "Bernoulli",
+    "BoundLevels",
+    "BoundManyLevels",
+    "Categorical",
+    "LevelModel",
+    "Ordinal",
+]
+
+_BLOCK_ELEMENTS = 4_000_000
+
+
+@dataclass(frozen=True)
+class LevelModel(RegressionModel):
+    """A regression of an outcome with any number of levels, under normal priors.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    levels : tuple, optional
+        All values that the column can hold, in their order: public, given, never read from the
+        data. Without it a logical column has false and true. For all other columns a strict charge
+        needs it: if omitted the levels are read, sorted, or the categories of the dtype, which
+        ``astype("category")`` reads, and the charge says so and is not strict.
+    prior_scale, prior_scale_intercept : float, default 2.5 and 10
+        Standard deviations of the normal priors; see the model. Public, never read from the data.
+    """
+
+    _: KW_ONLY
+    levels: tuple[Any, ...] | None = None
+    prior_scale: float = 2.5
+    prior_scale_intercept: float = 10.0
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "levels", check_levels_given(self.levels))
+        check_positive(self.prior_scale, "prior_scale")
+        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings."""
+        return {
+            **super().describe(),
+            "levels": None if self.levels is None else list(self.levels),
+            "prior_scale": self.prior_scale,
+            "prior_scale_intercept": self.prior_scale_intercept,
+        }
+
+    @property
+    def any_rank(self) -> bool:
+        """True: the prior identifies coefficients that the data do not."""
+        return True
+
+    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """The prior as the programs take it, for the design's `columns`."""
+        scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
+        return {"prior_scale": scales}
+
+    def coded(self, df: pd.DataFrame, at: Positions | None = None) -> tuple[Design, OutcomeLevels]:
+        """Design of `df`, or of its records at `at` (k,), its outcome as places among the levels,
+        and the levels."""
+        design = read_design(self.formula, df, self._places, at, any_rank=self.any_rank)
+        if design.has_offset:
+            raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
+        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
+        return design, self.levels_of(values, design.outcome)
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        """Levels of the outcome's column."""
+        levels = outcome_levels(values, name, self.levels, numbers=None)
+        check_levels_given(levels.values)
+        return levels
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """The levels given, or those of logicals and categories."""
+        return form_of_levels(column, self.levels, ordered=self.ordered)
+
+    def _places(self, values: pd.Series, name: str) -> FloatArray:
+        return level_places(values, name, self.levels_of(values, name))
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Nothing beyond the levels, which are checked when the outcome is coded."""
+
+    def scales_of(self, X: FloatArray) -> FloatArray:
+        """Standard deviations of the prior, shape (K,); the intercept's for a column of ones."""
+        plain = np.full(X.shape[1], self.prior_scale)
+        return np.where((X == 1).all(axis=0), self.prior_scale_intercept, plain)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundLevels(BoundRegression):
+    """A model of levels joined to a table. Confidential.
+
+    Attributes
+    ----------
+    levels : OutcomeLevels
+        In the type of the column.
+    """
+
+    levels: OutcomeLevels
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms whose coding depends on all records, and levels that were read from them."""
+        read = (f"levels of {self.design.outcome}; levels= declares them",)
+        return (*super().data_dependent, *(read if self.levels.read else ()))
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Place of each value among the levels, from 0, shape (n,)."""
+        return level_places(column, self.design.outcome, self.levels)
+
+    def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
+        """Levels in the dtype of the data."""
+        return column_of(values, self.levels, like)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundManyLevels(BoundLevels):
+    """A model of any number of levels joined to a table; rows are in order of their predictors."""
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels C."""
+        return len(self.levels.values)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Distinct rows of (outcome, predictors); those with the same predictors are neighbors."""
+        code = distinct_rows(self.design.X).row_of * self.n_levels + self.design.y.astype(np.intp)
+        found = np.unique(code, return_index=True, return_inverse=True, return_counts=True)
+        _, first, row_of, frequency = found
+        return Rows(first=first, row_of=row_of, frequency=frequency.astype(np.float64))
+
+    def stan_data(
+        self,
+        alpha: FloatArray,
+        *,
+        cap: float | Cap | None = None,
+        dispersion: float = 1.0,
+        emit_log_lik: bool = False,
+    ) -> dict[str, Any]:
+        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
+        data = super().stan_data(alpha, cap=cap, dispersion=dispersion, emit_log_lik=emit_log_lik)
+        del data["offsets"]
+        return {**data, "n_levels": self.n_levels}
+
+    def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
+        """Rows of the data block: those with the same predictors are neighbors."""
+        rows = super().stan_rows(alpha, unit)
+        order = np.argsort(distinct_rows(self.design.X[rows.first]).row_of, kind="stable")
+        return Rows(
+            first=rows.first[order],
+            row_of=np.argsort(order)[rows.row_of],
+            frequency=rows.frequency[order],
+        )
+
+    def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
+        return y.astype(np.int64) + 1
+
+    def _hints(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
+    ) -> dict[str, Any]:
+        """By distinct predictors: the rough fit gets the shares of the levels (d, C)."""
+        designs = distinct_rows(X)
+        counts = np.zeros((designs.first.size, self.n_levels))
+        np.add.at(counts, (designs.row_of, y.astype(np.intp)), weight)
+        total = counts.sum(axis=1)
+        shares = counts / np.where(total > 0, total, 1.0)[:, None]
+        return super()._hints(shares, X[designs.first], total, offset[designs.first])
+
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
+        parameters = {name: draws.flat(name) for name in self.model.parameters}
+        y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
+        starts = np.flatnonzero(np.append(True, (X[1:] != X[:-1]).any(axis=1)))
+        size = max(1, _BLOCK_ELEMENTS // (draws.n_draws * self.n_levels))
+        ends = [*starts[size::size], y.size]
+        for start, end in zip(starts[::size], ends, strict=True):
+            yield self.model.log_lik(parameters, y[start:end], X[start:end])
+
+
+@dataclass(frozen=True)
+class Bernoulli(LinearModel):
+    r"""An outcome with two levels: log odds :math:`o_i + x_i'\beta` of the second one.
+
+    o_i is the offset. Released values have the dtype, and for categories the order, of the data.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"voted ~ age + region"``.
+    levels : tuple of two, optional
+        The two values that the column can hold, e.g. ``("no", "yes")``: public, given, never read
+        from the data. Without it a logical column has false and true, a column of numbers 0 and 1.
+        For text and categories a strict charge needs it: if omitted the levels are read, sorted or
+        as the categories are, and the charge says so and is not strict.
+    prior : {"normal", "published"}, default "normal"
+        On the coefficients: independent normals about 0 with standard deviations `prior_scale`
+        (2.5) and, for the intercept, `prior_scale_intercept` (10); see
+        `pyhybrid.models.families.coefficients.LinearModel`. It keeps the posterior proper where
+        predictors separate the levels.
+
+    Notes
+    -----
+    rstanarm's default has 2.5 for the coefficients, too, but per standard deviation of the data's
+    columns, and 2.5 for the intercept of centered ones: both are functions of the data.
+
+    Under `pyhybrid.Censored` a small cap costs utility: once terms are clipped, the larger level
+    gains from every record and the smaller one loses no more than the cap, so that released shares
+    drift to the larger level: of 1000 records a share of .7 is released as 1 at a cap of .5, with a
+    center or without; at a cap of 2 it stays .7 with a center, and is 1 without. Privacy is as
+    stated; compare the shares before you give a release away.
+    """
+
+    _: KW_ONLY
+    levels: tuple[Any, ...] | None = None
+    prior: str = "normal"
+    canonical: ClassVar[Family] = LOGIT
+    program_name: ClassVar[str] = "bernoulli"
+    parameters: ClassVar[tuple[str, ...]] = ("beta",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "levels", check_levels_given(self.levels, 2))
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings: the prior, too, as its default is not that of the papers' models."""
+        levels = None if self.levels is None else list(self.levels)
+        return {**super().describe(), "prior": self.prior, "levels": levels}
+
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        design = read_design(
+            self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups
+        )
+        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
+        levels = self._levels_of(values, design.outcome)
+        return BoundLevels(model=self, table=df, design=design, at=at, levels=levels)
+
+    def _levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        levels = outcome_levels(values, name, self.levels)
+        if len(levels.values) > 2 or (len(levels.values) < 2 and not levels.read):
+            raise InvalidInput(
+                f"outcome {name!r} must have 2 levels for Bernoulli: found {len(levels.values)}; "
+                "declare the two with levels= if it has no others, or take another model"
+            )
+        return levels
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """The levels given, or those of logicals, categories and 0/1 columns."""
+        return form_of_levels(column, self.levels, numbers=(0, 1))
+
+    def _places(self, values: pd.Series, name: str) -> FloatArray:
+        return level_places(values, name, self._levels_of(values, name))
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Nothing beyond the levels, which are checked when the outcome is coded."""
+
+    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """log Bernoulli(y | expit(eta)), shape (S, b), in nats."""
+        return -softplus((1 - 2 * y) * eta)[0]
+
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One replicate, shape (n,): 1 for the second level."""
+        return np.asarray(rng.random(eta.size) < expit(eta), dtype=np.float64)
+
+    def grid_form(self, columns: tuple[str, ...]) -> BernoulliForm | None:
+        """With an intercept alone, under either prior."""
+        alone = columns == ("Intercept",)
+        return BernoulliForm(prior_sd=self.intercept_prior_sd) if alone else None
+
+
+@dataclass(frozen=True)
+class Categorical(LevelModel):
+    r"""An outcome with any number of levels in no order, up to 1000.
+
+    :math:`P(y_i = c) \propto \exp(x_i'\beta_c)`, with :math:`\beta_1 = 0` for the first level.
+    Released values have the dtype, and for categories the order, of the data.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"region ~ age + sex"``; it takes no ``offset()``.
+    levels : tuple, optional
+        All values that the column can hold, e.g. ``("north", "east", "west")``: public, given,
+        never read from the data. Without it a logical column has false and true. For all other
+        columns a strict charge needs it: if omitted the levels are read, sorted, or the categories
+        of the dtype, which ``astype("category")`` reads, and the charge says so and is not strict.
+        A level that no record has is released next to never.
+    prior_scale, prior_scale_intercept : float, default 2.5 and 10
+        The contrast of any two levels has independent N(0, prior_scale^2) coefficients, and such an
+        intercept of `prior_scale_intercept`: public, never read from the data, on the scale of the
+        columns as the formula codes them. Which level is the first does not matter.
+
+    Notes
+    -----
+    brms's ``categorical()`` with ``normal(0, 2.5)`` for the coefficients of every level against the
+    first has the same prior for each of them, but independent ones: two other levels then differ
+    by N(0, 2 * 2.5^2), and of many levels the first one is never a rare one. With two levels
+    this is `pyhybrid.Bernoulli` under its normal prior. The papers' prior, a scale for each
+    coefficient, is not offered: it treats the first level unlike the others.
+
+    The levels' coefficients are as many as levels times columns, and a fit takes time in
+    proportion to distinct predictors times levels. On a small cap under `pyhybrid.Censored` see
+    `pyhybrid.Bernoulli`.
+    """
+
+    program_name: ClassVar[str] = "categorical"
+    parameters: ClassVar[tuple[str, ...]] = ("beta",)
+
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        design, levels = self.coded(df, at)
+        return BoundManyLevels(model=self, table=df, design=design, at=at, levels=levels)
+
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """log p(y | X beta), shape (S, b), in nats; y are places from 0, beta (S, K, C - 1)."""
+        rows = distinct_rows(X)
+        eta = _with_first(np.matmul(X[rows.first], parameters["beta"]))
+        total = logsumexp(eta, axis=2)
+        row_of = np.broadcast_to(rows.row_of, y.shape)
+        return np.asarray(eta[:, row_of, y.astype(np.intp)] - total[:, row_of])
+
+    def draw_outcome(
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
+    ) -> FloatArray:
+        """One replicate, shape (n,): places of levels from 0."""
+        rows = distinct_rows(X)
+        drawn = rng.random((X.shape[0],))
+        made = np.empty(X.shape[0])
+        width = parameters["beta"].shape[1] + 1
+        for own in _blocks(rows.first.size, width):
+            eta = _with_first(X[rows.first[own]] @ parameters["beta"])
+            total: FloatArray = np.asarray(logsumexp(eta, axis=1, keepdims=True))
+            below: FloatArray = np.exp(eta - total).cumsum(axis=1)
+            here = np.flatnonzero((rows.row_of >= own.start) & (rows.row_of < own.stop))
+            for few in _blocks(here.size, width):
+                at = here[few]
+                passed = drawn[at, None] >= below[rows.row_of[at] - own.start, :-1]
+                made[at] = passed.sum(axis=1)
+        return made
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """The mode of beta, roughly; y (d, C) are shares of the levels."""
+        return dict(rough_levels(weight[:, None] * y, X, self.scales_of(X)))
+
+
+def _with_first(eta: FloatArray) -> FloatArray:
+    """Linear predictors (..., C) with the 0 of the first level."""
+    return np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1)
+
+
+def _blocks(n: int, width: int) -> Iterator[slice]:
+    """Slices of n rows that take no more than some million numbers of `width` each."""
+    size = max(1, _BLOCK_ELEMENTS // width)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+@dataclass(frozen=True)
+class Ordinal(LevelModel):
+    r"""An outcome with ordered levels, up to 1000: proportional odds.
+
+    :math:`P(y_i > k) = 1 / (1 + \exp(\tau_k - x_i'\beta))` with increasing thresholds tau. Released
+    values have the dtype of the data.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula with an intercept, whose place the thresholds take, e.g.
+        ``"satisfaction ~ age"``; it takes no ``offset()``.
+    levels : tuple, optional
+        All values that the column can hold, from the lowest, e.g. ``("low", "middle", "high")``:
+        public, given, never read from the data. A logical column has false and true. Of text they
+        must be given; of numbers and ordered categories a strict charge needs them: if omitted they
+        are read, sorted, or in the order of the categories, and the charge says so and is not
+        strict.
+    prior_scale : float, default 2.5
+        The coefficients are independent N(0, prior_scale^2), on the scale of the columns as the
+        formula codes them.
+    prior_scale_intercept : float, default 10
+        The thresholds are independent N(0, prior_scale_intercept^2), given that they increase.
+
+    Notes
+    -----
+    brms's ``cumulative()`` with ``normal(0, 2.5)`` for the coefficients has the same prior for
+    them; its thresholds have student_t(3, 0, 2.5) priors, given that they increase, in a model with
+    centered predictors, which is a function of the data. rstanarm's ``stan_polr`` has a
+    Dirichlet prior on the probabilities at the predictors' means. With two levels this is
+    `pyhybrid.Bernoulli` under its normal prior. On a small cap under `pyhybrid.Censored` see there.
+    """
+
+    program_name: ClassVar[str] = "ordinal"
+    parameters: ClassVar[tuple[str, ...]] = ("beta", "threshold")
+    ordered: ClassVar[bool] = True
+
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        design, levels = self.coded(df, at)
+        if design.columns[0] != "Intercept":
+            raise InvalidInput(
+                f"Ordinal must have an intercept, whose place its thresholds take: found "
+                f"{self.formula!r}"
+            )
+        return BoundManyLevels(model=self, table=df, design=design, at=at, levels=levels)
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        """Levels of the outcome's column, if it declares their order."""
+        levels = super().levels_of(values, name)
+        dtype = values.dtype
+        ordered = isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered)
+        unsaid = isinstance(dtype, pd.CategoricalDtype) or isinstance(levels.values[0], str)
+        if self.levels is None and unsaid and not ordered:
+            raise InvalidInput(
+                f"outcome {name!r} must have an order: give levels= from the lowest to the highest,"
+                " or make it an ordered category"
+            )
+        return levels
+
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """log P(y), shape (S, b), in nats; y are places from 0, beta[0] = -threshold[0]."""
+        threshold = parameters["threshold"] - parameters["threshold"][:, :1]
+        eta = np.broadcast_to(parameters["beta"] @ X.T, (len(threshold), y.size))
+        return log_of_levels(y.astype(np.intp), threshold, eta)
+
+    def draw_outcome(
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
+    ) -> FloatArray:
+        """One replicate, shape (n,): places of levels from 0."""
+        latent = X @ parameters["beta"] + rng.logistic(size=X.shape[0])
+        threshold = parameters["threshold"] - parameters["threshold"][0]
+        return np.searchsorted(threshold, latent).astype(np.float64)
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """Mode and curvature, roughly; y (d, C) are shares of the levels."""
+        return dict(rough_ordinal(weight[:, None] * y, X, self.scales_of(X)))
