@@ -25,9 +25,14 @@ from pyhybrid.models.formula.row_rules import read_rules
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.postprocess import AFTERWARDS, with_households, with_rows, with_totals
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.statement import check_still_published
+from pyhybrid.releases.statement import (
+    AFTERWARDS,
+    check_still_published,
+    with_households,
+    with_rows,
+    with_totals,
+)
 from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.page import number_text
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, did_you_mean
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.decimals import decimals_of
+from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.design import row_label
 
 __all__ = [

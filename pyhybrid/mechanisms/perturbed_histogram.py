@@ -23,19 +23,15 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import public_sentences, unsynthesized_sentence
-from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
-from pyhybrid.models.columns.decimals import check_decimals, of_steps, snapped
-from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.levels import check_levels_given, level_places, outcome_levels
+from pyhybrid.mechanisms.mechanism import (
+    Made,
+    NoiseMechanism,
+    check_columns,
+    check_unit_of_noise,
+)
+from pyhybrid.models.columns.form import Form, check_levels_given, level_places, outcome_levels
+from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
 from pyhybrid.models.formula.design import row_label
-from pyhybrid.fitting.session import FitProgress
-from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.accounting.local_charge import public_sentences, unsynthesized_sentence
-from pyhybrid.mechanisms.cells import Cells, bins_of, check_grid, levels_of
-from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.mechanisms.synthesis_step import Made
-from pyhybrid.models.columns.form import check_levels_given
-from pyhybrid.models.columns.support import check_decimals
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds

@@ -34,9 +34,6 @@ from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
 from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns.levels import levels_declared, outcome_levels
-from pyhybrid.models.composite.bound_steps import designs_of
-from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
 from pyhybrid.models.columns.form import levels_declared, outcome_levels
 from pyhybrid.models.composite.steps import designs_of
 from pyhybrid.models.formula.coding import levels_taken

@@ -30,7 +30,7 @@ from scipy.special import expit, logsumexp
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.running.blas import one_blas_thread
+from pyhybrid.running.tasks import one_blas_thread
 
 __all__ = [
     "LOGIT",

@@ -20,7 +20,7 @@ from pyhybrid.core.checks import FloatArray, check_count, check_finite, did_you_
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.measures.survey import design_weights
-from pyhybrid.models.columns.decimals import decimals_of
+from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import Decisions

@@ -22,7 +22,6 @@ from pyhybrid.engines import Provenance
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
-from pyhybrid.releases.postprocess import AFTERWARDS
 from pyhybrid.releases.record import ReleaseRecord
 
 __all__ = [

@@ -12,11 +12,9 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
 from pyhybrid.mechanisms.marginals.measurement import most_cells
-from pyhybrid.models.columns.decimals import of_steps
-from pyhybrid.models.columns.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
-from pyhybrid.models.registry import PREDICTED
 from pyhybrid.models.columns.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
 from pyhybrid.models.columns.support import of_steps
+from pyhybrid.models.registry import PREDICTED
 from pyhybrid.privacy.histogram import in_steps
 
 __all__ = ["FEWEST_BELOW_ZERO", "MOST_BINS", "MOST_EFFECTS_OF_A_COLUMN", "association",

@@ -21,9 +21,9 @@ from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import Step
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number, kind_from_dict
 from pyhybrid.models.default_model import (
-    MOST_LEVELS,
     FEWEST_GROUPED,
     HISTOGRAM,
+    MOST_LEVELS,
     formula_of,
     is_grouped,
     n_coefficients,

@@ -36,8 +36,8 @@ from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.decimals import in_dtype_of
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number
+from pyhybrid.models.columns.support import in_dtype_of
 from pyhybrid.models.registry import within
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges

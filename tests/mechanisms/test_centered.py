@@ -22,10 +22,8 @@ from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.censored.censored import look_for_modes
 from pyhybrid.mechanisms.censored.center import Center
-from pyhybrid.models.families.cap_data import frozen_rows
-from pyhybrid.privacy.censoring import Cap
 from pyhybrid.models.families.regression import frozen_rows
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.reports.release import release_report
 from tests.monte_carlo import assert_near
 

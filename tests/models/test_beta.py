@@ -13,8 +13,6 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
-from pyhybrid.models.columns.decimals import decimals_of
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models.columns.support import decimals_of
 
 

@@ -22,7 +22,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.stored import described_model
+from pyhybrid.models.registry import described_model
 from pyhybrid.privacy.censoring import Cap
 
 N = 240

@@ -13,12 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.models.initialization.thresholds import rough_ordinal
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models.initialization import rough_ordinal
-from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
 from tests.monte_carlo import assert_near
 

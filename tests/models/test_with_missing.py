@@ -12,13 +12,9 @@ from scipy import special
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.stored import described_model
+from pyhybrid.models.registry import described_model
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import assert_log_lik_is_stans, draws_of
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.models.registry import described_model
-from tests.fuzzing.engine import RandomDraws
 
 N = 300
 RNG = np.random.default_rng(3)

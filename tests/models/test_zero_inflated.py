@@ -15,8 +15,6 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.models.stored import described_model
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models.registry import described_model
 
 pytestmark = pytest.mark.samples

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
@@ -52,7 +52,6 @@ from pyhybrid.privacy.weight_sensitivity import (
     reweight_map,
     risk_weights_without,
 )
-from pyhybrid.privacy.weighted_log_lik import IntArray
 from pyhybrid.privacy.weights import risk_of
 
 __all__ = [

@@ -64,7 +64,7 @@ from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
 from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
-from pyhybrid.models.stored import described_model
+from pyhybrid.models.registry import described_model
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.censoring import FrozenParts, FrozenRows, FrozenTerms
 from pyhybrid.privacy.charge import PrivacyCharge

@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.weighted.truncated import CappedMechanism
 from pyhybrid.mechanisms.weighted.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
-from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap

@@ -42,8 +42,7 @@ from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.censored.center import REGION, Center
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram, bins_of
 from pyhybrid.models.base import Model
-from pyhybrid.models.families.cap_data import frozen_rows
-from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.families.regression import BoundRegression, frozen_rows
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.privacy.censoring import FrozenRows, cap_of_epsilon
 from pyhybrid.privacy.charge import PrivacyCharge

@@ -23,14 +23,9 @@ from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.decimals import decimals_of, of_steps, snapped
-from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.levels import check_levels_given, outcome_levels
-from pyhybrid.models.formula.values import row_label
-from pyhybrid.mechanisms.marginals.spread import spread
 from pyhybrid.models.columns.form import Form, check_levels_given, outcome_levels
 from pyhybrid.models.columns.support import decimals_of, of_steps, snapped
-from pyhybrid.models.formula.coded import row_label
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.privacy.histogram import in_steps
 
 __all__ = [

@@ -22,8 +22,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals
-from pyhybrid.models.formula.coded import row_label
-from pyhybrid.models.formula.values import with_columns
+from pyhybrid.models.formula.values import row_label, with_columns
 
 __all__ = [
     "Form",

@@ -32,7 +32,6 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.formula.values import row_label
-from pyhybrid.models.formula.coded import row_label
 from pyhybrid.privacy.histogram import in_steps
 
 __all__ = [

@@ -21,7 +21,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
-from pyhybrid.engines.joint_programs import DROPPED, SHARED, joint_program
+from pyhybrid.engines.programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import support_said
@@ -37,14 +37,10 @@ from pyhybrid.models.families.regression import (
     frozen_log_lik,
     weighted_rows,
 )
-from pyhybrid.models.formula.design import Matrix
-from pyhybrid.models.formula.design import Design
-from pyhybrid.models.formula.matrix import Matrix
-from pyhybrid.models.formula.missing_predictors import Completion
-from pyhybrid.models.formula.values import with_columns
+from pyhybrid.models.formula.design import Design, Matrix
+from pyhybrid.models.formula.values import Completion, with_columns
 from pyhybrid.models.grid import GridForm
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenRows, FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenParts, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = [

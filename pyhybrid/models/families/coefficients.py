@@ -30,13 +30,9 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.base import ReleasedByMechanism
-from pyhybrid.models.families.regression import Positions, RegressionModel
+from pyhybrid.models.families.regression import Offset, Parameters, Positions, RegressionModel
 from pyhybrid.models.formula.groups import grouped_hints
 from pyhybrid.models.formula.terms import has_groups
-from pyhybrid.models.families.regression import Offset, Parameters, Positions, RegressionModel
-from pyhybrid.models.formula.group_terms import has_groups
-from pyhybrid.models.formula.groups import grouped_hints
-from pyhybrid.models.formula.right_call import ReleasedByMechanism
 from pyhybrid.models.initialization import (
     Family,
     SizedLikelihood,

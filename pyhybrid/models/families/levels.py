@@ -44,7 +44,7 @@ from pyhybrid.models.initialization import (
     rough_levels,
     rough_ordinal,
 )
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = [
     "Bernoulli",

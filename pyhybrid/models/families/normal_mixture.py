@@ -23,9 +23,7 @@ from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.amounts import TransformedModel
 from pyhybrid.models.families.regression import BoundRegression, Offset, Parameters, Positions
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.initialization.mixture import rough_mixture
 from pyhybrid.privacy.censoring import Cap
-from pyhybrid.privacy.cap import Cap
 
 __all__ = ["BoundMixture", "MixtureRegression", "RoughMixture", "rough_mixture"]
 

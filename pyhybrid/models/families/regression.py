@@ -26,13 +26,6 @@ from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.support import draw_within, limits_of_dtype, support_said
-from pyhybrid.models.families.aggregation import Rows, distinct_rows, weighted_rows
-from pyhybrid.models.families.cap_data import cap_data, frozen_log_lik, frozen_rows, with_frozen
-from pyhybrid.models.formula.design import Design, Matrix, read_design
-from pyhybrid.models.grid import GridForm
-from pyhybrid.models.initialization.generalized_linear import dispersed, rough_fits_of
-from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
 from pyhybrid.models.columns.support import (
     decimals_of,
     draw_within,
@@ -40,15 +33,10 @@ from pyhybrid.models.columns.support import (
     limits_of_dtype,
     support_said,
 )
-from pyhybrid.models.formula.design import Design, read_design, row_label
-from pyhybrid.models.formula.matrix import Matrix
+from pyhybrid.models.formula.design import Design, Matrix, read_design, row_label
 from pyhybrid.models.grid import GridForm
-from pyhybrid.models.initialization import (
-    dispersed,
-    rough_fits_of,
-)
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
+from pyhybrid.models.initialization import dispersed, rough_fits_of
+from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = [

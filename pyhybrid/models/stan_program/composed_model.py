@@ -16,7 +16,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
-from pyhybrid.models.families.cap_data import cap_data
+from pyhybrid.models.families.regression import cap_data
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.stan_program.checks import is_copy
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
@@ -25,14 +25,6 @@ from pyhybrid.models.stan_program.own_program import (
     OwnProgram,
     one_draw,
 )
-from pyhybrid.engines.embedded_points import check_compiles
-from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.support import check_decimals
-from pyhybrid.models.formula.design import Design, read_design
-from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
-from pyhybrid.models.stan_program.composed_text import ComposedText
-from pyhybrid.models.stan_program.own_program import check_columns, checked_names, program_text
-from pyhybrid.models.stan_program.python_parts import is_copy
 from pyhybrid.models.stan_program.stan_text import Declared
 from pyhybrid.privacy.censoring import Cap
 

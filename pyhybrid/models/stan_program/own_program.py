@@ -19,8 +19,8 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.models.columns.decimals import check_decimals, decimals_of, in_form_of
 from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import check_decimals, decimals_of, in_form_of
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.stan_program.checks import check_yielded
 from pyhybrid.privacy.log_lik import LogLik

@@ -25,9 +25,6 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError,
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.engines.programs import declared_names, parameter_names, with_large_weights
-from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.support import check_decimals
-from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.columns.surrogate_values import OtherValues, references
 from pyhybrid.models.stan_program.checks import (
     Mask,

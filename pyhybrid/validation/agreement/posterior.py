@@ -18,10 +18,8 @@ from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import BoundModel, Model
-from pyhybrid.models.composite.bound_steps import BoundParts
-from pyhybrid.models.registry import BUILT
-from pyhybrid.models import BoundModel
 from pyhybrid.models.composite.steps import BoundParts
+from pyhybrid.models.registry import BUILT
 from pyhybrid.rbridge import call_r
 from pyhybrid.validation.agreement.validation import (
     ARITHMETIC,

@@ -41,8 +41,7 @@ from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.mechanisms.censored.private_calibration import center_of_model
 from pyhybrid.models import Beta, NegativeBinomial, NormalRegression, Poisson
-from pyhybrid.models.families.cap_data import frozen_rows
-from pyhybrid.models.families.regression import BoundRegression, RegressionModel
+from pyhybrid.models.families.regression import BoundRegression, RegressionModel, frozen_rows
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.primitives import randomized_response
 from pyhybrid.privacy.bounds import loss_ranges
