@@ -25,14 +25,9 @@ from pyhybrid.models.formula.row_rules import read_rules
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.postprocess import with_households, with_rows, with_totals
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.statement import (
-    AFTERWARDS,
-    check_still_published,
-    with_households,
-    with_rows,
-    with_totals,
-)
+from pyhybrid.releases.statement import AFTERWARDS, check_still_published
 from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.page import number_text
 

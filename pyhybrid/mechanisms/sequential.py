@@ -29,10 +29,10 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
-from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
 from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
-from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
+from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
+from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import levels_declared, outcome_levels
 from pyhybrid.models.composite.steps import designs_of

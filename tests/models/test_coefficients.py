@@ -344,7 +344,7 @@ def test_a_stored_description_makes_the_same_model_again() -> None:
     """Descriptions without a prior, as of earlier versions, are of the published one."""
     import json
 
-    from pyhybrid.mechanisms.censored.calibration import _model
+    from pyhybrid.mechanisms.censored.calibration import _read_model
 
     for model in (
         ph.Poisson("y ~ x", prior="normal", prior_scale=0.7),
@@ -352,5 +352,5 @@ def test_a_stored_description_makes_the_same_model_again() -> None:
         ph.BetaRegression("y ~ x", upper=5.0, prior="normal", prior_scale_intercept=3.0),
     ):
         stored = json.loads(json.dumps(model.describe()))
-        assert _model(stored, None) == model
-        assert _model(stored, model) is model
+        assert _read_model(stored, None) == model
+        assert _read_model(stored, model) is model
