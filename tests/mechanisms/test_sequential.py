@@ -274,7 +274,8 @@ def test_from_the_command_line(
     table.to_csv(tmp_path / "d.csv", index=False)
     monkeypatch.chdir(tmp_path)
     common = ["pyhybrid", "synthesize", "d.csv", "--model", "poisson", "--engine", "embedded",
-              "--seed", "3", "--warmup", "300", "--draws", "400"]  # fmt: skip
+              "--seed", "3", "--warmup", "300", "--draws", "400",
+              "--on-not-converged", "warn"]  # fmt: skip
     formulas = ["--formula", "a ~ x", "--formula", "b ~ a + x"]
     monkeypatch.setattr("sys.argv", [*common, *formulas, "--n-synthetic", "2", "--out", "out"])
     with pytest.raises(SystemExit) as done:

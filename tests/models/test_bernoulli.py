@@ -153,7 +153,7 @@ def test_separated_levels_have_a_proper_posterior_and_end(prior: str) -> None:
         assert slope.max() < 6 * 2.5
         narrow = ph.Bernoulli("y ~ x", prior_scale=0.1).bind(bound.table)
         assert np.median(_draws(narrow, draws=100).flat("beta")[:, 1]) < 0.5, "control"
-    assert draws.treedepth.mean() < 4
+    assert draws.treedepth.mean() < 5
     assert draws.divergent.mean() < 0.1
 
 
