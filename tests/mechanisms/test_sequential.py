@@ -267,6 +267,7 @@ def test_no_step_sees_true_values_of_later_columns(
         assert released.index.equals(table.index)
 
 
+@pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.samples
 def test_from_the_command_line(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
