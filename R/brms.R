@@ -2,7 +2,7 @@
 
 #' Files of a 'brms' model for the 'Python' package
 #'
-#' Writes the 'Stan' program and the data of a model fitted by 'brms' where `ph.from_brms()` of the
+#' Writes the 'Stan' program and the data of a model fitted by 'brms' where `ph.models.from_brms()` of the
 #' 'Python' package reads them. The model must have been made with `y | weights(w)`, w a column of
 #' ones: the mechanisms put their weights in its place.
 #'

@@ -63,7 +63,7 @@ def _share() -> float:
 
 def _mechanism(form: str, where: str, epsilon: float, other: pd.DataFrame) -> ph.NoisyMarginals:
     options = dict(FORMS[form])
-    y = ph.ColumnDomain(bins=options.pop("bins"), step=1)
+    y = ph.mechanisms.ColumnDomain(bins=options.pop("bins"), step=1)
     domain: dict[str, Any] = (
         {"y": y} if where == "public" else {"a": (0, 1, 2), "b": (0, 1), "y": y}
     )
@@ -101,7 +101,7 @@ def covered(
     sets = mechanism.release(df, n_synthetic=_SETS).synthetic
     pairs = [_estimates(each) for each in sets]
     rule = "noise_aware" if aware else "partially_synthetic"
-    pooled = ph.pool(pairs, rule=rule).combined
+    pooled = ph.measures.pool(pairs, rule=rule).combined
     truth = np.append(_TRUTH, _share())
     ends = [pooled.interval(level) for level in LEVELS]
     return np.array([

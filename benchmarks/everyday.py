@@ -107,8 +107,8 @@ ph.LipschitzWeighted(model).release(survey(700), n_synthetic=3, seed=1, engine="
 import pyhybrid as ph
 from benchmarks.masking import mixed_keys
 data, keys = mixed_keys(700), ["age", "weight", "sex", "education", "region", "status"]
-masks = ph.masks_by_type(data, keys)
-ph.MaskedImputation(keys=keys, masks=masks, n_synthetic=5).release(data, seed=1)
+masks = ph.masking.masks_by_type(data, keys)
+ph.masking.MaskedImputation(keys=keys, masks=masks, n_synthetic=5).release(data, seed=1)
 """,
     ),
     "audit": Task(what="`pyhybrid audit`", before="3 min", command="audit"),

@@ -45,7 +45,7 @@ ph.LipschitzWeighted(ph.NormalRegression(f"y ~ {{right}}", prior="normal")).rele
 log_lik = -rng.exponential(size=({0}, 2000))
 ph.lipschitz_weights(log_lik)
 ph.lipschitz_bounds(log_lik)
-ph.gaussian_limit(log_lik, np.ones(2000), chains=4)
+ph.arrays.gaussian_limit(log_lik, np.ones(2000), chains=4)
 """,
 }
 _TAIL = """

@@ -51,10 +51,12 @@ _RIGHT = "lncoins + idp + fmde + physlm + disea + hlthf + hlthp"
 _PEOPLE = 4000  # of the RAND regressions, in each half
 _OPTIONS: dict[str, Any] = {
     "engine": "embedded",
-    "settings": ph.SamplerSettings(chains=2, warmup=150, draws=100, parallel_chains=1),
+    "settings": ph.engines.SamplerSettings(chains=2, warmup=150, draws=100, parallel_chains=1),
     "on_not_converged": "warn",
 }
-_LONGER = ph.SamplerSettings(chains=2, warmup=200, draws=500, parallel_chains=1)  # of LW's charge
+_LONGER = ph.engines.SamplerSettings(
+    chains=2, warmup=200, draws=500, parallel_chains=1
+)  # of LW's charge
 _INCOME = os.environ.get("PYHYBRID_CE", "ce_2015_february.csv")
 """Consumer Expenditure Survey, interview of February 2015, as a CSV file."""
 INCOMES = "FINCBTAX ~ age + I(age^2) + size + earners + female + college"
@@ -235,7 +237,9 @@ def _made(
         mechanism: Any = ph.Censored(calibration=frozen, check_modes=False)
     elif what == "private calibration":
         public = None if _kind(model) == "intercept" else "public"
-        bought = ph.calibrate_privately(model, new, epsilon=epsilon, predictors=public, **options)
+        bought = ph.mechanisms.calibrate_privately(
+            model, new, epsilon=epsilon, predictors=public, **options
+        )
         mechanism = ph.Censored(calibration=bought, check_modes=False)
     elif what == "clipped by size":
         exact = model.bind(new).grid_form is not None
@@ -317,10 +321,10 @@ def _measures(case: Case, data: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> t
     """Overlap of one set and of all combined; of the first, relative errors and distance."""
     own, *others = (_estimates(case, table) for table in (data, *sets))
     ends = _ends(*own)
-    one = np.mean(ph.interval_overlap(ends, _ends(*others[0])))
+    one = np.mean(ph.measures.interval_overlap(ends, _ends(*others[0])))
     q, v = np.array([each[0] for each in others]), np.array([each[1] for each in others])
     combined = _ends(q.mean(axis=0), v.mean(axis=0) + q.var(axis=0, ddof=1) / len(q))
-    pooled = np.mean(ph.interval_overlap(ends, combined))
+    pooled = np.mean(ph.measures.interval_overlap(ends, combined))
     y, z = (table[case.outcome].to_numpy(dtype=float) for table in (data, sets[0]))
     errors = [z.mean() / y.mean() - 1]
     for level in (0.9, 0.99):

@@ -185,7 +185,7 @@ def refit_rows(name: str, model: Any, df: pd.DataFrame, k: int = 2) -> list[dict
                     "refit mu": loss.mu_without,
                     "distance": loss.moved,
                     "delta at 2 mu": loss.delta(2 * each.mu),
-                    "formula": ph.delta_of_mu(each.mu, 2 * each.mu),
+                    "formula": ph.arrays.delta_of_mu(each.mu, 2 * each.mu),
                     "range": each.loss_range,
                     "largest loss": loss.largest,
                     "anew": np.nan if each.anew is None else each.anew.moved,

@@ -21,7 +21,7 @@ import pyhybrid as ph
 from benchmarks.measure import line
 
 _PREDICTORS = ["lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthp"]
-_VISITS = {"mdvis": ph.ColumnDomain(bins=(0, 1, 2, 3, 4, 6, 8, 11, 16, 24, 40, 80))}
+_VISITS = {"mdvis": ph.mechanisms.ColumnDomain(bins=(0, 1, 2, 3, 4, 6, 8, 11, 16, 24, 40, 80))}
 _SURVEY = Path("../shared/data/ce_2015_february.csv")
 _COLUMNS = ["REGION", "BLS_URBN", "CUTENURE", "FAM_SIZE", "AGE", "EDUCA", "SEX", "MARITAL",
             "FINCBTAX", "TOTEXPCQ"]  # fmt: skip
@@ -50,13 +50,17 @@ def _visits(epsilon: float, repeats: int = 5) -> None:
         sets = mechanism.release(data, n_synthetic=20).synthetic
         seconds = time.process_time() - started
         fits = [_quasi_poisson(each) for each in sets]
-        pooled = ph.pool(fits, rule="noise_aware").combined.interval().T
+        pooled = ph.measures.pool(fits, rule="noise_aware").combined.interval().T
         alone = [_overlap(own.conf_int().to_numpy(), fit.conf_int().to_numpy()) for fit in fits]
         started = time.process_time()
         mode = ph.NoisyMarginals(
             domain=_VISITS, given=_PREDICTORS, epsilon=epsilon, noise_aware=False
         ).release(data, n_synthetic=20)
-        near = ph.pool([_quasi_poisson(each) for each in mode.synthetic]).combined.interval().T
+        near = (
+            ph.measures.pool([_quasi_poisson(each) for each in mode.synthetic])
+            .combined.interval()
+            .T
+        )
         found.append((
             np.mean(alone),
             _overlap(own.conf_int().to_numpy(), pooled),
@@ -73,7 +77,7 @@ def _visits(epsilon: float, repeats: int = 5) -> None:
 def _survey(epsilon: float) -> None:
     """Domains are those of the table itself: right for a benchmark, wrong for a release."""
     data = pd.read_csv(_SURVEY)[_COLUMNS]
-    domain = ph.reference_domain(data, _COLUMNS, n_bins=10)
+    domain = ph.mechanisms.reference_domain(data, _COLUMNS, n_bins=10)
     started = time.process_time()
     sets = ph.NoisyMarginals(domain=domain, epsilon=epsilon).release(data, n_synthetic=5).synthetic
     seconds = time.process_time() - started
@@ -89,9 +93,9 @@ def _million(n: int = 1_000_000) -> None:
     data["visits"] = np.minimum(rng.poisson(data["age"] / 20 + 2 * (data["region"] == "a")), 60)
     data["owner"] = rng.random(n) < data["age"] / 100
     domain = {
-        "region": ph.ColumnDomain(levels=tuple("abcdefgh")),
-        "visits": ph.ColumnDomain(bins=(0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 61)),
-        "owner": ph.ColumnDomain(levels=(False, True)),
+        "region": ph.mechanisms.ColumnDomain(levels=tuple("abcdefgh")),
+        "visits": ph.mechanisms.ColumnDomain(bins=(0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 61)),
+        "owner": ph.mechanisms.ColumnDomain(levels=(False, True)),
     }
     started = time.process_time()
     made = ph.NoisyMarginals(domain=domain, given=["age", "sex"], epsilon=1.0).release(data)
@@ -107,11 +111,11 @@ def _quasi_poisson(data: pd.DataFrame) -> sm.regression.linear_model.RegressionR
 
 def _overlap(one: np.ndarray, other: np.ndarray) -> float:
     """Mean over coefficients of the overlap of intervals (p, 2)."""
-    return float(np.mean(ph.interval_overlap(one.T, other.T)))
+    return float(np.mean(ph.measures.interval_overlap(one.T, other.T)))
 
 
 def _distance(
-    one: pd.DataFrame, other: pd.DataFrame, domain: Mapping[str, ph.ColumnDomain]
+    one: pd.DataFrame, other: pd.DataFrame, domain: Mapping[str, ph.mechanisms.ColumnDomain]
 ) -> float:
     """Mean total variation distance over the pairs of columns, public ones by quintile."""
     cut = [{name: _places(frame, one, name, domain) for name in one} for frame in (one, other)]
@@ -125,7 +129,10 @@ def _distance(
 
 
 def _places(
-    frame: pd.DataFrame, data: pd.DataFrame, name: str, domain: Mapping[str, ph.ColumnDomain]
+    frame: pd.DataFrame,
+    data: pd.DataFrame,
+    name: str,
+    domain: Mapping[str, ph.mechanisms.ColumnDomain],
 ) -> np.ndarray:
     if name in domain:
         return domain[name].places(frame[name])

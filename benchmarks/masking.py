@@ -40,9 +40,11 @@ def speed(sizes: tuple[int, ...] = (2500, 5000, 10_000)) -> None:
     keys = ["age", "weight", "sex", "education", "region", "status"]
     for n in sizes:
         data = mixed_keys(n)
-        masks = ph.masks_by_type(data, keys)
+        masks = ph.masking.masks_by_type(data, keys)
         started, worked = time.perf_counter(), time.process_time()
-        release = ph.MaskedImputation(keys=keys, masks=masks, n_synthetic=5).release(data, seed=1)
+        release = ph.masking.MaskedImputation(keys=keys, masks=masks, n_synthetic=5).release(
+            data, seed=1
+        )
         seconds = time.perf_counter() - started
         fit = release.diagnostics
         assert fit is not None

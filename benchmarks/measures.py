@@ -27,17 +27,17 @@ print(time.perf_counter() - started)
 _CALLS = {
     "imports and data only": "pass",
     "matching risk, age within 2, sex, income within 10 %": (
-        'ph.matching_risk(real, synthetic, keys=["age", "sex", "income"], '
+        'ph.measures.matching_risk(real, synthetic, keys=["age", "sex", "income"], '
         'radius=dict(age=2, income=0.1), kind=dict(income="relative"))'
     ),
     "matching risk, wide: age within 10, income within 50 %": (
-        'ph.matching_risk(real, synthetic, keys=["age", "sex", "income"], '
+        'ph.measures.matching_risk(real, synthetic, keys=["age", "sex", "income"], '
         'radius=dict(age=10, income=0.5), kind=dict(income="relative"))'
     ),
     "pMSE by CART, 20 permutations, 3 columns": (
-        'ph.propensity_utility(real, synthetic, classifier="cart", rng=1)'
+        'ph.measures.propensity_utility(real, synthetic, classifier="cart", rng=1)'
     ),
-    "pMSE by logistic regression, 3 columns": "ph.propensity_utility(real, synthetic)",
+    "pMSE by logistic regression, 3 columns": "ph.measures.propensity_utility(real, synthetic)",
 }
 
 

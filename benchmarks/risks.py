@@ -29,7 +29,7 @@ _SETS = 20
 _OPTIONS: dict[str, Any] = {
     "seed": 1,
     "engine": "embedded",
-    "settings": ph.SamplerSettings(chains=4, warmup=500, draws=1000),
+    "settings": ph.engines.SamplerSettings(chains=4, warmup=500, draws=1000),
 }
 
 
@@ -46,7 +46,9 @@ def run(targets: tuple[float, ...] = TARGETS) -> None:
             mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("mdvis ~ 1"), risk=risk)
             started = time.process_time()
             try:
-                found = ph.meet_epsilon(mechanism, visits, target_epsilon=target, **_OPTIONS)
+                found = ph.mechanisms.meet_epsilon(
+                    mechanism, visits, target_epsilon=target, **_OPTIONS
+                )
             except InvalidInput as error:
                 print(f"{target:6g} {risk:<10} out of reach: {error}")
                 continue
@@ -54,7 +56,7 @@ def run(targets: tuple[float, ...] = TARGETS) -> None:
                 found.session, n_synthetic=_SETS, n_draws_released=_SETS
             )
             sets = [table["mdvis"].to_numpy() for table in release.synthetic]
-            ecdf = [ph.max_ecdf(visits["mdvis"], own) for own in sets]
+            ecdf = [ph.measures.max_ecdf(visits["mdvis"], own) for own in sets]
             shown = np.mean([[own.mean(), own.var(), np.quantile(own, 0.99)] for own in sets], 0)
             alpha = found.mechanism.fit(found.session).fit.alpha
             print(f"{target:6g} {risk:<10} {found.epsilon:7.3f} {found.value:6.3f} "

@@ -28,7 +28,7 @@ from benchmarks.measure import line
 from pyhybrid.studies.counts import mixture_counts
 
 ROOT = Path(__file__).resolve().parent.parent
-ONE_REFIT = ph.Reweighting(recursive=False, tolerance=1.0)
+ONE_REFIT = ph.mechanisms.Reweighting(recursive=False, tolerance=1.0)
 LOOP_DRAWS = 40  # of the 4000 of a fit; the loop's time is linear in them
 
 R_WORKFLOW = r"""

@@ -29,7 +29,7 @@ def run(samples: int = _SAMPLES) -> None:
         model, zero = ph.NegativeBinomial("y ~ 1"), y == 0
         bound = model.bind(pd.DataFrame({"y": y}))
         session = open_session(bound, seed=seed, engine="embedded", settings=settings)
-        step = ph.Reweighting.published(k=0.95)
+        step = ph.mechanisms.Reweighting.published(k=0.95)
         before, after = (
             ph.CountWeighted(model, reweighting=each).final_weights(session)
             for each in (False, step)

@@ -27,7 +27,7 @@ from pyhybrid.running.resumable import fingerprint, open_parts
 
 POPULATION, SAMPLE, SETS = 50_000, 300, 5
 SHORT = SamplerSettings(chains=2, warmup=250, draws=400, parallel_chains=1)
-DESIGN = ph.SurveyDesign(weights="w", population=float(POPULATION))
+DESIGN = ph.measures.SurveyDesign(weights="w", population=float(POPULATION))
 IGNORED, DIRECT, JOINT = "weights ignored", "the data, weighted", "(b) synthetic weights"
 _CENTER = {"beta": [2.0], "sigma": 1.0}  # public guess of the censored release
 
@@ -69,7 +69,7 @@ def mechanisms() -> dict[str, Any]:
 
 def estimates(table: pd.DataFrame, seed: int) -> dict[str, list[float]]:
     """Estimate, ends of the 95 % interval and epsilon (NaN of the data) by each way."""
-    direct = ph.survey_mean(table["y"], DESIGN.read(table))
+    direct = ph.measures.survey_mean(table["y"], DESIGN.read(table))
     found = {DIRECT: [direct.estimate, direct.lower, direct.upper, float("nan")]}
     for name, mechanism in mechanisms().items():
         release = mechanism.release(
@@ -77,10 +77,10 @@ def estimates(table: pd.DataFrame, seed: int) -> dict[str, list[float]]:
             on_not_converged="warn",
         )  # fmt: skip
         own = [
-            ph.survey_mean(t["y"], DESIGN.read(t if name == JOINT else t.assign(w=1.0)))
+            ph.measures.survey_mean(t["y"], DESIGN.read(t if name == JOINT else t.assign(w=1.0)))
             for t in release.synthetic
         ]
-        pooled = ph.combine_partially_synthetic(
+        pooled = ph.measures.combine_partially_synthetic(
             [e.estimate for e in own], [e.standard_error**2 for e in own]
         )
         ends = (float(end) for end in pooled.interval())

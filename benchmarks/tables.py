@@ -95,12 +95,14 @@ def measured(data: pd.DataFrame, synthetic: pd.DataFrame) -> dict[str, float]:
     overlaps: list[float] = []
     for model, formula in _MODELS.items():
         try:
-            found = ph.model_utility(data, [synthetic], formula, model=model, rule="single")
+            found = ph.measures.model_utility(
+                data, [synthetic], formula, model=model, rule="single"
+            )
             overlaps += list(found.table["interval_overlap"])
         except ph.InvalidInput:  # a level that the synthetic table has not: no interval at all
             overlaps += [0.0]
-    pairs = ph.table_utility(data, [synthetic])
-    told = ph.propensity_utility(data, [synthetic], classifier="cart", rng=1)
+    pairs = ph.measures.table_utility(data, [synthetic])
+    told = ph.measures.propensity_utility(data, [synthetic], classifier="cart", rng=1)
     return {
         "overlap": float(np.mean(np.clip(overlaps, 0, None))),
         "pair_distance": float(pairs.two_way["total_variation"].mean()),

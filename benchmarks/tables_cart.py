@@ -121,4 +121,4 @@ def run() -> None:
 
 
 def _ratio(data: pd.DataFrame, made: pd.DataFrame) -> float:
-    return float(ph.propensity_utility(data, [made], classifier="cart", rng=1).ratio)
+    return float(ph.measures.propensity_utility(data, [made], classifier="cart", rng=1).ratio)

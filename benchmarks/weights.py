@@ -114,7 +114,7 @@ def _risks(model: Conjugate, kept: np.ndarray, log_lik: LogLik, risk: str = "siz
 
 def _lipschitz(model: Conjugate, kept: np.ndarray, risk: str = "size", **how: Any) -> np.ndarray:
     risks = _risks(model, kept, model.unweighted(kept), risk)
-    return ph.weights_from_lipschitz(risks, **how)
+    return ph.arrays.weights_from_lipschitz(risks, **how)
 
 
 def _scalar(model: Conjugate, kept: np.ndarray, target: float) -> np.ndarray:

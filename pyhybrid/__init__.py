@@ -1,7 +1,8 @@
 """Synthetic microdata from Bayesian models with a formal privacy guarantee.
 
-The names of this module are the public interface. Importing it does no work: each name is loaded
-from its module when it is first used.
+The names of this module are the public interface, typed in `__init__.pyi`; what is used more rarely
+is in its rooms: `arrays`, `measures`, `masking`, `primitives`, `studies` and others. Importing it
+does no work: each name is loaded from its module when it is first used.
 """
 
 from __future__ import annotations
@@ -9,239 +10,34 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import lazy_loader
+
 __version__ = "0.3.0"
 
-_HOME = {
-    "Amounts": "models.columns.kinds",
-    "AttributeRisk": "measures",
-    "AuditFinding": "validation.audits",
-    "AuditReport": "validation.audits",
-    "Bernoulli": "models",
-    "Beta": "models",
-    "BetaBinomial": "models",
-    "BetaRegression": "models",
-    "BudgetExceeded": "core.errors",
-    "Calibration": "mechanisms.censored.calibration",
-    "CartSynthesis": "masking",
-    "Categorical": "models",
-    "Censored": "mechanisms",
-    "ColumnDomain": "mechanisms.marginals.domain",
-    "ColumnUtility": "measures",
-    "Combined": "measures.arrays.combining",
-    "Comparison": "studies.comparing.comparison",
-    "ComposedModel": "models",
-    "CountWeighted": "mechanisms",
-    "CountWithout": "privacy.count_risk",
-    "Counts": "models.columns.kinds",
-    "EngineUnavailable": "core.errors",
-    "EpsilonAudit": "privacy.epsilon_audit",
-    "Estimates": "measures.arrays.estimates",
-    "Gamma": "models",
-    "GaussianLimit": "privacy.gaussian_limit",
-    "GaussianMask": "masking",
-    "GaussianMu": "privacy.gaussian_limit",
-    "GibbsSettings": "masking",
-    "GivenWeights": "mechanisms",
-    "InvalidInput": "core.errors",
-    "LeaveOneOutLoss": "privacy.leave_one_out",
-    "Ledger": "releases.ledger",
-    "LedgerEntry": "releases.ledger",
-    "LipschitzBounds": "privacy.bounds",
-    "LipschitzWeighted": "mechanisms",
-    "LogNormal": "models",
-    "LossRanges": "privacy.bounds",
-    "MaskedImputation": "masking",
-    "MaskedRelease": "masking",
-    "MatchingRisk": "measures.arrays.matching",
-    "MisclassificationMask": "masking",
-    "MixtureMask": "masking",
-    "MixtureRegression": "models",
-    "ModelUtility": "measures",
-    "NegativeBinomial": "models",
-    "NoisyMarginals": "mechanisms",
-    "Nominal": "models.columns.kinds",
-    "NormalRegression": "models",
-    "NotConverged": "core.errors",
-    "Ordered": "models.columns.kinds",
-    "Ordinal": "models",
-    "ParametricSynthesis": "masking",
-    "PerturbedHistogram": "mechanisms",
-    "Plan": "tables.plan",
-    "Poisson": "models",
-    "Pooled": "measures",
-    "PossibleRecords": "privacy.hypothetical_records",
-    "PrivacyCharge": "privacy.charge",
-    "PropensityUtility": "measures",
-    "PyhybridError": "core.errors",
-    "RangeEpsilon": "privacy.conversions",
-    "Real": "models.columns.kinds",
-    "RefitLoss": "privacy.leave_one_out",
-    "Release": "releases.release",
-    "ReplicatedUniques": "measures",
-    "Reweighting": "fitting.reweighting",
-    "RiskStatement": "masking",
-    "RiskSubgroups": "masking",
-    "RiskSummary": "measures",
-    "RiskUtilityCurve": "studies.comparing.curve",
-    "Round": "mechanisms.censored.private_calibration",
-    "STUDIES": "studies",
-    "SamplerSettings": "engines",
-    "SamplingError": "core.errors",
-    "SaveFailed": "core.errors",
-    "ScalarWeighted": "mechanisms",
-    "SemiContinuous": "models.columns.kinds",
-    "SequentialSynthesis": "mechanisms.sequential",
-    "SplitRanges": "privacy.bounds",
-    "StanModel": "models",
-    "StudyResult": "studies",
-    "SurveyDesign": "measures.survey",
-    "SurveyWeighted": "models.composite.survey_weighted",
-    "TableDistance": "measures.arrays.utility",
-    "Table": "tables.plan",
-    "TableUtility": "measures",
-    "Truncated": "mechanisms",
-    "TunedMask": "masking",
-    "TwoPart": "models",
-    "Unweighted": "mechanisms",
-    "UtilitySummary": "measures",
-    "Validation": "validation.agreement",
-    "Verification": "verification",
-    "WeightsWithout": "privacy.weight_sensitivity",
-    "WithMissing": "models",
-    "ZeroInflated": "models",
-    "attribute_risk": "measures",
-    "audit_epsilon": "privacy.epsilon_audit",
-    "avg_ecdf": "measures.arrays.estimates",
-    "calibrate": "mechanisms.censored.calibration",
-    "calibrate_privately": "mechanisms.censored.private_calibration",
-    "calibrate_table": "tables.synthesis",
-    "cap_of_epsilon": "privacy.censoring",
-    "censor": "privacy.censoring",
-    "center_and_censor": "privacy.censoring",
-    "column_utility": "measures",
-    "combine_fully_synthetic": "measures.arrays.combining",
-    "combine_multiple_imputation": "measures.arrays.combining",
-    "combine_nested": "measures.arrays.combining",
-    "combine_noise_aware": "measures.arrays.combining",
-    "combine_partially_synthetic": "measures.arrays.combining",
-    "compare": "studies.comparing.comparison",
-    "compose": "privacy.composition",
-    "compose_charges": "privacy.composition",
-    "compose_mu": "privacy.conversions",
-    "count_weights": "privacy.weights",
-    "count_without": "privacy.count_risk",
-    "delta_of_mu": "privacy.conversions",
-    "dp_kmeans": "primitives",
-    "epsilon_lower_bound": "privacy.epsilon_audit",
-    "epsilon_of_bound": "privacy.conversions",
-    "epsilon_of_censoring": "privacy.censoring",
-    "epsilon_of_mu": "privacy.conversions",
-    "epsilon_of_range": "privacy.conversions",
-    "epsilon_of_rho": "privacy.conversions",
-    "estimates": "measures.arrays.estimates",
-    "exponential_mechanism": "primitives",
-    "from_brms": "models.stan_program.brms",
-    "frozen_excess": "privacy.censoring",
-    "gaussian_limit": "privacy.gaussian_limit",
-    "gaussian_mask_log_density": "masking",
-    "gaussian_mu": "privacy.gaussian_limit",
-    "histogram_counts": "privacy.histogram",
-    "interval_overlap": "measures.arrays.utility",
-    "laplace_counts": "primitives",
-    "laplace_histogram": "primitives",
-    "laplace_mean": "primitives",
-    "laplace_sum": "primitives",
-    "leave_one_out_loss": "privacy.leave_one_out",
-    "lipschitz_bounds": "privacy.bounds",
-    "lipschitz_weights": "privacy.weights",
-    "lipschitz_without": "privacy.weight_sensitivity",
-    "load_study": "studies",
-    "loss_ranges": "privacy.bounds",
-    "masked_level_probabilities": "masking",
-    "masked_normal": "masking",
-    "masked_pages": "reports.masking",
-    "masked_utility": "masking",
-    "masks_by_type": "masking",
-    "match_counts": "measures.arrays.matching",
-    "matching_risk": "measures",
-    "max_ecdf": "measures.arrays.estimates",
-    "meet_epsilon": "mechanisms.epsilon_search",
-    "misclassification_log_density": "masking",
-    "mixture_mask_log_density": "masking",
-    "model_utility": "measures",
-    "mu_of_epsilon": "privacy.conversions",
-    "mu_of_release": "privacy.conversions",
-    "pairwise_risk": "privacy.count_risk",
-    "perturbed_probabilities": "privacy.histogram",
-    "plot_release": "reports.columns",
-    "pmse": "measures.arrays.utility",
-    "pool": "measures",
-    "possible_records": "privacy.hypothetical_records",
-    "propensity_utility": "measures",
-    "radius_risk": "privacy.count_risk",
-    "randomized_response": "primitives",
-    "range_epsilon": "privacy.conversions",
-    "range_of_censoring": "privacy.censoring",
-    "recomputed_terms": "privacy.weight_sensitivity",
-    "reference_domain": "mechanisms.marginals.domain",
-    "refit_loss": "privacy.leave_one_out",
-    "release_pages": "reports.release",
-    "replicated_uniques": "measures",
-    "review_checklist": "reports.checklist",
-    "reweight": "privacy.weights",
-    "reweight_without": "privacy.weight_sensitivity",
-    "rho_of_epsilon": "privacy.conversions",
-    "rho_of_range": "privacy.conversions",
-    "risk_subgroups": "masking",
-    "risk_summary": "measures",
-    "risk_utility_curve": "studies.comparing.curve",
-    "run_audits": "validation.audits",
-    "run_study": "studies",
-    "scalar_weights": "privacy.weights",
-    "scalar_without": "privacy.weight_sensitivity",
-    "scale_without": "privacy.weight_sensitivity",
-    "solve_scale": "mechanisms.epsilon_search",
-    "solve_shift": "mechanisms.epsilon_search",
-    "specks": "measures.arrays.utility",
-    "split_ranges": "privacy.bounds",
-    "standardised_difference": "measures.arrays.utility",
-    "survey_mean": "measures.survey",
-    "synthesize_table": "tables.synthesis",
-    "table_distance": "measures.arrays.utility",
-    "table_utility": "measures",
-    "truncate_weights": "privacy.weights",
-    "truncate_without": "privacy.weight_sensitivity",
-    "tune_mask": "masking",
-    "utility_summary": "measures",
-    "validate": "validation.agreement",
-    "verify": "verification",
-    "weights_from_lipschitz": "privacy.weights",
-    "with_households": "releases.postprocess",
-    "with_rows": "releases.postprocess",
-    "with_totals": "releases.postprocess",
-}
-
-__all__ = sorted(_HOME)
+_load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+ROOMS = (
+    "arrays", "engines", "masking", "measures", "mechanisms", "models", "primitives", "releases",
+    "reports", "studies", "tables", "validation", "verification",
+)  # fmt: skip
+"""Rooms with public names of their own."""
+__all__ = sorted(set(_names) - set(ROOMS))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pyhybrid' has no attribute {name!r}{_right_call(name)}")
-    value = getattr(importlib.import_module(f"pyhybrid.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    if name in _names:
+        return _load(name)
+    raise AttributeError(f"module 'pyhybrid' has no attribute {name!r}{_instead(name)}")
 
 
-def _right_call(name: str) -> str:
-    """The end of the message on a name that is none of ours: what was meant."""
+def _instead(name: str) -> str:
+    """The end of the message on a name that is not here: where it is, or what was meant."""
     if name.startswith("_"):
         return ""
     from pyhybrid.core.checks import did_you_mean
 
+    for room in ROOMS:
+        if name in importlib.import_module(f"pyhybrid.{room}").__all__:
+            return f": it is ph.{room}.{name}"
     if name.lower() in ("release", "synthesize", "synthesise", "fit"):
         return "; a mechanism releases: ph.LipschitzWeighted(ph.Poisson('y ~ x')).release(df)"
-    return did_you_mean(name, _HOME)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return did_you_mean(name, __all__)

@@ -151,15 +151,15 @@ def _outcome_alone(case: Case, made: pd.DataFrame) -> pd.DataFrame:
 
 def _measured(case: Case, made: pd.DataFrame) -> dict[str, float]:
     real, y = case.released, case.outcome
-    fit = ph.model_utility(real, made, case.formula, rule="single")
-    risk = ph.attribute_risk(
+    fit = ph.measures.model_utility(real, made, case.formula, rule="single")
+    risk = ph.measures.attribute_risk(
         real, made, sensitive=y, keys=list(case.predictors), holdout=case.held_out
     )
     return {
         "overlap": fit.mean_overlap,
         "mean_error": abs(made[y].mean() / real[y].mean() - 1),
-        "two_way": float(ph.table_utility(real, made).two_way["total_variation"].mean()),
-        "pmse_ratio": ph.propensity_utility(real, made, interactions=True).ratio,
+        "two_way": float(ph.measures.table_utility(real, made).two_way["total_variation"].mean()),
+        "pmse_ratio": ph.measures.propensity_utility(real, made, interactions=True).ratio,
         "attribute_excess": float("nan") if risk.excess is None else risk.excess,
     }
 

@@ -64,7 +64,7 @@ def _release(name: str, case: Case, epsilon: float, seed: int) -> ph.Release:
         )
         return ph.Censored(calibration=frozen).release(case.released, seed=seed)
     if name == "pyhybrid-lipschitz":
-        found = ph.meet_epsilon(
+        found = ph.mechanisms.meet_epsilon(
             ph.LipschitzWeighted(model), case.released, target_epsilon=epsilon, seed=seed,
             settings=_SETTINGS,
         )  # fmt: skip
@@ -75,8 +75,8 @@ def _release(name: str, case: Case, epsilon: float, seed: int) -> ph.Release:
 def _marginals(case: Case, epsilon: float, *, whole: bool) -> ph.NoisyMarginals:
     """Of the outcome given the others, or of all columns, whose codes are public."""
     bins = tuple(float(edge) for edge in range(LARGEST + 2))
-    domain = {case.outcome: ph.ColumnDomain(bins=bins, step=1)}
-    codes = {name: ph.ColumnDomain(levels=case.codes[name]) for name in case.predictors}
+    domain = {case.outcome: ph.mechanisms.ColumnDomain(bins=bins, step=1)}
+    codes = {name: ph.mechanisms.ColumnDomain(levels=case.codes[name]) for name in case.predictors}
     return ph.NoisyMarginals(
         domain={**codes, **domain} if whole else domain,
         given=() if whole else case.predictors,

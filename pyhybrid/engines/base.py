@@ -116,7 +116,8 @@ class SamplerSettings:
         """`settings`, or the default ones for None; anything else is refused."""
         if settings is not None and not isinstance(settings, cls):
             raise InvalidInput(
-                "settings must be SamplerSettings, e.g. ph.SamplerSettings(draws=2000): found "
+                "settings must be SamplerSettings, e.g. ph.engines.SamplerSettings(draws=2000): "
+                "found "
                 f"{type(settings).__name__}"
             )
         return settings or cls()

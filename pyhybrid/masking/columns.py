@@ -219,7 +219,7 @@ def _continuous(
 
 @dataclass(frozen=True, kw_only=True)
 class KeySynthesis:
-    """Keys to synthesize, from which predictors; see `pyhybrid.MaskedImputation`."""
+    """Keys to synthesize, from which predictors; see `pyhybrid.masking.MaskedImputation`."""
 
     keys: Sequence[str]
     n_synthetic: int = 5

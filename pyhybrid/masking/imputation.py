@@ -289,7 +289,8 @@ def masked_utility(
     categorical: Sequence[str] = (),
     level: float = 0.95,
 ) -> ModelUtility:
-    """`pyhybrid.model_utility` by the release's own rule, that of nested imputations among them.
+    """`pyhybrid.measures.model_utility` by the release's own rule, that of nested imputations among
+    them.
 
     Where keys have missing values the model of the data uses the records without.
 
@@ -299,7 +300,7 @@ def masked_utility(
     df : DataFrame
         The confidential data.
     formula, model, categorical, level
-        As in `pyhybrid.model_utility`.
+        As in `pyhybrid.measures.model_utility`.
     """
     m = len(release.synthetic)
     nested = release.rule == NESTED
@@ -400,7 +401,7 @@ def tune_mask(
     loss : callable, optional
         In place of a formula: takes the data and a release, returns a number, smaller is better.
     radius : number, or mapping of key to number, optional
-        Of a match, as in `pyhybrid.matching_risk`.
+        Of a match, as in `pyhybrid.measures.matching_risk`.
     factors : sequence of float
         Strengths to try, above 0, in rising order.
     refinements : int, default 3

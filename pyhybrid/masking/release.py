@@ -253,7 +253,7 @@ class MaskedRelease:
         too; keys are complete.
     statement : RiskStatement
         Keys, masks, numbers of sets and imputations, and the combining rule, which are properties
-        of the release, too: `keys`, `rule` (for `pyhybrid.pool`), `n_imputations` and
+        of the release, too: `keys`, `rule` (for `pyhybrid.measures.pool`), `n_imputations` and
         `n_per_imputation`, m and r of the nested rule [R04]; 1 and m of the other one [R03].
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
@@ -344,7 +344,7 @@ class MaskedRelease:
         check_choice(file_format, "file_format", FORMATS)
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
-        pages = pyhybrid.masked_pages(self) if report else {}
+        pages = pyhybrid.reports.masked_pages(self) if report else {}
         with folder_aside(folder, overwrite=overwrite, private=False) as aside:
             self._write_public(aside / "public", file_format)
             self._write_confidential(aside / "confidential", {**pages, **(attachments or {})})

@@ -7,6 +7,24 @@ functions of the data.
 
 from __future__ import annotations
 
+from pyhybrid.measures.arrays.combining import (
+    Combined,
+    combine_fully_synthetic,
+    combine_multiple_imputation,
+    combine_nested,
+    combine_noise_aware,
+    combine_partially_synthetic,
+)
+from pyhybrid.measures.arrays.estimates import Estimates, avg_ecdf, estimates, max_ecdf
+from pyhybrid.measures.arrays.matching import MatchingRisk, match_counts
+from pyhybrid.measures.arrays.utility import (
+    TableDistance,
+    interval_overlap,
+    pmse,
+    specks,
+    standardised_difference,
+    table_distance,
+)
 from pyhybrid.measures.summaries import (
     MEASURES,
     Measure,
@@ -15,6 +33,7 @@ from pyhybrid.measures.summaries import (
     risk_summary,
     utility_summary,
 )
+from pyhybrid.measures.survey import SurveyDesign, survey_mean
 from pyhybrid.measures.tables.distributions import (
     ColumnUtility,
     TableUtility,
@@ -35,22 +54,42 @@ __all__ = [
     "MEASURES",
     "AttributeRisk",
     "ColumnUtility",
+    "Combined",
+    "Estimates",
+    "MatchingRisk",
     "Measure",
     "ModelUtility",
     "Pooled",
     "PropensityUtility",
     "ReplicatedUniques",
     "RiskSummary",
+    "SurveyDesign",
+    "TableDistance",
     "TableUtility",
     "UtilitySummary",
     "attribute_risk",
+    "avg_ecdf",
     "column_utility",
+    "combine_fully_synthetic",
+    "combine_multiple_imputation",
+    "combine_nested",
+    "combine_noise_aware",
+    "combine_partially_synthetic",
+    "estimates",
+    "interval_overlap",
+    "match_counts",
     "matching_risk",
+    "max_ecdf",
     "model_utility",
+    "pmse",
     "pool",
     "propensity_utility",
     "replicated_uniques",
     "risk_summary",
+    "specks",
+    "standardised_difference",
+    "survey_mean",
+    "table_distance",
     "table_utility",
     "utility_summary",
 ]

@@ -329,13 +329,15 @@ def utility_summary(
     Parameters
     ----------
     real, synthetic, columns, categorical, interactions, n_permutations, weights, rng, progress
-        As in `pyhybrid.propensity_utility`; a SurveyDesign gives models design-based intervals.
+        As in `pyhybrid.measures.propensity_utility`; a SurveyDesign gives models design-based
+        intervals.
     formulas : sequence of str
-        Analyst's models, each fitted to data and sets; see `pyhybrid.model_utility`.
+        Analyst's models, each fitted to data and sets; see `pyhybrid.measures.model_utility`.
     model : str, default "ols"
         Of statsmodels, for all formulas.
     rule : str, optional
-        As in `pyhybrid.model_utility`; if omitted "partially_synthetic", and "single" for m = 1.
+        As in `pyhybrid.measures.model_utility`; if omitted "partially_synthetic", and "single" for
+        m = 1.
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
@@ -380,14 +382,15 @@ def risk_summary(
     Parameters
     ----------
     real, synthetic, keys, radius, kind
-        As in `pyhybrid.matching_risk`; `radius` names keys only, `kind` sensitive columns, too.
+        As in `pyhybrid.measures.matching_risk`; `radius` names keys only, `kind` sensitive columns,
+        too.
     sensitive : sequence of str, or mapping of str to number or None
         Columns whose attribute risk is computed, with the radius within which a value counts as
         learned; without one, values must be equal.
     holdout : DataFrame, optional
-        As in `pyhybrid.attribute_risk`.
+        As in `pyhybrid.measures.attribute_risk`.
     rows_correspond : bool, optional
-        As in `pyhybrid.matching_risk`.
+        As in `pyhybrid.measures.matching_risk`.
 
     Notes
     -----

@@ -19,7 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.censored import Censored
+from pyhybrid.mechanisms.censored.private_calibration import Round, calibrate_privately
+from pyhybrid.mechanisms.epsilon_search import meet_epsilon, solve_scale, solve_shift
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, reference_domain
 from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
@@ -33,16 +38,25 @@ from pyhybrid.mechanisms.weighted.unweighted import Unweighted
 __all__ = [
     "MECHANISMS",
     "MODEL_FREE",
+    "Calibration",
     "Censored",
+    "ColumnDomain",
     "CountWeighted",
     "GivenWeights",
     "LipschitzWeighted",
     "NoisyMarginals",
     "PerturbedHistogram",
     "PseudoPosteriorMechanism",
+    "Reweighting",
+    "Round",
     "ScalarWeighted",
     "Truncated",
     "Unweighted",
+    "calibrate_privately",
+    "meet_epsilon",
+    "reference_domain",
+    "solve_scale",
+    "solve_shift",
 ]
 
 MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {

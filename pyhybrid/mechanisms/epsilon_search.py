@@ -211,7 +211,7 @@ def meet_epsilon(
 
     Examples
     --------
-    >>> found = ph.meet_epsilon(ph.LipschitzWeighted(model), df, target_epsilon=0.5)
+    >>> found = ph.mechanisms.meet_epsilon(ph.LipschitzWeighted(model), df, target_epsilon=0.5)
     >>> found.mechanism.release_from(found.session, n_synthetic=1, n_draws_released=1)
     """
     target = check_positive(target_epsilon, "target_epsilon")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.default_model import DefaultModel, default_name
@@ -13,6 +14,7 @@ from pyhybrid.models.families.counts import BetaBinomial, NegativeBinomial, Pois
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
 from pyhybrid.models.families.normal_mixture import MixtureRegression
 from pyhybrid.models.families.proportions import Beta, BetaRegression
+from pyhybrid.models.stan_program.brms import from_brms
 from pyhybrid.models.stan_program.composed_model import ComposedModel
 from pyhybrid.models.stan_program.stan_model import StanModel
 
@@ -35,10 +37,12 @@ __all__ = [
     "Ordinal",
     "Poisson",
     "StanModel",
+    "SurveyWeighted",
     "TwoPart",
     "WithMissing",
     "ZeroInflated",
     "default_name",
+    "from_brms",
 ]
 
 MODELS: Mapping[str, Callable[[str], Model]] = {

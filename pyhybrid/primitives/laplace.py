@@ -197,7 +197,7 @@ def laplace_histogram(
     n_bins : int
         B >= 2, public. Bins are closed on the left; the last one on both sides.
 
-    Other parameters, errors and result as in `pyhybrid.laplace_sum`.
+    Other parameters, errors and result as in `pyhybrid.primitives.laplace_sum`.
 
     Examples
     --------

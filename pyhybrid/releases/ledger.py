@@ -92,7 +92,7 @@ class LedgerEntry:
     epsilon : float
         Nats.
     kind, relation : str
-        As in `pyhybrid.PrivacyCharge`.
+        As in `pyhybrid.arrays.PrivacyCharge`.
     delta : float
         Of a charge counted by the Gaussian limit; 0 otherwise.
     mu : float or None
@@ -123,7 +123,7 @@ class LedgerEntry:
 
     @property
     def epsilon_failing(self) -> float:
-        """Of records whose Gaussian limit does not hold; see `pyhybrid.PrivacyCharge`."""
+        """Of records whose Gaussian limit does not hold; see `pyhybrid.arrays.PrivacyCharge`."""
         return check_finite(self.charge.get("epsilon_failing", 0.0), "epsilon_failing")
 
 

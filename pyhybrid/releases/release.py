@@ -115,8 +115,9 @@ class Release(ReleaseRecord):
         return self.fit.draws.to_inference_data()
 
     def plot(self, column: str | None = None) -> Any:
-        """Data against synthetic sets, as `pyhybrid.plot_release` draws them. CONFIDENTIAL."""
-        return pyhybrid.plot_release(self, column)
+        """Data against synthetic sets, as `pyhybrid.reports.plot_release` draws them.
+        CONFIDENTIAL."""
+        return pyhybrid.reports.plot_release(self, column)
 
     @property
     def statement(self) -> str:
@@ -326,7 +327,7 @@ class Release(ReleaseRecord):
         check_flag(report, "report")
         self.check_seal()
         own = self.with_decisions(Decisions.of(drop, keep, ids))
-        pages = pyhybrid.release_pages(own) if report else {}
+        pages = pyhybrid.reports.release_pages(own) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
         entry = None if ledger is None else ledger.add(own)
         save_release(

@@ -1,1 +1,5 @@
 """Pages for the data owner. All are confidential unless they say otherwise."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -328,7 +328,7 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
     if release.origin is None:
         raise InvalidInput(
             "release must be one that was made in this session: a release that was loaded has no "
-            "data to be plotted against; give both to pyhybrid.utility_summary(data, "
+            "data to be plotted against; give both to pyhybrid.measures.utility_summary(data, "
             "release.synthetic)"
         )
     chosen = release.synthesized[0] if column is None else column

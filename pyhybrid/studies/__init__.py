@@ -6,6 +6,8 @@ A study is data (settings, sizes, published numbers) and one function that measu
 
 from __future__ import annotations
 
+from pyhybrid.studies.comparing.comparison import Comparison
+from pyhybrid.studies.comparing.curve import RiskUtilityCurve, risk_utility_curve
 from pyhybrid.studies.counts import STUDY_A, STUDY_B, STUDY_C, STUDY_D
 from pyhybrid.studies.income import STUDY_E
 from pyhybrid.studies.masked import STUDY_I
@@ -16,12 +18,15 @@ from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, summ
 __all__ = [
     "STUDIES",
     "Claim",
+    "Comparison",
     "Measured",
     "Published",
+    "RiskUtilityCurve",
     "Size",
     "Study",
     "StudyResult",
     "load_study",
+    "risk_utility_curve",
     "run_study",
     "summarize",
 ]

@@ -1,1 +1,11 @@
 """Whole tables: which model for which column, in which order, at which share of epsilon."""
+
+from __future__ import annotations
+
+from pyhybrid.tables.plan import Plan
+from pyhybrid.tables.synthesis import calibrate_table
+
+__all__ = [
+    "Plan",
+    "calibrate_table",
+]

@@ -114,11 +114,12 @@ def test_the_pair_that_is_furthest_apart_is_shown() -> None:
 
 @pytest.mark.samples
 def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> None:
-    found = ph.validate(quick=True)
+    found = ph.validation.validate(quick=True)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
     assert "agree on all" in found.verdict
     exported = re.findall(r"export\((\w+)\)", (ROOT / "NAMESPACE").read_text())
-    shared = {n for n in exported if n in ph.__all__} | {"round_up", "lipschitz_bounds_loo"}
+    public = {*ph.__all__, *(n for room in ph.ROOMS for n in getattr(ph, room).__all__)}
+    shared = {n for n in exported if n in public} | {"round_up", "lipschitz_bounds_loo"}
     calls = list(arrays.calls(np.random.default_rng(0)))
     shared -= {"lipschitz_without"}  # its lists are what R's recomputed_terms is given there
     assert shared <= {call.r_function for call in calls}
@@ -142,7 +143,7 @@ def test_a_seed_repeats_the_comparison_and_another_changes_it(r: None) -> None:
 @pytest.mark.samples
 def test_rstan_agrees_with_the_embedded_engine(rstan: None) -> None:
     seen = set()
-    found = ph.validate(
+    found = ph.validation.validate(
         model="poisson", settings=SHORT, progress=lambda label, done, total: seen.add(label)
     )
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
@@ -186,7 +187,7 @@ def test_a_broken_function_is_caught(
 def test_a_wrong_log_likelihood_is_caught(r: None, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = NegativeBinomial.log_lik
     monkeypatch.setattr(NegativeBinomial, "log_lik", lambda *a: sound(*a) * (1 + 1e-9))
-    found = ph.validate(quick=True)
+    found = ph.validation.validate(quick=True)
     wrong = {row.quantity for row in found.rows if not row.agrees}
     assert {"log_lik: numpy and Stan", "lipschitz_bounds, draw_quantile 1"} <= wrong
     assert {row.part for row in found.rows if not row.agrees} == {"same draws: embedded"}
@@ -252,7 +253,7 @@ def test_own_data_give_a_confidential_report(
 def test_a_report_on_generated_data_can_be_published_and_is_escaped(
     r: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = ph.validate(quick=True, model="poisson")
+    found = ph.validation.validate(quick=True, model="poisson")
     bad = Row(part="table", quantity="<b>x</b>", python=1, r=2, difference=0.5, tolerance=0)
     found = replace(found, rows=(bad, *found.rows))
     found.save(tmp_path / "v.html")
@@ -277,13 +278,13 @@ def test_a_report_on_generated_data_can_be_published_and_is_escaped(
 def test_a_column_that_r_has_no_type_for_is_named(own: pd.DataFrame, r: None) -> None:
     mixed = own.assign(group=pd.Categorical([1, "1"] * 75))
     with pytest.raises(InvalidInput, match="column 'group' must have categories that differ"):
-        ph.validate(mixed, Poisson("visits ~ group"), quick=True)
-    assert ph.validate(mixed, Poisson("visits ~ age"), quick=True).agrees
+        ph.validation.validate(mixed, Poisson("visits ~ group"), quick=True)
+    assert ph.validation.validate(mixed, Poisson("visits ~ age"), quick=True).agrees
 
 
 def test_a_formula_that_is_not_r_is_refused_before_r_sees_it(own: pd.DataFrame, r: None) -> None:
     with pytest.raises(InvalidInput, match=r"must not call np\.log\(\)"):
-        ph.validate(own, Poisson("visits ~ np.log(age)"), quick=True)
+        ph.validation.validate(own, Poisson("visits ~ np.log(age)"), quick=True)
 
 
 @pytest.mark.parametrize(
@@ -311,9 +312,9 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 def test_a_table_and_a_model_belong_together(own: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match="a table needs a model with a formula"):
-        ph.validate(own)
+        ph.validation.validate(own)
     with pytest.raises(InvalidInput, match="needs the table it is for"):
-        ph.validate(model=Poisson("visits ~ 1"))
+        ph.validation.validate(model=Poisson("visits ~ 1"))
 
 
 @pytest.mark.needs_r
@@ -332,7 +333,7 @@ def test_without_rstan_the_message_names_the_way_out(
     missing = EngineStatus(name="rstan", available=False, cause="rstan is gone", remedy="get it")
     monkeypatch.setattr(RStanEngine, "status", lambda self: missing)
     with pytest.raises(EngineUnavailable, match=r"rstan is gone .*get it.*--quick"):
-        ph.validate()
+        ph.validation.validate()
 
 
 @pytest.mark.samples
@@ -345,7 +346,7 @@ def test_quick_compares_two_engines_where_there_are_two(
     monkeypatch.setattr(
         agreement, "engine_by_name", lambda name: Other() if name == "cmdstan" else EmbeddedEngine()
     )
-    found = ph.validate(quick=True, settings=SHORT)
+    found = ph.validation.validate(quick=True, settings=SHORT)
     means = {row.quantity for row in found.rows if row.part.startswith("posterior means")}
     assert {"beta[age]", "log phi", "largest |alpha f|"} <= means
     assert all(row.difference > 0 for row in found.rows if row.part.startswith("posterior means"))
@@ -370,7 +371,7 @@ def test_quick_compares_two_engines_where_there_are_two(
 def test_models_of_several_parts_agree_part_by_part(r: None, model: Any, y: Any) -> None:
     k = np.arange(48)
     table = pd.DataFrame({"y": y(k), "x": (k % 9) / 4, "g": np.where(k % 3 == 0, "a", "b")})
-    found = ph.validate(table, model, engine="embedded", quick=True)
+    found = ph.validation.validate(table, model, engine="embedded", quick=True)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
     rows = [row.quantity for row in found.rows if row.part == "table"]
     assert rows[0].startswith("outcome of ")

@@ -101,7 +101,7 @@ def test_bad_input_of_the_audit(call: Any, message: str) -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, math.log(3), 5.0])
 def test_randomized_response_exactly(epsilon: float) -> None:
     """All reports of two persons, all neighbors: the largest loss is epsilon, not above it."""
-    p = ph.randomized_response([True], epsilon=epsilon).keep_probability
+    p = ph.primitives.randomized_response([True], epsilon=epsilon).keep_probability
 
     assert response_loss(p) == pytest.approx(epsilon, rel=1e-9)
     assert response_loss(p) <= epsilon * (1 + 1e-12)
@@ -117,15 +117,15 @@ def test_randomized_response_as_it_runs() -> None:
     runs, stated = 10000, 1.0
     yes, no = np.ones(runs, dtype=bool), np.zeros(runs, dtype=bool)
     honest = audit_epsilon(
-        ph.randomized_response(yes, epsilon=stated).value,
-        ph.randomized_response(no, epsilon=stated).value,
+        ph.primitives.randomized_response(yes, epsilon=stated).value,
+        ph.primitives.randomized_response(no, epsilon=stated).value,
         confidence=CONFIDENCE,
     )
     assert not honest.refutes(stated)
     assert honest.lower_bound > 0.7 * stated, "the audit must be able to see a violation"
     halved = audit_epsilon(
-        ph.randomized_response(yes, epsilon=2 * stated).value,
-        ph.randomized_response(no, epsilon=2 * stated).value,
+        ph.primitives.randomized_response(yes, epsilon=2 * stated).value,
+        ph.primitives.randomized_response(no, epsilon=2 * stated).value,
         confidence=CONFIDENCE,
     )
     assert halved.refutes(stated)
@@ -196,7 +196,9 @@ def test_counts_under_both_relations(relation: str, neighbor: list[int]) -> None
 
     def score(codes: list[int], epsilon: float, runs: int = 8000) -> Array:
         found = [
-            ph.laplace_counts(codes, n_categories=2, epsilon=epsilon, relation=relation).value
+            ph.primitives.laplace_counts(
+                codes, n_categories=2, epsilon=epsilon, relation=relation
+            ).value
             for _ in range(runs)
         ]
         # Count 0 is there (and, for a replacement, count 1 is not).
@@ -217,7 +219,9 @@ def test_replacing_a_record_under_the_noise_of_remove_is_refuted() -> None:
 
     def shares(code: int) -> Array:
         found = [
-            ph.laplace_counts([code], n_categories=2, epsilon=EPSILON, relation="remove").value
+            ph.primitives.laplace_counts(
+                [code], n_categories=2, epsilon=EPSILON, relation="remove"
+            ).value
             for _ in range(3000)
         ]
         return np.array([perturbed_probabilities(f, np.zeros(2))[0] for f in found])

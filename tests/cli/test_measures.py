@@ -78,7 +78,9 @@ def test_utility_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFix
     found = json.loads(shown.out)
     sets = [pd.read_csv(f"synthetic_{i}.csv") for i in (1, 2)]
     real = pd.read_csv("real.csv")
-    own = ph.utility_summary(real, sets, formulas=["income ~ age + sex"], n_permutations=2, rng=1)
+    own = ph.measures.utility_summary(
+        real, sets, formulas=["income ~ age + sex"], n_permutations=2, rng=1
+    )
     assert found["versions"]["synthetic"]["measures"] == pytest.approx(own.overall())
     assert found["confidential"] is True
     assert "CONFIDENTIAL" in shown.err
@@ -89,7 +91,7 @@ def test_risk_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixtur
     assert run([*RISK, "--sensitive", "zip", "--versus", "plain.csv", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     sets = [pd.read_csv(f"synthetic_{i}.csv") for i in (1, 2)]
-    own = ph.matching_risk(
+    own = ph.measures.matching_risk(
         pd.read_csv("real.csv"), sets, keys=["age", "sex", "income"],
         radius={"age": 2, "income": 0.1}, kind={"income": "relative"},
     )  # fmt: skip

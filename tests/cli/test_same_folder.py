@@ -13,7 +13,7 @@ import pytest
 import pyhybrid as ph
 
 Run = Any
-SETTINGS = ph.SamplerSettings(chains=2, warmup=600, draws=600)
+SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=600, draws=600)
 OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}
 CHAINS = [
     "--seed", "1", "--engine", "embedded", "--chains", "2", "--warmup", "600", "--draws", "600",
@@ -46,8 +46,8 @@ def _histogram(df: pd.DataFrame) -> Any:
 
 
 def _mask(df: pd.DataFrame) -> Any:
-    masks = ph.masks_by_type(df, ["sex"])
-    return ph.MaskedImputation(keys=["sex"], masks=masks, n_synthetic=2).release(df, seed=1)
+    masks = ph.masking.masks_by_type(df, ["sex"])
+    return ph.masking.MaskedImputation(keys=["sex"], masks=masks, n_synthetic=2).release(df, seed=1)
 
 
 CASES: dict[str, tuple[Callable[[pd.DataFrame], Any], list[str]]] = {

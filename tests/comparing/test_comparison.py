@@ -133,7 +133,7 @@ def test_one_draw_costs_one(table: pd.DataFrame) -> None:
     one = compare(only, table, n_synthetic=3, n_draws_released=1, **options)
     three = compare(only, table, n_synthetic=3, **options)
     assert one.table["lipschitz_bound"][0] == three.table["lipschitz_bound"][0]
-    due = ph.epsilon_of_bound(one.table["lipschitz_bound"][0])
+    due = ph.arrays.epsilon_of_bound(one.table["lipschitz_bound"][0])
     assert one.table["epsilon_lipschitz"][0] == due < three.table["epsilon_lipschitz"][0]
     assert one.table["epsilon"][0] < three.table["epsilon"][0]
     assert (one.fits_made, one.fits_saved) == (1, 0)
@@ -276,4 +276,4 @@ def test_bad_options_are_one_line_and_write_nothing(
 
 def test_the_function_is_not_hidden_by_a_module_of_its_name() -> None:
     assert ph.compare is compare
-    assert ph.Comparison is Comparison
+    assert ph.studies.Comparison is Comparison

@@ -118,7 +118,7 @@ def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.Da
     row = found.table.iloc[-2]
     assert row["lipschitz_bound"] == release.confidential.lipschitz_bound
     assert row["mean_weight"] == release.confidential.alpha.mean()
-    assert row["epsilon"] == ph.epsilon_of_bound(row["lipschitz_bound"])
+    assert row["epsilon"] == ph.arrays.epsilon_of_bound(row["lipschitz_bound"])
     unweighted = ph.Unweighted(MODEL).release(table, **OPTIONS)
     first = found.table.iloc[0]
     assert first["lipschitz_bound"] == unweighted.confidential.lipschitz_bound
@@ -134,7 +134,7 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
     )
     plain = session.unweighted()
     vector = session.fit(
-        ph.weights_from_lipschitz(plain.bounds.by_record, scale=0.6, shift=-0.1),
+        ph.arrays.weights_from_lipschitz(plain.bounds.by_record, scale=0.6, shift=-0.1),
         label="LW",
         warm_start=plain.draws.warm_start(),
     )
@@ -445,7 +445,7 @@ def test_scalar_weights_reach_the_epsilon_of_every_accounting(
     # The control: at equal bounds, as by the papers' accounting, these epsilons differ.
     assert not NEAR["lipschitz"] < scalar["bound_ratio"] <= 1
     for _, row in by_accounting.table.iterrows():
-        assert row["epsilon_lipschitz"] == ph.epsilon_of_bound(row["lipschitz_bound"])
+        assert row["epsilon_lipschitz"] == ph.arrays.epsilon_of_bound(row["lipschitz_bound"])
         assert row["epsilon"] <= row["epsilon_lipschitz"]
 
 

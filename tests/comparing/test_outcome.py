@@ -75,11 +75,11 @@ def test_only_the_most_frequent_levels_are_shown() -> None:
 
 def test_a_curve_of_levels_is_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"'way' has levels; compare\(\) shows the shares"):
-        ph.risk_utility_curve(ph.Categorical("way ~ 1"), TABLE, scales=[1.0], **OPTIONS)
+        ph.studies.risk_utility_curve(ph.Categorical("way ~ 1"), TABLE, scales=[1.0], **OPTIONS)
 
 
 def test_a_curve_leaves_missing_values_out() -> None:
-    found = ph.risk_utility_curve(
+    found = ph.studies.risk_utility_curve(
         ph.WithMissing(ph.Poisson("visits ~ 1")), TABLE, scales=[1.0], n_synthetic=2, **OPTIONS
     )
     assert np.isfinite(found.table[["max_ecdf", "error_mean"]].to_numpy(dtype=float)).all()

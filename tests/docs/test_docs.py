@@ -44,15 +44,25 @@ def test_names_and_commands_exist(path: Path) -> None:
     assert set(_COMMAND.findall(shell)) <= set(COMMANDS)
 
 
+UNLISTED = ("engines", "models", "studies", "verification")
+"""Rooms with names for those who extend them."""
+
+
 def test_every_public_name_has_a_reference() -> None:
     pages = "\n".join(p.read_text() for p in (ROOT / "docs" / "pages" / "reference").glob("*.md"))
     named = set(re.findall(r"^::: pyhybrid\.[\w.]*?\.?(\w+)$", pages, re.MULTILINE))
-    calls = {n for n in ph.__all__ if callable(getattr(ph, n)) and not _is_error(n)}
+    rooms = [ph, *(getattr(ph, room) for room in ph.ROOMS if room not in UNLISTED)]
+    calls = {
+        name
+        for room in rooms
+        for name in room.__all__
+        if name in ph.__all__ or name.islower() or room is ph.arrays
+        if callable(getattr(room, name)) and not _is_error(getattr(room, name))
+    }
     assert sorted(calls - named) == []
 
 
-def _is_error(name: str) -> bool:
-    value = getattr(ph, name)
+def _is_error(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, Exception)
 
 

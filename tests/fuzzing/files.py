@@ -159,8 +159,8 @@ def _save_calibration(folder: Path) -> None:
 
 def _save_masked(folder: Path) -> None:
     df = pd.concat([_table()] * 10, ignore_index=True)
-    settings = ph.GibbsSettings(warmup=50, draws=50)
-    made = ph.MaskedImputation(
+    settings = ph.masking.GibbsSettings(warmup=50, draws=50)
+    made = ph.masking.MaskedImputation(
         keys=["y"], n_synthetic=2, settings=settings, predictors=["x"], on_not_converged="warn"
     )
     attempted(lambda: made.release(df, seed=1).save(folder / "saved", report=False))
@@ -169,8 +169,12 @@ def _save_masked(folder: Path) -> None:
 def _save_ledger(folder: Path) -> None:
     (folder / "saved").mkdir()
     ledger = ph.Ledger(folder / "saved" / "ledger", budget=9, kind="strict", relation="replace")
-    ledger.add(ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace"))
-    ledger.add(ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=1.5, relation="replace"))
+    ledger.add(
+        ph.primitives.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace")
+    )
+    ledger.add(
+        ph.primitives.laplace_counts([0, 1, 1], n_categories=2, epsilon=1.5, relation="replace")
+    )
 
 
 def _measure(setting: str, random: Any, options: Any) -> Any:
@@ -178,7 +182,7 @@ def _measure(setting: str, random: Any, options: Any) -> Any:
 
 
 def _save_study(folder: Path) -> None:
-    study = ph.STUDIES["A"]
+    study = ph.studies.STUDIES["A"]
     own = Study(
         name=study.name,
         title="t",
@@ -188,7 +192,7 @@ def _save_study(folder: Path) -> None:
         quick=Size(replicates=2, options={}),
         paper=Size(replicates=2, options={}),
     )
-    ph.run_study(own, out=folder / "saved", engine="embedded")
+    ph.studies.run_study(own, out=folder / "saved", engine="embedded")
 
 
 def _use_release(folder: Path) -> None:
@@ -203,12 +207,12 @@ def _use_ledger(folder: Path) -> None:
     assert ledger.left >= 0
     assert ledger.label
     assert len(ledger.head) == 64
-    more = ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace")
+    more = ph.primitives.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace")
     assert ledger.add(more).epsilon == 0.5
 
 
 def _use_calibration(folder: Path) -> None:
-    loaded = ph.Calibration.load(folder)
+    loaded = ph.mechanisms.Calibration.load(folder)
     bound = loaded.model.bind(_table())
     alpha = loaded.weights(bound)
     assert ((alpha >= 0) & (alpha <= 1)).all()
@@ -217,12 +221,12 @@ def _use_calibration(folder: Path) -> None:
 
 
 def _use_study(folder: Path) -> None:
-    result = ph.load_study(folder)
+    result = ph.studies.load_study(folder)
     assert len(result.summary) > 0
 
 
 def _use_masked(folder: Path) -> None:
-    release = ph.MaskedRelease.load(folder)
+    release = ph.masking.MaskedRelease.load(folder)
     assert "NOT differentially private" in release.statement.text
 
 

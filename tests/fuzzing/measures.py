@@ -118,7 +118,9 @@ def check_matching(case: tuple[SetsCase, Any]) -> bool:
     """Shares in [0, 1], or a typed error."""
     sets, keys = case
     real = sets.real.table()
-    risk = attempted(lambda: ph.matching_risk(real, sets.sets(), keys=keys, **sets.options))
+    risk = attempted(
+        lambda: ph.measures.matching_risk(real, sets.sets(), keys=keys, **sets.options)
+    )
     if isinstance(risk, PyhybridError):
         return False
     assert risk.by_record.shape == (len(real),)
@@ -133,7 +135,7 @@ def utility_cases() -> st.SearchStrategy[SetsCase]:
 def check_utility(case: SetsCase) -> bool:
     """A summary whose numbers exist, or a typed error."""
     summary = attempted(
-        lambda: ph.utility_summary(
+        lambda: ph.measures.utility_summary(
             case.real.table(), case.sets(), n_permutations=2, rng=1, **case.options
         )
     )
@@ -173,7 +175,7 @@ def pool_cases() -> st.SearchStrategy[tuple[Any, str, Any]]:
 def check_pool(case: tuple[Any, str, Any]) -> bool:
     """A table of finite estimates, or a typed error."""
     models, rule, ratio = case
-    pooled = attempted(lambda: ph.pool(models, rule=rule, size_ratio=ratio))
+    pooled = attempted(lambda: ph.measures.pool(models, rule=rule, size_ratio=ratio))
     if isinstance(pooled, PyhybridError):
         return False
     table = attempted(pooled.table)
@@ -183,8 +185,8 @@ def check_pool(case: tuple[Any, str, Any]) -> bool:
 
 
 _MASKS: dict[str, Callable[[], Any]] = {
-    "gaussian": lambda: ph.GaussianMask(copies=3, variance=1.0),
-    "mixture": lambda: ph.MixtureMask(separation=6.0),
+    "gaussian": lambda: ph.masking.GaussianMask(copies=3, variance=1.0),
+    "mixture": lambda: ph.masking.MixtureMask(separation=6.0),
     "wrong": lambda: "mask",
     "none": dict,
 }
@@ -222,12 +224,12 @@ def check_mask(case: tuple[Recipe, dict[str, Any], str]) -> bool:
     recipe, options, mask = case
     df = recipe.table()
     before = df.copy(deep=True)
-    settings = ph.GibbsSettings(warmup=50, draws=50)
+    settings = ph.masking.GibbsSettings(warmup=50, draws=50)
 
-    def call() -> ph.MaskedRelease:
+    def call() -> ph.masking.MaskedRelease:
         given = _MASKS[mask]()
         masks = given if mask == "none" else {"y": given}
-        made = ph.MaskedImputation(
+        made = ph.masking.MaskedImputation(
             masks=masks, settings=settings, on_not_converged="warn", **options
         )
         return made.release(df)

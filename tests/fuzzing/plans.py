@@ -79,7 +79,7 @@ def check_plan(case: tuple[Recipe, dict[str, Any], dict[str, Any]]) -> bool:
     assert math.isclose(math.fsum(column.share for column in plan.columns), 1)
     assert all(column.name in str(plan) for column in plan.columns)
     stored = json.loads(json.dumps(plan.as_dict()))
-    again = attempted(lambda: ph.Plan.from_dict(stored, df))
+    again = attempted(lambda: ph.tables.Plan.from_dict(stored, df))
     assert not isinstance(again, PyhybridError), again
     assert again.as_dict() == stored
     release = attempted(lambda: ph.synthesize_table(plan, epsilon=4.0, mechanism="marginals"))

@@ -17,7 +17,7 @@ from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.outcomes import attempted, nothing_partial, scratch_folder
 from tests.fuzzing.tables import OFTEN, Recipe, formulas, recipes
 
-SETTINGS = ph.SamplerSettings(chains=2, warmup=1, draws=8)
+SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=1, draws=8)
 RULE = ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0)
 WRONG: list[Any] = [0, -1, 1e-300, 1e300, float("nan"), float("inf"), None, "1", True, [1], 2.5]
 
@@ -65,7 +65,10 @@ _shared = {
     "relation": _mostly("remove", "replace"),
     "safety_factor": _mostly(1, 1.05),
     "reweighting": _mostly(
-        True, False, ph.Reweighting(k=0.9, recursive=False), ph.Reweighting.published(k=0.9)
+        True,
+        False,
+        ph.mechanisms.Reweighting(k=0.9, recursive=False),
+        ph.mechanisms.Reweighting.published(k=0.9),
     ),
 }
 _map = {"scale": _number, "shift": _mostly(0.0, -0.2)}
@@ -330,7 +333,7 @@ def check_histogram(case: tuple[Recipe, dict[str, Any], dict[str, Any]]) -> bool
     return True
 
 
-def check_saved_masked(release: ph.MaskedRelease) -> None:
+def check_saved_masked(release: ph.masking.MaskedRelease) -> None:
     """As `check_saved`."""
     with scratch_folder() as folder:
         error = attempted(lambda: release.save(folder / "out", report=False))
@@ -338,4 +341,6 @@ def check_saved_masked(release: ph.MaskedRelease) -> None:
         if isinstance(error, PyhybridError):
             assert list(folder.iterdir()) == []
             return
-        assert len(ph.MaskedRelease.load(folder / "out").synthetic) == len(release.synthetic)
+        assert len(ph.masking.MaskedRelease.load(folder / "out").synthetic) == len(
+            release.synthetic
+        )

@@ -41,9 +41,9 @@ def check_design(case: tuple[Recipe, dict[str, Any]]) -> bool:
     before = df.copy(deep=True)
 
     def call() -> tuple[Any, Any, Any]:
-        design = ph.SurveyDesign(**options)
+        design = ph.measures.SurveyDesign(**options)
         records = design.read(df)
-        return records, design.normalized(df), ph.survey_mean(np.arange(len(df)), records)
+        return records, design.normalized(df), ph.measures.survey_mean(np.arange(len(df)), records)
 
     found = attempted(call)
     pd.testing.assert_frame_equal(df, before)
@@ -136,10 +136,10 @@ _ROWS = {
 }
 _CHANGES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "households": (
-        ph.with_households, _HOUSEHOLDS, {"unit": "home", "one": {"relation": "head"}},
+        ph.releases.with_households, _HOUSEHOLDS, {"unit": "home", "one": {"relation": "head"}},
     ),
-    "totals": (ph.with_totals, _TOTALS, {"column": "y", "totals": 300}),
-    "rows": (ph.with_rows, _ROWS, {"n_rows": 30, "unit": "home"}),
+    "totals": (ph.releases.with_totals, _TOTALS, {"column": "y", "totals": 300}),
+    "rows": (ph.releases.with_rows, _ROWS, {"n_rows": 30, "unit": "home"}),
 }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_any_case_gives_a_result_or_a_typed_error(name: str) -> None:
 )
 @given(st.sampled_from(sorted(MECHANISMS)).flatmap(lambda name: release_cases(name, plain=True)))
 def test_the_embedded_engine_meets_the_same_tables(case: Any) -> None:
-    short = ph.SamplerSettings(chains=2, warmup=60, draws=40)
+    short = ph.engines.SamplerSettings(chains=2, warmup=60, draws=40)
     rule = ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0)
     check_release_case(case, engine="embedded", settings=short, rule=rule)
 
@@ -70,7 +70,7 @@ def test_the_checks_see_a_release_that_is_wrong() -> None:
     df = recipe.table()
     rule = ConvergenceRule(rhat=10.0, ess_per_chain=0.1)
     release = ph.Unweighted(ph.Poisson("y ~ 1")).release(
-        df, engine=RandomDraws(), settings=ph.SamplerSettings(chains=2, draws=8), rule=rule
+        df, engine=RandomDraws(), settings=ph.engines.SamplerSettings(chains=2, draws=8), rule=rule
     )
     check_release(release, df)
     release.synthetic[0].loc[3, "x"] = "not as it was"

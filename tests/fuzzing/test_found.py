@@ -149,14 +149,14 @@ def test_calibrations_with_numbers_that_are_none_are_refused(file: str, tmp_path
     else:
         path.write_text(json.dumps(json.loads(text) | {"cap": float("nan")}))
     with pytest.raises(InvalidInput):
-        ph.Calibration.load(tmp_path / "c")
+        ph.mechanisms.Calibration.load(tmp_path / "c")
 
 
 @pytest.mark.parametrize("epsilon", [-1e16, float("nan"), "1", None, {"a": 1}])
 def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     ph.Ledger(path, budget=1, kind="strict", relation="replace").add(
-        ph.laplace_counts([0, 1], n_categories=2, epsilon=0.5, relation="replace")
+        ph.primitives.laplace_counts([0, 1], n_categories=2, epsilon=0.5, relation="replace")
     )
     contents = [json.loads(line)["content"] for line in path.read_text().splitlines()]
     contents[1]["charge"]["epsilon"] = epsilon
@@ -169,18 +169,20 @@ def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path
     with pytest.raises(InvalidInput, match="entry 1"):
         _ = ledger.left
     with pytest.raises(InvalidInput, match="entry 1"):
-        ledger.add(ph.laplace_counts([0, 1], n_categories=2, epsilon=5, relation="replace"))
+        ledger.add(
+            ph.primitives.laplace_counts([0, 1], n_categories=2, epsilon=5, relation="replace")
+        )
 
 
 def test_lists_as_keys_are_refused() -> None:
     real = pd.DataFrame({"y": [[1], [2], [1]], "x": [1, 2, 3]})
     with pytest.raises(InvalidInput, match="'y' must hold numbers"):
-        ph.matching_risk(real, real, keys=["y", "x"])
+        ph.measures.matching_risk(real, real, keys=["y", "x"])
 
 
 def test_integers_beyond_any_float_are_categories() -> None:
     real = pd.DataFrame({"y": np.array([10**400, 1, 10**400], dtype=object), "x": [1, 2, 3]})
-    assert ph.matching_risk(real, real, keys=["y"]).by_record.tolist() == [0.5, 1.0, 0.5]
+    assert ph.measures.matching_risk(real, real, keys=["y"]).by_record.tolist() == [0.5, 1.0, 0.5]
 
 
 def test_histograms_of_tables_that_name_a_column_twice_are_refused() -> None:
@@ -203,21 +205,21 @@ def test_a_calibration_with_another_shape_is_refused_at_once(shape: Any, tmp_pat
     path = tmp_path / "c" / "calibration.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"shapes": {"beta": shape}}))
     with pytest.raises(InvalidInput, match="whole and as saved"):
-        ph.Calibration.load(tmp_path / "c")
+        ph.mechanisms.Calibration.load(tmp_path / "c")
 
 
 def test_propensities_do_not_depend_on_the_unit_even_at_its_largest() -> None:
     rng = np.random.default_rng(3)
     real, other = (pd.DataFrame({"y": rng.normal(size=50)}) for _ in range(2))
-    plain = ph.propensity_utility(real, other, null="population")
-    large = ph.propensity_utility(real * 1e307, other * 1e307, null="population")
+    plain = ph.measures.propensity_utility(real, other, null="population")
+    large = ph.measures.propensity_utility(real * 1e307, other * 1e307, null="population")
     assert large.pmse == pytest.approx(plain.pmse, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of 1e308 overflow
 def test_json_of_measures_has_no_number_that_is_none() -> None:
     real = pd.DataFrame({"y": [1.7e308, -1.7e308, 1e308, 3.0], "x": [1.0, 2.0, 3.0, 4.5]})
-    summary = ph.utility_summary(real, real.iloc[::-1].reset_index(drop=True), rng=1)
+    summary = ph.measures.utility_summary(real, real.iloc[::-1].reset_index(drop=True), rng=1)
     json.dumps(utility_as_dict({"": summary}), allow_nan=False)
 
 
@@ -225,7 +227,9 @@ def test_json_of_measures_has_no_number_that_is_none() -> None:
 def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
     table = pd.DataFrame({"age": np.arange(1.0, 41.0) * unit})
     with pytest.raises(InvalidInput, match="'age' must have a spread that floats can hold"):
-        ph.MaskedImputation(keys=["age"], masks=ph.masks_by_type(table, ["age"])).release(table)
+        ph.masking.MaskedImputation(
+            keys=["age"], masks=ph.masking.masks_by_type(table, ["age"])
+        ).release(table)
 
 
 @pytest.mark.parametrize(
@@ -246,18 +250,18 @@ def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> N
 
 def test_an_epsilon_beyond_any_float_is_refused() -> None:
     with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        ph.epsilon_of_bound(1e308)
+        ph.arrays.epsilon_of_bound(1e308)
     with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        ph.epsilon_of_bound(1e300, n_draws_released=10**9)
-    assert ph.epsilon_of_bound(8e307) == 1.6e308
+        ph.arrays.epsilon_of_bound(1e300, n_draws_released=10**9)
+    assert ph.arrays.epsilon_of_bound(8e307) == 1.6e308
 
 
 def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None:
     rng = np.random.default_rng(1)
     table = pd.DataFrame({"y": rng.normal(size=60).round(2), "x": rng.choice(["a", "b"], 60)})
     table["x"] = table["x"].astype(object).where(rng.random(60) < 0.8, True)
-    masks = ph.masks_by_type(table, ["y"])
-    made = ph.MaskedImputation(keys=["y"], masks=masks, n_synthetic=1).release(table)
+    masks = ph.masking.masks_by_type(table, ["y"])
+    made = ph.masking.MaskedImputation(keys=["y"], masks=masks, n_synthetic=1).release(table)
     pd.testing.assert_series_equal(made.synthetic[0]["x"], table["x"])
 
 
@@ -265,12 +269,12 @@ def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None
 def test_options_by_column_that_are_no_mapping_are_refused(name: str) -> None:
     table = pd.DataFrame({"y": [0.5, 1.5, 2.0, 3.5, 4.0, 7.5], "x": [1.5, 2.5, 1.0, 4.0, 3.0, 2.0]})
     with pytest.raises(InvalidInput, match=f"{name} must be a mapping by"):
-        ph.MaskedImputation(keys=["y"], **{name: None}).release(table)
+        ph.masking.MaskedImputation(keys=["y"], **{name: None}).release(table)
 
 
 def test_surveys_without_rows_and_questions_of_no_form_are_refused() -> None:
     with pytest.raises(InvalidInput, match="must be a DataFrame with at least one row"):
-        ph.SurveyDesign(weights="y").read(pd.DataFrame({"y": []}))
+        ph.measures.SurveyDesign(weights="y").read(pd.DataFrame({"y": []}))
     table = pd.DataFrame({"y": [1.0, 2.0] * 30})
     with pytest.raises(InvalidInput, match="query must be a Query, or its text: found int"):
         ph.verify(table, table, 3, tolerance=1, epsilon=1)  # type: ignore[arg-type]
@@ -292,7 +296,7 @@ def test_plans_keep_whole_numbers_that_floats_do_not_hold() -> None:
     large = [2**53 + k % 3 for k in range(12)]
     table = pd.DataFrame({"y": Y[:6] * 2, "g": large})
     plan = ph.Table(table, sensitive=["y"]).plan()
-    again = ph.Plan.from_dict(json.loads(json.dumps(plan.as_dict())), table)
+    again = ph.tables.Plan.from_dict(json.loads(json.dumps(plan.as_dict())), table)
     assert again.as_dict() == plan.as_dict()
 
 
@@ -315,7 +319,7 @@ def test_numbers_that_cannot_be_scaled_are_no_predictor(held: np.ndarray) -> Non
 
 def test_sets_of_noisy_marginals_have_one_dtype_whatever_noise_draws(tmp_path: Path) -> None:
     """Missing values that noise draws in one set alone; whole numbers that int8 does not hold."""
-    domain = {"y": ph.ColumnDomain(levels=(0,), bins=(1, 10, 1e6), missing=True)}
+    domain = {"y": ph.mechanisms.ColumnDomain(levels=(0,), bins=(1, 10, 1e6), missing=True)}
     for held in (np.array([0, 1], dtype=np.int8), pd.array([0, 1], dtype="Int8")):
         release = ph.NoisyMarginals(domain=domain, epsilon=1.0).release(
             pd.DataFrame({"y": held, "x": [1, 2]}), n_synthetic=12
@@ -337,12 +341,12 @@ def test_more_rows_than_memory_holds_are_refused() -> None:
     table = pd.DataFrame({"y": Y})
     histogram = ph.PerturbedHistogram(column="y", lower=0, upper=9, n_bins=9, epsilon=1.0)
     with pytest.raises(InvalidInput, match="n_rows must be at most 100,000,000: found 1e"):
-        ph.with_rows(histogram.release(table), 1e300)
+        ph.releases.with_rows(histogram.release(table), 1e300)
 
 
 def test_noisy_marginals_given_a_column_of_lists_are_refused() -> None:
     table = pd.DataFrame({"y": Y[:3], "x": [[1], [2], [1]]})
-    domain = {"y": ph.ColumnDomain(bins=(0, 1, 2, 6), step=1)}
+    domain = {"y": ph.mechanisms.ColumnDomain(bins=(0, 1, 2, 6), step=1)}
     with pytest.raises(InvalidInput, match="'x' must hold texts, logicals, categories or numbers"):
         ph.NoisyMarginals(domain=domain, given=["x"], epsilon=1.0).release(table)
 

@@ -148,7 +148,7 @@ def _workers(n: int = 240) -> pd.DataFrame:
 def test_a_group_that_never_shows_a_value_mixes(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = ConvergenceRule(rhat=10.0, ess_per_chain=1)
     settings = GibbsSettings(chains=2, warmup=60, draws=250, rule=rule)
-    model = ph.MaskedImputation(
+    model = ph.masking.MaskedImputation(
         keys=["age", "sex"], n_synthetic=2, settings=settings, on_not_converged="warn"
     )
     together = model.fit(_workers(), seed=1).chains.diagnostics

@@ -42,9 +42,9 @@ def people(n: int = 300, seed: int = 1) -> pd.DataFrame:
     )
 
 
-def imputation(**changes: Any) -> ph.MaskedImputation:
+def imputation(**changes: Any) -> ph.masking.MaskedImputation:
     given = {"keys": KEYS, "n_synthetic": 2, "settings": QUICK, "on_not_converged": "warn"}
-    return ph.MaskedImputation(**(given | changes))
+    return ph.masking.MaskedImputation(**(given | changes))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ class _quiet:
 
 
 def masks(frame: pd.DataFrame, **strength: Any) -> Any:
-    return ph.masks_by_type(frame, KEYS, **strength)
+    return ph.masking.masks_by_type(frame, KEYS, **strength)
 
 
 # ---------------------------------------------------------------- what comes back
@@ -132,7 +132,7 @@ def test_towards_no_mask_noise_the_data_come_back(fit: Any, frame: pd.DataFrame)
     for table in release.synthetic:
         pd.testing.assert_frame_equal(table, frame)
     levels = {"sex": 2, "region": 3, "health": 3}
-    exact = {k: ph.MisclassificationMask(matrix=np.eye(n)) for k, n in levels.items()}
+    exact = {k: ph.masking.MisclassificationMask(matrix=np.eye(n)) for k, n in levels.items()}
     table = imputation(masks=exact).release_from(fit).synthetic[0]
     pd.testing.assert_frame_equal(table.drop(columns="age"), frame.drop(columns="age"))
 
@@ -165,11 +165,11 @@ def test_released_numbers_keep_decimals_and_limits(frame: pd.DataFrame) -> None:
 
 
 def test_masks_differ_by_subgroup(fit: Any, frame: pd.DataFrame) -> None:
-    groups = ph.risk_subgroups(frame, KEYS, 25, {"age": 25})
+    groups = ph.masking.risk_subgroups(frame, KEYS, 25, {"age": 25})
     assert set(groups.by_record) == {"low", "medium", "high"}
-    exact = ph.MixtureMask(separation=200.0)
+    exact = ph.masking.MixtureMask(separation=200.0)
     chosen = {"region": {"low": exact, "medium": exact, "high": None}}
-    others = ph.masks_by_type(frame, KEYS, variance=1e-9, separation=200.0)
+    others = ph.masking.masks_by_type(frame, KEYS, variance=1e-9, separation=200.0)
     release = imputation(masks={**others, **chosen}, subgroups=groups).release_from(fit)
     same = (release.synthetic[0]["region"] == frame["region"]).to_numpy()
     assert same[groups.by_record != "high"].all()
@@ -185,7 +185,7 @@ def test_subgroups_against_a_double_loop() -> None:
     frame.loc[frame.index[:6], "age"] = np.nan
     frame.loc[frame.index[3:9], "region"] = np.nan
     keys, k0, radius = ["age", "sex", "region"], 3, 4.0
-    found = ph.risk_subgroups(frame, keys, k0, radius)
+    found = ph.masking.risk_subgroups(frame, keys, k0, radius)
     rows = frame[keys].astype(object).where(frame[keys].notna(), None).to_numpy()
     for i in range(len(rows)):
         level = near = 0
@@ -220,7 +220,7 @@ def test_subgroups_against_a_double_loop() -> None:
 def test_bad_subgroups_are_refused(frame: pd.DataFrame, how: Any, message: str) -> None:
     given = {"keys": ["age", "sex"], "k0": 3, "radius": None} | how
     with pytest.raises(InvalidInput, match=message):
-        ph.risk_subgroups(frame, **given)
+        ph.masking.risk_subgroups(frame, **given)
 
 
 # ---------------------------------------------------------------- missing values
@@ -248,8 +248,12 @@ def test_missing_keys_against_complete_data(
     keys = ["age", "sex", "health"]
     if association == "copula":
         holes = holes.assign(region=full["region"])
-    mixture = ph.MixtureMask(separation=4.0)
-    chosen = {"age": ph.GaussianMask(copies=20, variance=1.0), "sex": mixture, "health": mixture}
+    mixture = ph.masking.MixtureMask(separation=4.0)
+    chosen = {
+        "age": ph.masking.GaussianMask(copies=20, variance=1.0),
+        "sex": mixture,
+        "health": mixture,
+    }
     how = {"keys": keys, "masks": chosen, "association": association, "n_synthetic": 3}
     if association == "copula":
         how["settings"] = GibbsSettings(chains=2, warmup=100, draws=300, sweeps=15, rule=EASY)
@@ -277,7 +281,7 @@ def test_imputations_stay_within_a_nest(gaps: tuple[pd.DataFrame, pd.DataFrame])
     """Exact masks release the imputed values: equal within an imputation, unlike between two."""
     _, holes = gaps
     how = {"keys": ["age", "sex"], "n_synthetic": 2, "n_imputations": 2}
-    tight = ph.masks_by_type(holes, ["age", "sex"], variance=1e-9, separation=200.0)
+    tight = ph.masking.masks_by_type(holes, ["age", "sex"], variance=1e-9, separation=200.0)
     with _quiet():
         release = imputation(**how, masks=tight).release(holes, seed=2)
     (a, b), (c, _) = release.nested
@@ -304,7 +308,7 @@ def test_copula_correlations_are_recovered() -> None:
     )
     for name in ("skew", "grade"):
         data.loc[rng.random(n) < 0.15, name] = np.nan
-    model = ph.MaskedImputation(
+    model = ph.masking.MaskedImputation(
         keys=["skew", "grade", "flag"], association="copula", n_synthetic=2, n_imputations=2,
         types={"grade": "ordered"}, on_not_converged="warn",
         settings=GibbsSettings(chains=2, warmup=100, draws=400, rule=EASY),
@@ -362,12 +366,12 @@ def test_comparators_refuse_missing_values_by_name(frame: pd.DataFrame, kind: An
 
 
 def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Path) -> None:
-    groups = ph.risk_subgroups(frame, KEYS, 2, {"age": 3})
+    groups = ph.masking.risk_subgroups(frame, KEYS, 2, {"age": 3})
     release = imputation(masks=masks(frame), subgroups=groups).release_from(fit)
     for form in ("csv", "parquet"):
         folder = tmp_path / form
         release.save(folder, file_format=form, attachments={"report.html": "<p>private</p>"})
-        again = ph.MaskedRelease.load(folder)
+        again = ph.masking.MaskedRelease.load(folder)
         for ours, theirs in zip(again.synthetic, release.synthetic, strict=True):
             pd.testing.assert_frame_equal(ours, theirs)
         assert again.statement == release.statement
@@ -395,12 +399,12 @@ def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> 
 
 def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: Any) -> None:
     with pytest.raises(InvalidInput, match="must be a file of a saved release"):
-        ph.MaskedRelease.load(tmp_path)
+        ph.masking.MaskedRelease.load(tmp_path)
     imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
     run = tmp_path / "a/confidential/run.json"
     run.write_text(run.read_text().replace('"masked"', '"other"'))
     with pytest.raises(InvalidInput, match="must hold a masked release of format 1: found 'other'"):
-        ph.MaskedRelease.load(tmp_path / "a")
+        ph.masking.MaskedRelease.load(tmp_path / "a")
     with pytest.raises(InvalidInput, match="must be empty or new"):
         imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
 
@@ -444,30 +448,30 @@ BAD_DATA = {
     "two records": (lambda d: d.head(2), {}, "data must have at least 3 records: found 2"),
     "column twice": (lambda d: pd.concat([d, d[["age"]]], axis=1), {}, "names must be unique"),
     "mask on no key": (
-        lambda d: d, {"masks": {"income": ph.GaussianMask(variance=1)}},
+        lambda d: d, {"masks": {"income": ph.masking.GaussianMask(variance=1)}},
         "masks must be on keys: 'income' is none",
     ),
     "mask of another type": (
-        lambda d: d, {"masks": {"sex": ph.GaussianMask(variance=1)}},
+        lambda d: d, {"masks": {"sex": ph.masking.GaussianMask(variance=1)}},
         "GaussianMask does not fit 'sex', which is binary",
     ),
     "mixture on numbers": (
-        lambda d: d, {"masks": {"age": ph.MixtureMask(separation=6)}},
+        lambda d: d, {"masks": {"age": ph.masking.MixtureMask(separation=6)}},
         "MixtureMask does not fit 'age', which is continuous",
     ),
     "matrix of another size": (
-        lambda d: d, {"masks": {"region": ph.MisclassificationMask.keep(0.9, 4)}},
+        lambda d: d, {"masks": {"region": ph.masking.MisclassificationMask.keep(0.9, 4)}},
         "the mask of 'region' must have 3 levels: found 4",
     ),
     "no mask": (lambda d: d, {"masks": {"sex": 3.0}}, "the mask of 'sex' must be one of Gauss"),
     "masks no mapping": (
-        lambda d: d, {"masks": ph.GaussianMask(variance=1)}, "masks must be a mapping",
+        lambda d: d, {"masks": ph.masking.GaussianMask(variance=1)}, "masks must be a mapping",
     ),
     "subgroup unknown": (
         lambda d: d, {"masks": {"age": {"lowest": None}}}, "the masks of 'age' must be by low",
     ),
     "subgroups not given": (
-        lambda d: d, {"masks": {"age": {"low": ph.GaussianMask(variance=1)}}},
+        lambda d: d, {"masks": {"age": {"low": ph.masking.GaussianMask(variance=1)}}},
         "masks by risk subgroup, as for 'age', need subgroups=",
     ),
     "predictor is a key": (lambda d: d, {"predictors": ["age"]}, "predictors must not be keys"),

@@ -9,8 +9,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.masking import (
+    GaussianMask,
+    MisclassificationMask,
+    MixtureMask,
+    gaussian_mask_log_density,
+    masked_level_probabilities,
+    masked_normal,
+    misclassification_log_density,
+)
 from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys, read_column
 from pyhybrid.masking.copula import CopulaModel
@@ -36,15 +44,15 @@ def within(found: Any, expected: Any, sd: Any, n: int, errors: float = 5.0) -> N
 def test_mask_densities_are_those_of_scipy() -> None:
     rng = np.random.default_rng(1)
     x, w = rng.normal(size=7), rng.normal(size=(7, 3))
-    ours = ph.GaussianMask(copies=3, variance=0.4).log_density(w, x)
+    ours = GaussianMask(copies=3, variance=0.4).log_density(w, x)
     np.testing.assert_allclose(ours, stats.norm.logpdf(w, x[:, None], np.sqrt(0.4)).sum(axis=1))
     codes = rng.integers(0, 3, 7)
     np.testing.assert_allclose(
-        ph.MixtureMask(separation=2.5).log_density(w[:, 0], codes),
+        MixtureMask(separation=2.5).log_density(w[:, 0], codes),
         stats.norm.logpdf(w[:, 0], 2.5 * codes, 1),
     )
     matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
-    mask = ph.MisclassificationMask(matrix=matrix)
+    mask = MisclassificationMask(matrix=matrix)
     v = rng.integers(0, 3, 7)
     np.testing.assert_allclose(mask.log_density(v, codes), np.log(matrix[codes, v]))
 
@@ -53,21 +61,21 @@ def test_draws_have_the_density_that_the_mask_states() -> None:
     rng = np.random.default_rng(2)
     n = 40_000
     x = np.full(n, 0.5)
-    w = ph.GaussianMask(copies=4, variance=2.0).draw(x, rng)
+    w = GaussianMask(copies=4, variance=2.0).draw(x, rng)
     assert w.shape == (n, 4)
     within(w.mean(), 0.5, np.sqrt(2), w.size)
     within((w - 0.5).var(), 2.0, 2 * np.sqrt(2), w.size)
     matrix = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.0, 0.1, 0.9]]
     for level, row in enumerate(matrix):
-        drawn = ph.MisclassificationMask(matrix=matrix).draw(np.full(n, level), rng)
+        drawn = MisclassificationMask(matrix=matrix).draw(np.full(n, level), rng)
         share = np.bincount(drawn, minlength=3) / n
         within(share, row, np.sqrt(np.maximum(row, 1e-9)) + 1e-9, n)
-    nominal = ph.MixtureMask(separation=3.0, n_levels=3).draw(np.full(n, 1), rng)
+    nominal = MixtureMask(separation=3.0, n_levels=3).draw(np.full(n, 1), rng)
     within(nominal.mean(axis=0), [0, 3 / np.sqrt(2), 0], 1.0, n)
 
 
 def test_levels_of_a_nominal_mixture_lie_equally_far_apart() -> None:
-    mask = ph.MixtureMask(separation=4.0, n_levels=4)
+    mask = MixtureMask(separation=4.0, n_levels=4)
     centers = 4 / np.sqrt(2) * np.eye(4)
     for a in range(4):
         logs = level_log_density(mask, centers[[a]], 4)[0]
@@ -76,7 +84,7 @@ def test_levels_of_a_nominal_mixture_lie_equally_far_apart() -> None:
 
 
 def test_weakened_masks_divide_the_log_density() -> None:
-    gauss, mixture = ph.GaussianMask(variance=0.5), ph.MixtureMask(separation=3)
+    gauss, mixture = GaussianMask(variance=0.5), MixtureMask(separation=3)
     w = np.array([[0.3], [1.0], [2.5]])
     logs = level_log_density(gauss, w, 3)
     for factor in (0.5, 4.0):
@@ -84,19 +92,19 @@ def test_weakened_masks_divide_the_log_density() -> None:
         np.testing.assert_allclose(weak - weak[:, [0]], (logs - logs[:, [0]]) / factor)
         # A mixture tells neighbors apart by (separation)^2, in mean log density ratios.
         assert mixture.weakened(factor).separation ** 2 == pytest.approx(9 / factor)
-        flat = ph.MisclassificationMask.keep(0.9, 3).weakened(factor)
+        flat = MisclassificationMask.keep(0.9, 3).weakened(factor)
         odds = np.log(flat.matrix[0][0] / flat.matrix[0][1])
         assert odds == pytest.approx(np.log(0.9 / 0.05) / factor)
     kept = weakened({"a": gauss, "b": {"low": None, "high": mixture}, "c": None}, 4.0)
     assert kept["a"].variance == 2.0
-    assert kept["b"] == {"low": None, "high": ph.MixtureMask(separation=1.5)}
+    assert kept["b"] == {"low": None, "high": MixtureMask(separation=1.5)}
     assert kept["c"] is None
 
 
 def test_masked_normal_is_the_posterior_of_a_grid() -> None:
     w = np.array([[0.2, 1.1, 0.4], [2.0, 1.5, 1.9]])
     mean, variance, s2 = np.array([0.0, 1.0]), np.array([1.0, 0.5]), 0.7
-    found = ph.masked_normal(mean, variance, w, s2)
+    found = masked_normal(mean, variance, w, s2)
     grid = np.linspace(-8, 8, 40_001)
     for i in range(2):
         log = stats.norm.logpdf(grid, mean[i], np.sqrt(variance[i]))
@@ -110,20 +118,20 @@ def test_masked_normal_is_the_posterior_of_a_grid() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ph.GaussianMask(variance=0), "variance must be above 0: found 0"),
-        (lambda: ph.GaussianMask(variance=-1), "variance must be above 0: found -1"),
-        (lambda: ph.GaussianMask(copies=0, variance=1), "copies must be a whole number >= 1"),
-        (lambda: ph.MixtureMask(separation=0), "separation must be above 0"),
-        (lambda: ph.MixtureMask(separation=np.inf), "separation must be a finite number"),
-        (lambda: ph.MisclassificationMask(matrix=[[1.0]]), "at least 2 x 2"),
-        (lambda: ph.MisclassificationMask(matrix=[[0.5, 0.4], [0, 1]]), "each row's sum 1"),
-        (lambda: ph.MisclassificationMask(matrix=[[1.5, -0.5], [0, 1]]), "probabilities"),
-        (lambda: ph.MisclassificationMask.keep(1.2, 3), "probability must lie in"),
-        (lambda: ph.masked_normal([0.0], [0.0], [[1.0]], 1.0), "variance must be above 0"),
-        (lambda: ph.masked_normal([0.0], [1.0], [[1.0]], 0.0), "mask_variance must be above 0"),
-        (lambda: ph.masked_level_probabilities([[0.0, 0.0]], [[0.0, 0.0]]), "positive prior"),
-        (lambda: ph.misclassification_log_density([2], [0], [[1, 0], [0, 1]]), "from 0 to 1"),
-        (lambda: ph.gaussian_mask_log_density([[1.0]], [1.0, 2.0], 1), "one row for each of 2"),
+        (lambda: GaussianMask(variance=0), "variance must be above 0: found 0"),
+        (lambda: GaussianMask(variance=-1), "variance must be above 0: found -1"),
+        (lambda: GaussianMask(copies=0, variance=1), "copies must be a whole number >= 1"),
+        (lambda: MixtureMask(separation=0), "separation must be above 0"),
+        (lambda: MixtureMask(separation=np.inf), "separation must be a finite number"),
+        (lambda: MisclassificationMask(matrix=[[1.0]]), "at least 2 x 2"),
+        (lambda: MisclassificationMask(matrix=[[0.5, 0.4], [0, 1]]), "each row's sum 1"),
+        (lambda: MisclassificationMask(matrix=[[1.5, -0.5], [0, 1]]), "probabilities"),
+        (lambda: MisclassificationMask.keep(1.2, 3), "probability must lie in"),
+        (lambda: masked_normal([0.0], [0.0], [[1.0]], 1.0), "variance must be above 0"),
+        (lambda: masked_normal([0.0], [1.0], [[1.0]], 0.0), "mask_variance must be above 0"),
+        (lambda: masked_level_probabilities([[0.0, 0.0]], [[0.0, 0.0]]), "positive prior"),
+        (lambda: misclassification_log_density([2], [0], [[1, 0], [0, 1]]), "from 0 to 1"),
+        (lambda: gaussian_mask_log_density([[1.0]], [1.0, 2.0], 1), "one row for each of 2"),
     ],
 )  # fmt: skip
 def test_bad_masks_are_refused(make: Any, message: str) -> None:
@@ -279,7 +287,7 @@ def test_one_continuous_key_has_the_closed_form() -> None:
     evidence = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
     drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["x"]
     z = read_column(frame["z"], what="predictor").values
-    exact = ph.masked_normal(0.3 + 0.8 * z, np.full(z.size, 0.6), w, 0.9)
+    exact = masked_normal(0.3 + 0.8 * z, np.full(z.size, 0.6), w, 0.9)
     for pattern in range(4):
         own = drawn[pattern::4]
         mean, variance = exact.mean[pattern], exact.variance[pattern]
@@ -300,7 +308,7 @@ def test_one_binary_key_has_the_enumerated_probabilities() -> None:
     snapshot = _snapshot(model, {"b": [0.2, -0.9]})
     z = read_column(frame["z"], what="predictor").values
     w = np.tile([0.4, 2.0, 1.1, 1.7], EACH)
-    mask = ph.MixtureMask(separation=2.0)
+    mask = MixtureMask(separation=2.0)
     evidence = {"b": Evidence(log_density=level_log_density(mask, w, 2))}
     drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["b"]
     one = stats.norm.cdf(0.2 - 0.9 * z)
@@ -310,7 +318,7 @@ def test_one_binary_key_has_the_enumerated_probabilities() -> None:
         p = joint[1] / joint.sum()
         within(drawn[pattern::4].mean(), p, np.sqrt(p * (1 - p)), EACH)
     prior = np.column_stack([1 - one, one])
-    ours = ph.masked_level_probabilities(prior[:4], evidence["b"].log_density[:4])
+    ours = masked_level_probabilities(prior[:4], evidence["b"].log_density[:4])
     joint = prior[:4] * likelihoods[:4]
     np.testing.assert_allclose(ours, joint / joint.sum(axis=1, keepdims=True))
 
@@ -462,7 +470,7 @@ def test_evidence_follows_the_subgroup() -> None:
     frame = _patterns(50)[["z", "x"]]
     column = read_column(frame["x"], what="key")
     groups = np.where(np.arange(len(frame)) % 2, "low", "high")
-    masks = {"x": {"low": ph.GaussianMask(copies=2, variance=0.5), "high": None}}
+    masks = {"x": {"low": GaussianMask(copies=2, variance=0.5), "high": None}}
     found = draw_evidence(masks, {"x": column}, {"x": column.values}, groups,
                           np.random.default_rng(1))["x"]  # fmt: skip
     np.testing.assert_array_equal(found.precision, np.where(groups == "low", 4.0, 0.0))

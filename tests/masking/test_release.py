@@ -41,9 +41,9 @@ def people(n: int = 1200, seed: int = 1) -> pd.DataFrame:
     )
 
 
-def masked(frame: pd.DataFrame, **how: Any) -> ph.MaskedRelease:
-    masks = ph.masks_by_type(frame, KEYS, **how)
-    imputation = ph.MaskedImputation(keys=KEYS, masks=masks, n_synthetic=2, settings=QUICK)
+def masked(frame: pd.DataFrame, **how: Any) -> ph.masking.MaskedRelease:
+    masks = ph.masking.masks_by_type(frame, KEYS, **how)
+    imputation = ph.masking.MaskedImputation(keys=KEYS, masks=masks, n_synthetic=2, settings=QUICK)
     return imputation.release(frame, seed=1)
 
 
@@ -64,7 +64,7 @@ def kept_by_mask_alone(separation: float, n_levels: int) -> float:
 
 def kept_nominal(separation: float, n_levels: int, n: int = 40_000) -> float:
     rng = np.random.default_rng(5)
-    mask = ph.MixtureMask(separation=separation, n_levels=n_levels)
+    mask = ph.masking.MixtureMask(separation=separation, n_levels=n_levels)
     x = np.arange(n) % n_levels
     logs = level_log_density(mask, mask.draw(x, rng), n_levels)
     p = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -80,7 +80,7 @@ def test_the_default_masks_change_categories_as_documented() -> None:
         "grade": kept_by_mask_alone(2.0, 5),
         "region": kept_nominal(2.0, 5),
     }
-    stated = ph.masks_by_type.__doc__ or ""
+    stated = ph.masking.masks_by_type.__doc__ or ""
     for key, share in expected.items():
         # 2 sets of 1200 draws; the association models add what they find by chance.
         assert abs(found[key] - share) < 5 * np.sqrt(0.25 / 2400) + 0.02
@@ -99,7 +99,7 @@ def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
     assert "**The columns sex, grade, region hold the respondents' own values in nearly" in text
     assert "The column age was replaced" in text
     assert f"{kept_by_mask_alone(6.0, 2):.1%}".replace("%", " %") in (
-        ph.masks_by_type.__doc__ or ""
+        ph.masking.masks_by_type.__doc__ or ""
     )
 
 
@@ -109,8 +109,8 @@ def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
 def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> None:
     frame = people(300)
     frame.loc[frame.index[:30], "region"] = None
-    imputation = ph.MaskedImputation(
-        keys=KEYS, masks=ph.masks_by_type(frame, KEYS), n_synthetic=2, n_imputations=2,
+    imputation = ph.masking.MaskedImputation(
+        keys=KEYS, masks=ph.masking.masks_by_type(frame, KEYS), n_synthetic=2, n_imputations=2,
         settings=QUICK,
     )  # fmt: skip
     release = imputation.release(frame, seed=1)
@@ -124,7 +124,7 @@ def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> 
         assert share == pytest.approx(round(same / total / 0.05) * 0.05)
         assert f"- {key}: about {share:.0%}." in release.statement.text
     release.save(tmp_path / "out", report=False)
-    assert ph.MaskedRelease.load(tmp_path / "out").statement == release.statement
+    assert ph.masking.MaskedRelease.load(tmp_path / "out").statement == release.statement
     assert "rounded to steps of 5%" in (tmp_path / "out/public/risk_statement.md").read_text()
 
 
@@ -160,28 +160,28 @@ def test_statements_of_earlier_versions_are_read() -> None:
 # ---------------------------------------------------------------- notes on a table
 
 
-def _by_imputation(frame: pd.DataFrame) -> ph.MaskedRelease:
+def _by_imputation(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
     return masked(frame)
 
 
-def _by_comparator(frame: pd.DataFrame) -> ph.MaskedRelease:
+def _by_comparator(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
     return CartSynthesis(keys=KEYS, n_synthetic=2).release(frame, seed=1)
 
 
-def _with_text(frame: pd.DataFrame) -> ph.MaskedRelease:
+def _with_text(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
     bare = frame.copy()
     bare.attrs = {}
     return _by_comparator(bare).with_unsynthesized(frame)
 
 
-def _by_hand(frame: pd.DataFrame) -> ph.MaskedRelease:
+def _by_hand(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
     release = _by_comparator(frame)
     return replace(release, synthetic=[frame.copy() for _ in release.synthetic])
 
 
 @pytest.mark.parametrize("make", [_by_imputation, _by_comparator, _with_text, _by_hand])
 def test_notes_on_a_table_are_in_no_masked_release(
-    make: Callable[[pd.DataFrame], ph.MaskedRelease], tmp_path: Path
+    make: Callable[[pd.DataFrame], ph.masking.MaskedRelease], tmp_path: Path
 ) -> None:
     """Neither in memory nor on disk, where Parquet files would keep them."""
     frame = people(120)

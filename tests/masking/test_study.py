@@ -20,8 +20,8 @@ from pyhybrid.studies.masked import FORMULA, KEYS, RADIUS, SHORT_CHAINS, TRUE, m
 from tests.reports.accessible import check_page
 
 MASKS: dict[str, Any] = {
-    "x": ph.GaussianMask(copies=20, variance=1.0),
-    "b": ph.MixtureMask(separation=6.0),
+    "x": ph.masking.GaussianMask(copies=20, variance=1.0),
+    "b": ph.masking.MixtureMask(separation=6.0),
 }
 
 
@@ -29,10 +29,10 @@ def sample(seed: int, n: int) -> pd.DataFrame:
     return masked_database(np.random.default_rng([seed, n]), n)
 
 
-def imputation(**changes: Any) -> ph.MaskedImputation:
+def imputation(**changes: Any) -> ph.masking.MaskedImputation:
     given = {"keys": KEYS, "masks": MASKS, "n_synthetic": 3, "settings": SHORT_CHAINS,
              "on_not_converged": "warn"}  # fmt: skip
-    return ph.MaskedImputation(**(given | changes))
+    return ph.masking.MaskedImputation(**(given | changes))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def data() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def tuned(data: pd.DataFrame) -> ph.TunedMask:
+def tuned(data: pd.DataFrame) -> ph.masking.TunedMask:
     return imputation().tune(
         data, target_risk=0.015, formula=FORMULA, model="probit", radius=RADIUS,
         factors=(0.5, 2.0, 8.0), refinements=2, seed=2,
@@ -61,8 +61,10 @@ def test_coefficients_survive_a_wrong_association_model_better_than_comparators(
         frame = sample(seed, 400)
         releases = {
             "masked": imputation(n_synthetic=4).release(frame, seed=seed),
-            "cart": ph.CartSynthesis(keys=KEYS, n_synthetic=4).release(frame, seed=seed),
-            "normal": ph.ParametricSynthesis(keys=KEYS, n_synthetic=4).release(frame, seed=seed),
+            "cart": ph.masking.CartSynthesis(keys=KEYS, n_synthetic=4).release(frame, seed=seed),
+            "normal": ph.masking.ParametricSynthesis(keys=KEYS, n_synthetic=4).release(
+                frame, seed=seed
+            ),
         }
         for name, release in releases.items():
             table = masked_utility(release, frame, FORMULA, model="probit").table
@@ -85,7 +87,7 @@ def test_coefficients_survive_a_wrong_association_model_better_than_comparators(
 
 
 def test_the_mask_chosen_meets_the_target_with_the_least_loss(
-    tuned: ph.TunedMask, data: pd.DataFrame
+    tuned: ph.masking.TunedMask, data: pd.DataFrame
 ) -> None:
     table = tuned.table
     assert tuned.risk <= 0.015 < tuned.data_risk
@@ -99,12 +101,12 @@ def test_the_mask_chosen_meets_the_target_with_the_least_loss(
     risk = naming_share(release_risk(release, data, keys=KEYS, radius=RADIUS))
     assert risk == tuned.risk
     mask = tuned.imputation.masks["x"]
-    assert isinstance(mask, ph.GaussianMask)
+    assert isinstance(mask, ph.masking.GaussianMask)
     assert mask.variance == pytest.approx(tuned.factor)
 
 
 def test_tuning_takes_any_loss(data: pd.DataFrame) -> None:
-    def shift(real: pd.DataFrame, release: ph.MaskedRelease) -> float:
+    def shift(real: pd.DataFrame, release: ph.masking.MaskedRelease) -> float:
         return float(np.mean([abs(t["x"].mean() - real["x"].mean()) for t in release.synthetic]))
 
     found = imputation(keys=["x"], masks={"x": MASKS["x"]}).tune(
@@ -137,14 +139,14 @@ def test_bad_targets_are_refused(data: pd.DataFrame, how: dict[str, Any], messag
 # ---------------------------------------------------------------- pictures and report
 
 
-def test_pictures_show_their_numbers(tuned: ph.TunedMask, data: pd.DataFrame) -> None:
+def test_pictures_show_their_numbers(tuned: ph.masking.TunedMask, data: pd.DataFrame) -> None:
     (ax,) = plot_tuning(tuned, others={"CART": (0.01, 0.2)}).axes
     lines = {line.get_label(): line for line in ax.lines}
     np.testing.assert_array_equal(lines["masks"].get_xdata(), tuned.table["risk"])
     np.testing.assert_array_equal(lines["target risk"].get_xdata(), [0.015, 0.015])
     assert lines["chosen"].get_xdata()[0] == tuned.risk
     assert lines["CART"].get_ydata()[0] == 0.2
-    groups = ph.risk_subgroups(data, KEYS, 5, {"x": 0.2})
+    groups = ph.masking.risk_subgroups(data, KEYS, 5, {"x": 0.2})
     left, right = plot_subgroups(groups).axes
     heights = [bar.get_height() for bar in right.patches]
     np.testing.assert_allclose(heights, groups.table["share"])
@@ -154,13 +156,15 @@ def test_pictures_show_their_numbers(tuned: ph.TunedMask, data: pd.DataFrame) ->
     assert "mean 0.500" in ax.get_legend_handles_labels()[1][1]
 
 
-def test_the_report_holds_what_was_measured(tuned: ph.TunedMask, data: pd.DataFrame) -> None:
+def test_the_report_holds_what_was_measured(
+    tuned: ph.masking.TunedMask, data: pd.DataFrame
+) -> None:
     release = tuned.release()
     parts: dict[str, Any] = {
         "before": release_risk(None, data, keys=KEYS, radius=RADIUS),
         "after": release_risk(release, data, keys=KEYS, radius=RADIUS),
         "utility": masked_utility(release, data, FORMULA, model="probit"),
-        "subgroups": ph.risk_subgroups(data, KEYS, 5, {"x": 0.2}),
+        "subgroups": ph.masking.risk_subgroups(data, KEYS, 5, {"x": 0.2}),
         "tuned": tuned,
     }
     page = mask_report(release, data, **parts)
@@ -211,7 +215,7 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, monkeypatch: Any, capsys: A
         assert not table["x"].equals(source["x"])
     assert "10 copies, variance 0.5" in (out / "public/risk_statement.md").read_text()
     assert "CONFIDENTIAL" in (out / "confidential/report.html").read_text()
-    assert len(ph.MaskedRelease.load(out).synthetic) == 2
+    assert len(ph.masking.MaskedRelease.load(out).synthetic) == 2
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_worked_out_by_hand(real: pd.DataFrame) -> None:
     # Matches within 2 years. Set 1: target 0 has rows 0, 1; 1 none; 2 and 3 have row 2 (true for
     # target 2, false for 3), row 3 is 80. Set 2 is the data: 0 alone, 1 alone, 2 and 3 have both.
     first = pd.DataFrame({"age": [31, 28, 71, 80], "sex": ["f", "f", "m", "m"]})
-    risk = ph.matching_risk(
+    risk = ph.measures.matching_risk(
         real, [first, real], keys=["age", "sex"], radius={"age": 2}, rows_correspond=True
     )
     assert risk.by_record.tolist() == [0.75, 0.5, 0.75, 0.75]
@@ -85,7 +85,7 @@ def test_worked_out_by_hand(real: pd.DataFrame) -> None:
 
 
 def test_no_match_at_all_is_no_risk_and_no_nan(real: pd.DataFrame) -> None:
-    risk = ph.matching_risk(real, real.assign(age=real["age"] + 1000), keys=["age", "sex"])
+    risk = ph.measures.matching_risk(real, real.assign(age=real["age"] + 1000), keys=["age", "sex"])
     assert risk.by_record.tolist() == [0, 0, 0, 0]
     assert (risk.expected_match_risk, risk.true_match_rate, risk.false_match_rate) == (0, 0, 0)
     assert risk.n_no_match == 4
@@ -93,19 +93,21 @@ def test_no_match_at_all_is_no_risk_and_no_nan(real: pd.DataFrame) -> None:
 
 def test_the_data_themselves_match_their_own_kind(real: pd.DataFrame) -> None:
     """Synthetic = real: I_i is one over the records with the same keys."""
-    risk = ph.matching_risk(real, real, keys=["sex"])
+    risk = ph.measures.matching_risk(real, real, keys=["sex"])
     assert risk.by_record == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3])
     assert risk.expected_match_risk == pytest.approx(2)  # the number of distinct keys
 
 
 def test_rows_that_do_not_correspond_have_no_true_matches(real: pd.DataFrame) -> None:
-    whole, part = (ph.matching_risk(real, [s], keys=["age"]) for s in (real, real.iloc[:3]))
+    whole, part = (
+        ph.measures.matching_risk(real, [s], keys=["age"]) for s in (real, real.iloc[:3])
+    )
     assert part.by_record.tolist() == [1, 1, 1, 0]
     assert part.expected_match_risk is part.true_match_rate is part.false_match_rate is None
     assert part.correct_by_record is None
     assert whole.true_match_rate == 1
     with pytest.raises(ph.InvalidInput, match="in sets of 4 rows: synthetic set 1 has 3"):
-        ph.matching_risk(real, real.iloc[:3], keys=["age"], rows_correspond=True)
+        ph.measures.matching_risk(real, real.iloc[:3], keys=["age"], rows_correspond=True)
 
 
 def test_rows_in_another_order_are_not_taken_for_own_rows() -> None:
@@ -115,21 +117,21 @@ def test_rows_in_another_order_are_not_taken_for_own_rows() -> None:
     resample = data.iloc[rng.integers(300, size=300)].reset_index(drop=True)
     masked = data.assign(age=data["age"] + 1)
     given: dict[str, Any] = {"keys": ["age"], "radius": 1}
-    assert ph.matching_risk(data, resample, **given).true_match_rate is None
-    assert ph.matching_risk(data, masked, **given).expected_match_risk is not None
-    assert ph.matching_risk(data, [masked, resample], **given).true_match_rate is None
-    told = ph.matching_risk(data, resample, rows_correspond=True, **given)
+    assert ph.measures.matching_risk(data, resample, **given).true_match_rate is None
+    assert ph.measures.matching_risk(data, masked, **given).expected_match_risk is not None
+    assert ph.measures.matching_risk(data, [masked, resample], **given).true_match_rate is None
+    told = ph.measures.matching_risk(data, resample, rows_correspond=True, **given)
     assert told.expected_match_risk is not None
-    silent = ph.matching_risk(data, masked, rows_correspond=False, **given)
+    silent = ph.measures.matching_risk(data, masked, rows_correspond=False, **given)
     assert silent.correct_by_record is None
 
 
 def test_relative_radius_is_of_the_target(real: pd.DataFrame) -> None:
     data = pd.DataFrame({"income": [100.0, 200.0, 0.0]})
     sets = pd.DataFrame({"income": [110.0, 180.0, 1e-9]})
-    risk = ph.matching_risk(data, sets, keys=["income"], radius=0.1, kind="relative")
+    risk = ph.measures.matching_risk(data, sets, keys=["income"], radius=0.1, kind="relative")
     assert risk.by_record.tolist() == [1, 1, 0]  # closed ball; 0 is matched by 0 only
-    mixed = ph.matching_risk(
+    mixed = ph.measures.matching_risk(
         real,
         real.assign(age=real["age"] + 1),
         keys=["age", "sex"],
@@ -141,29 +143,33 @@ def test_relative_radius_is_of_the_target(real: pd.DataFrame) -> None:
 
 def test_missing_keys_match_missing_keys_only() -> None:
     data = pd.DataFrame({"age": [30, np.nan, 0], "job": ["a", None, "b"]})
-    risk = ph.matching_risk(data, data, keys=["age", "job"], radius={"age": 40})
+    risk = ph.measures.matching_risk(data, data, keys=["age", "job"], radius={"age": 40})
     assert risk.n_matches.tolist() == [1, 1, 1]
-    assert ph.matching_risk(data, data, keys=["age"], radius=40).n_matches.tolist() == [2, 1, 2]
+    assert ph.measures.matching_risk(data, data, keys=["age"], radius=40).n_matches.tolist() == [
+        2,
+        1,
+        2,
+    ]
 
 
 def test_columns_order_dtypes_and_levels_are_reconciled(real: pd.DataFrame) -> None:
     typed = real.astype({"sex": pd.CategoricalDtype(["m", "f", "x"])})
     other = pd.DataFrame({"sex": real["sex"].astype("category"), "age": ["30", "50", "70.0", "71"]})
     for first, second in ((real, other), (typed, real), (real, typed)):
-        risk = ph.matching_risk(first, second, keys=["age", "sex"])
+        risk = ph.measures.matching_risk(first, second, keys=["age", "sex"])
         assert risk.by_record.tolist() == [1, 1, 1, 1]
 
 
 def test_dates_match_within_days() -> None:
     data = pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"])})
     sets = data + pd.Timedelta(days=3)
-    assert ph.matching_risk(data, sets, keys=["born"], radius=3).n_no_match == 0
-    assert ph.matching_risk(data, sets, keys=["born"], radius=2.9).n_no_match == 2
+    assert ph.measures.matching_risk(data, sets, keys=["born"], radius=3).n_no_match == 0
+    assert ph.measures.matching_risk(data, sets, keys=["born"], radius=2.9).n_no_match == 2
 
 
 def bad(real: pd.DataFrame, **changed: Any) -> None:
     given = {"synthetic": real, "keys": ["age", "sex"], **changed}
-    ph.matching_risk(real, given.pop("synthetic"), **given)
+    ph.measures.matching_risk(real, given.pop("synthetic"), **given)
 
 
 @pytest.mark.parametrize(
@@ -229,14 +235,16 @@ def test_attribute_risk_by_hand(real: pd.DataFrame) -> None:
     # Two men and two women; the synthetic incomes are 10, 30 and 12, 50.
     data = pd.DataFrame({"sex": ["f", "f", "m", "m"], "income": [10, 20, 12, 90]})
     sets = pd.DataFrame({"sex": ["f", "f", "m", "m"], "income": [10, 30, 12, 50]})
-    risk = ph.attribute_risk(data, sets, sensitive="income", keys=["sex"], radius={"income": 10})
+    risk = ph.measures.attribute_risk(
+        data, sets, sensitive="income", keys=["sex"], radius={"income": 10}
+    )
     assert risk.by_record.tolist() == [0.5, 1, 0.5, 0]
     assert risk.overall == 0.5
     assert risk.baseline == (2 + 3 + 2 + 0) / 16  # of all four records, for each target
     assert (risk.holdout, risk.excess, risk.n_no_match) == (None, None, 0)
     others = pd.DataFrame({"sex": ["m"] * 2, "income": [49, 300]})
     given: dict[str, Any] = {"sensitive": "income", "keys": ["sex"], "radius": 1}
-    beside = ph.attribute_risk(data, sets, holdout=others, **given)
+    beside = ph.measures.attribute_risk(data, sets, holdout=others, **given)
     assert beside.holdout == 0.25  # 49 has one of the two men within 1, 300 none
     assert beside.excess == beside.overall - 0.25
 
@@ -253,8 +261,8 @@ def test_attribute_risk_tells_a_copy_from_a_model() -> None:
     given: dict[str, Any] = {
         "sensitive": "income", "keys": ["age"], "radius": {"income": 50}, "holdout": others,
     }  # fmt: skip
-    copy = ph.attribute_risk(data, data, **given)
-    model = ph.attribute_risk(data, fresh, **given)
+    copy = ph.measures.attribute_risk(data, data, **given)
+    model = ph.measures.attribute_risk(data, fresh, **given)
     assert copy.excess is not None
     assert model.excess is not None
     spread = 5 * np.sqrt(2 * model.by_record.var() / 600)  # of a difference of two means
@@ -265,22 +273,22 @@ def test_attribute_risk_tells_a_copy_from_a_model() -> None:
 def test_attribute_risk_refuses(real: pd.DataFrame) -> None:
     given: dict[str, Any] = {"sensitive": "age", "keys": ["sex"]}
     with pytest.raises(ph.InvalidInput, match="sensitive must not be among the keys"):
-        ph.attribute_risk(real, real, sensitive="age", keys=["age"])
+        ph.measures.attribute_risk(real, real, sensitive="age", keys=["age"])
     with pytest.raises(ph.InvalidInput, match="holdout must have columns and at least 2 rows"):
-        ph.attribute_risk(real, real, holdout=real.iloc[:1], **given)
+        ph.measures.attribute_risk(real, real, holdout=real.iloc[:1], **given)
     with pytest.raises(ph.InvalidInput, match="holdout must be a pandas DataFrame"):
-        ph.attribute_risk(real, real, holdout=3, **given)
+        ph.measures.attribute_risk(real, real, holdout=3, **given)
 
 
 def test_replicated_uniques_by_hand() -> None:
     data = pd.DataFrame({"a": [1, 1, 2, 3], "b": ["x", "x", "x", "y"]})
     sets = pd.DataFrame({"a": [2, 3, 3, 1, 1], "b": ["x", "y", "y", "x", "y"]})
-    found = ph.replicated_uniques(data, sets)
+    found = ph.measures.replicated_uniques(data, sets)
     # Alone in the data: (2, x), (3, y). In the set: (2, x), (1, x), (1, y).
     assert (found.n_unique_real, found.n_unique_synthetic) == (2, 3)
     assert (found.n_replicated, found.share, found.by_set.tolist()) == (1, 0.25, [1])
-    assert ph.replicated_uniques(data, [data, sets], keys=["b"]).by_set.tolist() == [1, 0]
-    assert ph.replicated_uniques(data, data).n_replicated == 2
+    assert ph.measures.replicated_uniques(data, [data, sets], keys=["b"]).by_set.tolist() == [1, 0]
+    assert ph.measures.replicated_uniques(data, data).n_replicated == 2
 
 
 def test_a_ball_is_closed_for_decimals() -> None:
@@ -288,8 +296,8 @@ def test_a_ball_is_closed_for_decimals() -> None:
     k = np.arange(1, 400)
     real = pd.DataFrame({"x": k / 10, "key": k})
     other = pd.DataFrame({"x": (k + 1) / 10, "key": k})
-    risk = ph.matching_risk(real, other, keys=["x", "key"], radius={"x": 0.1})
+    risk = ph.measures.matching_risk(real, other, keys=["x", "key"], radius={"x": 0.1})
     np.testing.assert_array_equal(risk.by_record, 1.0)
     assert (np.abs(other["x"] - real["x"]) > 0.1).any()  # the control
-    none = ph.matching_risk(real, other, keys=["x", "key"], radius={"x": 0.0999})
+    none = ph.measures.matching_risk(real, other, keys=["x", "key"], radius={"x": 0.0999})
     np.testing.assert_array_equal(none.by_record, 0.0)

@@ -26,11 +26,11 @@ def regressions(m: int, n: int = 80) -> list[Any]:
 @pytest.mark.parametrize("rule", ["partially_synthetic", "fully_synthetic", "multiple_imputation"])
 def test_statsmodels_results_are_combined_as_their_arrays(rule: str) -> None:
     models = regressions(4)
-    pooled = ph.pool(models, rule=rule)
+    pooled = ph.measures.pool(models, rule=rule)
     combine = {
-        "partially_synthetic": ph.combine_partially_synthetic,
-        "fully_synthetic": ph.combine_fully_synthetic,
-        "multiple_imputation": ph.combine_multiple_imputation,
+        "partially_synthetic": ph.measures.combine_partially_synthetic,
+        "fully_synthetic": ph.measures.combine_fully_synthetic,
+        "multiple_imputation": ph.measures.combine_multiple_imputation,
     }[rule]
     expected = combine([fit.params for fit in models], [fit.bse**2 for fit in models])
     assert pooled.names == ("Intercept", "x")
@@ -45,7 +45,7 @@ def test_statsmodels_results_are_combined_as_their_arrays(rule: str) -> None:
 
 def test_by_hand_partially_synthetic() -> None:
     # q = 1, 2, 3; v = .5, .7, .6: T = 1/3 + .6, nu = 2 (1 + .6 * 3)^2 = 15.68.
-    row = ph.pool([(1.0, 0.5), (2.0, 0.7), (3.0, 0.6)]).table().iloc[0]
+    row = ph.measures.pool([(1.0, 0.5), (2.0, 0.7), (3.0, 0.6)]).table().iloc[0]
     assert row["standard_error"] == pytest.approx((14 / 15) ** 0.5, rel=1e-14)
     assert row["df"] == pytest.approx(15.68, rel=1e-14)
     # R: 2 * pt(-2 / sqrt(14 / 15), 15.68)
@@ -56,18 +56,20 @@ def test_by_hand_nested() -> None:
     # Nest means 2, 5: B = 4.5; within-nest variances 2, 0: bbar = 1; v = .5.
     # T = 1.5 * 4.5 - 1/2 + .5 = 6.75; 1/nu = 6.75^2 / (1 * 6.75^2) + .5^2 / (2 * 1 * 6.75^2).
     pairs = [[(1.0, 0.5), (3.0, 0.5)], [(5.0, 0.5), (5.0, 0.5)]]
-    pooled = ph.pool(pairs, rule="nested")
+    pooled = ph.measures.pool(pairs, rule="nested")
     assert pooled.n_sets == 4
     assert pooled.combined.variance == pytest.approx([6.75])
     assert pooled.combined.df == pytest.approx([1 / (1 + 0.25 / (2 * 6.75**2))])
     # Both nest means 2: B = 0, T = -b/r + v = -8/2 + .5 < 0, replaced by v.
-    wide = ph.pool([[(0.0, 0.5), (4.0, 0.5)]] * 2, rule="nested")
+    wide = ph.measures.pool([[(0.0, 0.5), (4.0, 0.5)]] * 2, rule="nested")
     assert wide.combined.adjusted.all()
     assert wide.combined.variance == pytest.approx([0.5])
 
 
 def test_by_hand_fully_synthetic_negative() -> None:
-    pooled = ph.pool([(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)], rule="fully_synthetic", size_ratio=0.5)
+    pooled = ph.measures.pool(
+        [(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)], rule="fully_synthetic", size_ratio=0.5
+    )
     assert pooled.combined.adjusted.all()
     assert (pooled.combined.variance, pooled.combined.df) == ([1.0], [2.0])
 
@@ -76,13 +78,13 @@ def test_several_equations_are_stacked() -> None:
     rng = np.random.default_rng(1)
     x = sm.add_constant(rng.normal(size=(200, 1)))
     fits = [sm.MNLogit(rng.integers(0, 3, 200), x).fit(disp=0) for _ in range(2)]
-    pooled = ph.pool(fits)
+    pooled = ph.measures.pool(fits)
     average = (np.asarray(fits[0].params) + np.asarray(fits[1].params)) / 2
     assert np.allclose(np.sort(pooled.combined.estimate), np.sort(average.ravel()))
 
 
 def test_estimate_without_error_has_p_value() -> None:
-    table = ph.pool([([0.0, 1.0], [0.0, 0.0])] * 2).table()
+    table = ph.measures.pool([([0.0, 1.0], [0.0, 0.0])] * 2).table()
     assert table["p_value"].tolist() == [1, 0]
 
 
@@ -107,14 +109,14 @@ def test_estimate_without_error_has_p_value() -> None:
 )
 def test_bad_input_is_named(models: Any, options: Any, message: str) -> None:
     with pytest.raises(ph.InvalidInput, match=message):
-        ph.pool(models, **options)
+        ph.measures.pool(models, **options)
 
 
 def test_models_of_unlike_terms_are_refused() -> None:
     frame = pd.DataFrame({"x": [1.0, 2, 4, 8], "z": [1.0, 3, 2, 5], "y": [1.0, 2, 2, 5]})
     fits = [smf.ols(f"y ~ {name}", frame).fit() for name in "xz"]
     with pytest.raises(ph.InvalidInput, match="model 2 and model 1 differ in 'x'"):
-        ph.pool(fits)
+        ph.measures.pool(fits)
 
 
 def test_coverage_of_intervals_from_partially_synthetic_data() -> None:
@@ -140,6 +142,6 @@ def test_coverage_of_intervals_from_partially_synthetic_data() -> None:
             own = inverse @ X.T @ synthetic
             variance = ((synthetic - X @ own) ** 2).sum() / (n - 2) * inverse[1, 1]
             pairs.append((own[1], variance))
-        low, high = ph.pool(pairs).combined.interval()[:, 0]
+        low, high = ph.measures.pool(pairs).combined.interval()[:, 0]
         hits += low <= slope <= high
     assert abs(hits / samples - 0.95) < 5 * np.sqrt(0.95 * 0.05 / samples)

@@ -57,7 +57,9 @@ FORMULA = "age ~ np.log(income) + C(sex) + job"
 def test_the_data_themselves_are_perfect(real: pd.DataFrame, m: int) -> None:
     shuffled = real[real.columns[::-1]].sample(frac=1, random_state=3)
     sets = [real] * (m - 1) + [shuffled]
-    found = ph.utility_summary(real, sets, formulas=[FORMULA], n_permutations=2, rng=1, **CODES)
+    found = ph.measures.utility_summary(
+        real, sets, formulas=[FORMULA], n_permutations=2, rng=1, **CODES
+    )
     for name, value in found.overall().items():
         if name.startswith("pmse_standardised"):
             assert value <= 0, name  # a copy is less than chance away
@@ -74,7 +76,7 @@ def test_the_data_themselves_are_perfect(real: pd.DataFrame, m: int) -> None:
 @pytest.mark.parametrize("classifier", ["logistic", "cart"])
 def test_disjoint_supports_have_pmse_one_quarter(real: pd.DataFrame, classifier: str) -> None:
     moved = real.assign(age=real["age"] + 1000)
-    found = ph.propensity_utility(real, moved, classifier=classifier, rng=1, **CODES)
+    found = ph.measures.propensity_utility(real, moved, classifier=classifier, rng=1, **CODES)
     assert found.pmse == pytest.approx(0.25, abs=1e-9)
     assert found.specks == 1
     assert found.ratio > 5
@@ -83,7 +85,7 @@ def test_disjoint_supports_have_pmse_one_quarter(real: pd.DataFrame, classifier:
 
 def test_disjoint_supports_at_unequal_sizes(real: pd.DataFrame) -> None:
     moved = real.assign(age=real["age"] + 1000).iloc[:200]
-    assert ph.propensity_utility(real, moved).pmse == pytest.approx(0.75 * 0.25, abs=1e-9)
+    assert ph.measures.propensity_utility(real, moved).pmse == pytest.approx(0.75 * 0.25, abs=1e-9)
 
 
 # --- Null expectations ---------------------------------------------------------------------------
@@ -102,7 +104,7 @@ def test_null_of_the_logistic_is_right_in_mean(null: str, size: int) -> None:
         other = pd.DataFrame(rng.normal(size=(size, 4)), columns=list("abcd"))
         if null == "data":
             other = data.iloc[rng.integers(300, size=size)]
-        result = ph.propensity_utility(data, other, null=null)
+        result = ph.measures.propensity_utility(data, other, null=null)
         found.append((result.ratio, result.standardised))
     ratios, standardized = np.array(found).T
     error = ratios.std() / np.sqrt(len(ratios))
@@ -119,7 +121,7 @@ def test_null_of_partial_synthesis_is_paired(classifier: str) -> None:
     for _ in range(40):
         data = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
         synthetic = data.assign(c=rng.normal(size=200))
-        found = ph.propensity_utility(data, synthetic, classifier=classifier, rng=rng)
+        found = ph.measures.propensity_utility(data, synthetic, classifier=classifier, rng=rng)
         ratios.append(found.ratio)
         kinds |= set(found.by_set["null"])
     assert kinds == {"paired"}
@@ -131,7 +133,7 @@ def test_null_of_cart_is_right_in_mean() -> None:
     found = []
     for _ in range(25):
         data, other = (pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc")) for _ in "xy")
-        found.append(ph.propensity_utility(data, other, classifier="cart", rng=rng).ratio)
+        found.append(ph.measures.propensity_utility(data, other, classifier="cart", rng=rng).ratio)
     assert abs(np.mean(found) - 1) < 5 * np.std(found) / 5
 
 
@@ -170,15 +172,15 @@ def test_published_null_of_pmse() -> None:
 
 def test_pmse_and_specks_by_hand() -> None:
     p, label = [0.2, 0.4, 0.4, 0.8], [False, False, True, True]
-    assert ph.pmse(p, label) == pytest.approx((0.09 + 0.01 + 0.01 + 0.09) / 4)
-    assert ph.specks(p, label) == 0.5
+    assert ph.measures.pmse(p, label) == pytest.approx((0.09 + 0.01 + 0.01 + 0.09) / 4)
+    assert ph.measures.specks(p, label) == 0.5
 
 
 def test_specks_is_scipys_distance() -> None:
     rng = np.random.default_rng(4)
     p, label = rng.integers(0, 20, 300) / 20, rng.random(300) < 0.4
     expected = stats.ks_2samp(p[label], p[~label]).statistic
-    assert ph.specks(p, label) == pytest.approx(expected, abs=1e-12)
+    assert ph.measures.specks(p, label) == pytest.approx(expected, abs=1e-12)
 
 
 def test_interactions_see_what_main_effects_cannot() -> None:
@@ -186,9 +188,9 @@ def test_interactions_see_what_main_effects_cannot() -> None:
     a = rng.normal(size=2000)
     data = pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * rng.normal(size=2000)})
     broken = data.assign(b=rng.permutation(data["b"]))
-    main = ph.propensity_utility(data, broken, null="population")
-    both = ph.propensity_utility(data, broken, null="population", interactions=True)
-    tree = ph.propensity_utility(data, broken, null="population", classifier="cart", rng=1)
+    main = ph.measures.propensity_utility(data, broken, null="population")
+    both = ph.measures.propensity_utility(data, broken, null="population", interactions=True)
+    tree = ph.measures.propensity_utility(data, broken, null="population", classifier="cart", rng=1)
     assert main.standardised < 4
     assert both.standardised > 20
     assert tree.standardised > 5
@@ -198,7 +200,7 @@ def test_many_categories_do_not_fill_the_memory() -> None:
     rng = np.random.default_rng(6)
     data = pd.DataFrame({"code": [f"c{i}" for i in rng.integers(0, 900, 4000)]})
     other = data.sample(frac=1, replace=True, random_state=1)
-    found = ph.propensity_utility(data, other, null="data")
+    found = ph.measures.propensity_utility(data, other, null="data")
     assert found.by_set["null_mean"].iloc[0] == pytest.approx(50 * 0.5**2 * 0.5 / 8000)
     assert found.ratio < 2
 
@@ -221,7 +223,7 @@ def test_voas_williamson_is_twice_the_chi_square_of_homogeneity() -> None:
 def test_tables_find_the_pair_that_is_broken(real: pd.DataFrame) -> None:
     linked = real.assign(twin=real["sex"].map({"f": "x", "m": "y"}))
     broken = linked.assign(twin=np.random.default_rng(1).permutation(linked["twin"]))
-    found = ph.table_utility(linked, broken, **CODES)
+    found = ph.measures.table_utility(linked, broken, **CODES)
     assert set(found.two_way.loc[0, ["first", "second"]]) == {"sex", "twin"}
     assert found.one_way["ratio"].max() == 0
     square = found.matrix()
@@ -233,16 +235,16 @@ def test_cells_keep_heavy_values_apart_and_count_missing_ones() -> None:
     values = [0.0] * 50 + list(range(1, 46)) + [np.nan] * 5
     data = pd.DataFrame({"x": values})
     spiky = pd.DataFrame({"x": [0.0] * 45 + list(range(1, 46)) + [np.nan] * 10})
-    found = ph.table_utility(data, spiky).one_way.iloc[0]
+    found = ph.measures.table_utility(data, spiky).one_way.iloc[0]
     assert found["total_variation"] == pytest.approx(0.05)
     assert found["n_cells"] >= 4
-    assert ph.table_utility(data, spiky).two_way.empty
+    assert ph.measures.table_utility(data, spiky).two_way.empty
 
 
 def test_rare_categories_share_a_cell() -> None:
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"code": [f"c{i}" for i in rng.integers(0, 300, 3000)]})
-    assert ph.table_utility(data, data).one_way.loc[0, "n_cells"] == 50
+    assert ph.measures.table_utility(data, data).one_way.loc[0, "n_cells"] == 50
 
 
 @given(st.lists(st.floats(-50, 50), min_size=4, max_size=4))
@@ -250,26 +252,29 @@ def test_rare_categories_share_a_cell() -> None:
 def test_interval_overlap_is_symmetric_and_at_most_one(ends: list[float]) -> None:
     a, b = sorted(ends[:2]), sorted(ends[2:])
     if min(a[1] - a[0], b[1] - b[0]) > 1e-3:
-        value = float(ph.interval_overlap(a, b))
-        assert value == pytest.approx(float(ph.interval_overlap(b, a)))
+        value = float(ph.measures.interval_overlap(a, b))
+        assert value == pytest.approx(float(ph.measures.interval_overlap(b, a)))
         assert value <= 1
         assert (value <= 0) == (min(a[1], b[1]) <= max(a[0], b[0]))
 
 
 def test_overlap_and_difference_by_hand() -> None:
     # Overlap 1 of lengths 2 and 4; a gap of 1; equal; a point twice.
-    found = ph.interval_overlap([[0, 0, 3, 5], [2, 2, 4, 5]], [[1, 3, 3, 5], [5, 5, 4, 5]])
+    found = ph.measures.interval_overlap([[0, 0, 3, 5], [2, 2, 4, 5]], [[1, 3, 3, 5], [5, 5, 4, 5]])
     assert found == pytest.approx([0.5 * (1 / 2 + 1 / 4), 0.5 * (-1 / 2 - 1 / 2), 1, 1])
-    assert ph.standardised_difference([1.0, 2.0], [2.0, 2.0], [0.5, 1.0]).tolist() == [2, 0]
+    assert ph.measures.standardised_difference([1.0, 2.0], [2.0, 2.0], [0.5, 1.0]).tolist() == [
+        2,
+        0,
+    ]
 
 
 def test_model_utility_is_the_rule_over_statsmodels(real: pd.DataFrame) -> None:
     sets = [population(600, seed) for seed in (2, 3, 4)]
-    found = ph.model_utility(real, sets, "age ~ income", model="glm", options={
+    found = ph.measures.model_utility(real, sets, "age ~ income", model="glm", options={
         "family": sm.families.Gaussian()})  # fmt: skip
     fits = [sm.OLS(d["age"], sm.add_constant(d["income"])).fit() for d in
             (t.dropna() for t in (real, *sets))]  # fmt: skip
-    expected = ph.combine_partially_synthetic(
+    expected = ph.measures.combine_partially_synthetic(
         [f.params for f in fits[1:]], [f.bse**2 for f in fits[1:]]
     )
     assert found.table["synthetic_estimate"].to_numpy() == pytest.approx(expected.estimate)
@@ -282,19 +287,21 @@ def test_model_utility_is_the_rule_over_statsmodels(real: pd.DataFrame) -> None:
 
 def test_the_nested_rule_takes_the_sets_imputation_by_imputation(real: pd.DataFrame) -> None:
     sets = [population(600, seed) for seed in range(2, 8)]
-    found = ph.model_utility(real, sets, "age ~ income", rule="nested", n_imputations=3)
+    found = ph.measures.model_utility(real, sets, "age ~ income", rule="nested", n_imputations=3)
     fits = [sm.OLS.from_formula("age ~ income", table).fit() for table in sets]
     q = np.array([f.params for f in fits]).reshape(3, 2, 2)
     v = np.array([f.bse**2 for f in fits]).reshape(3, 2, 2)
-    expected = ph.combine_nested(q, v)
+    expected = ph.measures.combine_nested(q, v)
     assert found.table["synthetic_lower"].to_numpy() == pytest.approx(expected.interval()[0])
-    other = ph.combine_nested(q.reshape(2, 3, 2), v.reshape(2, 3, 2))  # the control: other nests
+    other = ph.measures.combine_nested(
+        q.reshape(2, 3, 2), v.reshape(2, 3, 2)
+    )  # the control: other nests
     assert found.table["synthetic_lower"].to_numpy() != pytest.approx(other.interval()[0])
 
 
 def test_one_set_has_an_interval_of_its_own(real: pd.DataFrame) -> None:
     other = population(600, 2)
-    found = ph.model_utility(real, other, "age ~ sex", rule="single")
+    found = ph.measures.model_utility(real, other, "age ~ sex", rule="single")
     fit = sm.OLS.from_formula("age ~ sex", other).fit()
     assert found.table["synthetic_lower"].to_numpy() == pytest.approx(fit.conf_int()[0].to_numpy())
     assert found.pooled is None
@@ -302,11 +309,11 @@ def test_one_set_has_an_interval_of_its_own(real: pd.DataFrame) -> None:
 
 def test_columns_are_those_of_the_array_functions(real: pd.DataFrame) -> None:
     other = population(600, 2)
-    found = ph.column_utility(real, other, columns=["age", "sex"], rng=1)
+    found = ph.measures.column_utility(real, other, columns=["age", "sex"], rng=1)
     row = found.distances.iloc[0]
     assert list(found.distances["column"]) == ["age"]
-    assert row["max_ecdf"] == ph.max_ecdf(real["age"], other["age"])
-    assert row["avg_ecdf"] == ph.avg_ecdf(real["age"], other["age"])
+    assert row["max_ecdf"] == ph.measures.max_ecdf(real["age"], other["age"])
+    assert row["avg_ecdf"] == ph.measures.avg_ecdf(real["age"], other["age"])
     means = found.estimates.query("statistic == 'mean'").set_index("source")["estimate"]
     assert means.to_dict() == {"data": real["age"].mean(), "synthetic": other["age"].mean()}
 
@@ -364,11 +371,16 @@ def test_reads_what_can_be_read_in_one_way() -> None:
 )
 def test_bad_sets_are_named_by_every_measure(real: pd.DataFrame, broken: Any, message: str) -> None:
     wrong = broken(real)
-    for measure in (ph.propensity_utility, ph.table_utility, ph.column_utility, ph.utility_summary):
+    for measure in (
+        ph.measures.propensity_utility,
+        ph.measures.table_utility,
+        ph.measures.column_utility,
+        ph.measures.utility_summary,
+    ):
         with pytest.raises(ph.InvalidInput, match=message):
             measure(real, wrong, **CODES)
     with pytest.raises(ph.InvalidInput, match=message):
-        ph.model_utility(real, wrong, "age ~ sex", rule="single", **CODES)
+        ph.measures.model_utility(real, wrong, "age ~ sex", rule="single", **CODES)
 
 
 @pytest.mark.parametrize(
@@ -385,9 +397,9 @@ def test_bad_sets_are_named_by_every_measure(real: pd.DataFrame, broken: Any, me
 )
 def test_bad_options_are_named(real: pd.DataFrame, options: Any, message: str) -> None:
     with pytest.raises(ph.InvalidInput, match=message):
-        ph.propensity_utility(real, real, **options)
+        ph.measures.propensity_utility(real, real, **options)
     with pytest.raises(ph.InvalidInput, match="null='paired' needs sets with the rows"):
-        ph.propensity_utility(real, real.iloc[:50], null="paired")
+        ph.measures.propensity_utility(real, real.iloc[:50], null="paired")
 
 
 @pytest.mark.parametrize(
@@ -411,19 +423,19 @@ def test_bad_models_are_named(
 ) -> None:
     data = real.assign(age2=real["age"] ** 2)
     with pytest.raises(ph.InvalidInput, match=message):
-        ph.model_utility(data, [data] * m, formula, **options)
+        ph.measures.model_utility(data, [data] * m, formula, **options)
 
 
 def test_a_category_that_does_not_occur_is_named(real: pd.DataFrame) -> None:
     lacks = real[real["job"] != "c"]
     with pytest.raises(ph.InvalidInput, match="full rank in synthetic set 2"):
-        ph.model_utility(real, [real, lacks], "age ~ job")
+        ph.measures.model_utility(real, [real, lacks], "age ~ job")
 
 
 def test_separable_logit_is_refused_and_not_reported(real: pd.DataFrame) -> None:
     data = real.assign(old=(real["age"] > 50).astype(int))
     with pytest.raises(ph.InvalidInput, match=r"cannot be fitted to the data|does not converge"):
-        ph.model_utility(data, [data, data], "old ~ age", model="logit")
+        ph.measures.model_utility(data, [data, data], "old ~ age", model="logit")
 
 
 @pytest.mark.parametrize("value", [3.0, 0.1, 1e7 / 3, 0.0])
@@ -434,28 +446,28 @@ def test_models_that_leave_no_residual_are_refused_whatever_the_last_digit(
     flat = real.assign(age=value)
     for formula in ("age ~ 1", "age ~ sex"):
         with pytest.raises(ph.InvalidInput, match="must leave something unexplained in the data"):
-            ph.model_utility(flat, [flat, flat], formula)
+            ph.measures.model_utility(flat, [flat, flat], formula)
     precise = real.assign(
         age=value * (1 + 1e-6 * real["age"]) + 1e-6 * real["age"]
     )  # the negative control
-    ph.model_utility(precise, [precise, precise], "age ~ sex")
+    ph.measures.model_utility(precise, [precise, precise], "age ~ sex")
 
 
 def test_bad_arrays_are_named() -> None:
     with pytest.raises(ph.InvalidInput, match=r"propensities must lie in \[0, 1\]"):
-        ph.pmse([0.5, 1.5], [True, False])
+        ph.measures.pmse([0.5, 1.5], [True, False])
     with pytest.raises(ph.InvalidInput, match="both kinds of rows"):
-        ph.pmse([0.5, 0.5], [True, True])
+        ph.measures.pmse([0.5, 0.5], [True, True])
     with pytest.raises(ph.InvalidInput, match="is_synthetic must hold 2 values"):
-        ph.specks([0.5, 0.5], [True])
+        ph.measures.specks([0.5, 0.5], [True])
     with pytest.raises(ph.InvalidInput, match="length above 0"):
-        ph.interval_overlap([0, 1], [1, 1])
+        ph.measures.interval_overlap([0, 1], [1, 1])
     with pytest.raises(ph.InvalidInput, match="share a shape"):
-        ph.interval_overlap([0, 1], [1, 1, 2])
+        ph.measures.interval_overlap([0, 1], [1, 1, 2])
     with pytest.raises(ph.InvalidInput, match="must be finite"):
-        ph.interval_overlap([0, np.nan], [1, 2])
+        ph.measures.interval_overlap([0, np.nan], [1, 2])
     with pytest.raises(ph.InvalidInput, match="standard_error must be above 0"):
-        ph.standardised_difference(1.0, 2.0, 0.0)
+        ph.measures.standardised_difference(1.0, 2.0, 0.0)
     with pytest.raises(ph.InvalidInput, match="some above 0"):
         table_distance([0, 0], [1, 1])
     with pytest.raises(ph.InvalidInput, match="same cells"):
@@ -467,8 +479,10 @@ def test_bad_arrays_are_named() -> None:
 
 def test_every_reported_number_has_a_definition(real: pd.DataFrame) -> None:
     sets = [population(600, 2), population(600, 3)]
-    utility = ph.utility_summary(real, sets, formulas=["age ~ sex"], n_permutations=2, rng=1)
-    risk = ph.risk_summary(
+    utility = ph.measures.utility_summary(
+        real, sets, formulas=["age ~ sex"], n_permutations=2, rng=1
+    )
+    risk = ph.measures.risk_summary(
         real, sets, keys=["age", "sex"], radius=1, sensitive={"income": 100}, holdout=sets[0]
     )
     for name in (*utility.overall(), *risk.overall()):
@@ -481,12 +495,12 @@ def test_every_reported_number_has_a_definition(real: pd.DataFrame) -> None:
 def test_risk_summary_is_made_of_its_parts(real: pd.DataFrame) -> None:
     other = population(600, 2)
     given: dict[str, Any] = {"keys": ["age", "sex"], "radius": 1}
-    found = ph.risk_summary(real, other, sensitive=["region"], **given)
+    found = ph.measures.risk_summary(real, other, sensitive=["region"], **given)
     assert (
         found.matching.by_record.tolist()
-        == ph.matching_risk(real, other, **given).by_record.tolist()
+        == ph.measures.matching_risk(real, other, **given).by_record.tolist()
     )
-    alone = ph.attribute_risk(
+    alone = ph.measures.attribute_risk(
         real, other, sensitive="region", keys=["age", "sex"], radius={"age": 1}
     )
     assert found.attributes["region"].overall == alone.overall

@@ -15,9 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import pyhybrid as ph
 from pyhybrid.cli.app import app
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.measures import (
+    SurveyDesign,
+    model_utility,
+    propensity_utility,
+    survey_mean,
+    table_utility,
+    utility_summary,
+)
 from pyhybrid.measures.arrays.estimates import avg_ecdf, estimates, max_ecdf, summaries
 from pyhybrid.measures.arrays.utility import pmse, specks
 from pyhybrid.measures.summaries import utility_as_dict
@@ -132,7 +139,7 @@ def test_a_column_of_ones_changes_no_number() -> None:
     found = [
         json.dumps(
             utility_as_dict(
-                {"": ph.utility_summary(*tables, formulas=["y ~ x + job"], n_permutations=2,
+                {"": utility_summary(*tables, formulas=["y ~ x + job"], n_permutations=2,
                                         rng=1, weights=weights)}
             )
         )
@@ -148,10 +155,10 @@ def test_a_column_of_ones_changes_no_number() -> None:
 def test_whole_weights_of_tables_are_repeated_records() -> None:
     """But for standard errors and what chance explains, which repeated records would understate."""
     real, other = sample(400, 3), sample(400, 4)
-    weighted = ph.utility_summary(
+    weighted = utility_summary(
         real, other, formulas=["y ~ x + job"], n_permutations=2, rng=1, weights="w"
     )
-    long = ph.utility_summary(
+    long = utility_summary(
         repeated(real).drop(columns="w"), repeated(other).drop(columns="w"),
         formulas=["y ~ x + job"], n_permutations=2, rng=1,
     )  # fmt: skip
@@ -187,8 +194,8 @@ def test_ratios_under_weights_are_near_one_for_a_second_sample(seed: int) -> Non
             )
             for _ in range(2)
         )  # fmt: skip
-        pmse_ratios.append(ph.propensity_utility(first, second, weights="w").ratio)
-        found = ph.table_utility(first[["b", "w"]], second[["b", "w"]], weights="w")
+        pmse_ratios.append(propensity_utility(first, second, weights="w").ratio)
+        found = table_utility(first[["b", "w"]], second[["b", "w"]], weights="w")
         table_ratios.append(found.one_way["ratio"][0])
     for ratios in (pmse_ratios, table_ratios):
         error = np.std(ratios) / np.sqrt(len(ratios))
@@ -202,8 +209,8 @@ def test_a_set_without_weights_stands_for_the_population() -> None:
     drawn = rng.random(y.size) < 0.02 * y
     real = pd.DataFrame({"y": y[drawn], "w": 50 / y[drawn]})
     synthetic = pd.DataFrame({"y": rng.gamma(4, size=2000)})
-    with_weights = ph.propensity_utility(real, synthetic, weights="w")
-    without = ph.propensity_utility(real[["y"]], synthetic)
+    with_weights = propensity_utility(real, synthetic, weights="w")
+    without = propensity_utility(real[["y"]], synthetic)
     assert with_weights.ratio < 25 < without.ratio
 
 
@@ -212,9 +219,9 @@ def test_a_set_without_weights_stands_for_the_population() -> None:
 
 def test_design_based_intervals_are_those_of_the_survey_mean() -> None:
     real = sample(200, 7)
-    design = ph.SurveyDesign(weights="w", clusters="c")
-    found = ph.model_utility(real, real, "y ~ 1", rule="single", weights=design).table.iloc[0]
-    mean = ph.survey_mean(real["y"], design.read(real))
+    design = SurveyDesign(weights="w", clusters="c")
+    found = model_utility(real, real, "y ~ 1", rule="single", weights=design).table.iloc[0]
+    mean = survey_mean(real["y"], design.read(real))
     assert found["estimate"] == pytest.approx(mean.estimate, rel=1e-12)
     assert found["lower"] == pytest.approx(mean.lower, rel=1e-9)
     assert found["upper"] == pytest.approx(mean.upper, rel=1e-9)
@@ -224,13 +231,13 @@ def test_models_are_statsmodels_by_the_weights() -> None:
     real = sample(400, 8)
     present = real.dropna()
     own = (present["w"] / present["w"].mean()).to_numpy()
-    found = ph.model_utility(real, real, "voted ~ x", model="logit", rule="single", weights="w")
+    found = model_utility(real, real, "voted ~ x", model="logit", rule="single", weights="w")
     fit = smf.glm("voted ~ x", present, family=sm.families.Binomial(), var_weights=own).fit()
     np.testing.assert_allclose(found.table["estimate"], fit.params, rtol=1e-9)
     np.testing.assert_allclose(found.table["lower"], fit.conf_int()[0], rtol=1e-9)
     assert found.n_used == (len(present), len(present))
-    design = ph.SurveyDesign(weights="w", clusters="c")
-    robust = ph.model_utility(real, real, "voted ~ x", model="logit", rule="single", weights=design)
+    design = SurveyDesign(weights="w", clusters="c")
+    robust = model_utility(real, real, "voted ~ x", model="logit", rule="single", weights=design)
     np.testing.assert_allclose(robust.table["estimate"], fit.params, rtol=1e-9)
     assert not np.allclose(robust.table["lower"], found.table["lower"], rtol=1e-3)
 
@@ -239,7 +246,7 @@ def test_models_without_weights_and_bad_columns_are_named() -> None:
     real = sample(80, 9)
 
     def fitted(table: pd.DataFrame, weights: Any, model: str = "ols") -> Any:
-        return ph.model_utility(table, real, "y ~ job", model=model, rule="single", weights=weights)
+        return model_utility(table, real, "y ~ job", model=model, rule="single", weights=weights)
 
     with pytest.raises(InvalidInput, match="with weights must be one of ols"):
         fitted(real, "w", "quantreg")

@@ -29,9 +29,9 @@ PAPERS = ph.LipschitzWeighted(MODEL, accounting="lipschitz")
 @pytest.mark.parametrize(
     ("solve", "start"),
     [
-        (ph.solve_scale, PAPERS),
-        (ph.solve_shift, PAPERS),
-        (ph.solve_scale, ph.CountWeighted(MODEL, radius=0.3, accounting="lipschitz")),
+        (ph.mechanisms.solve_scale, PAPERS),
+        (ph.mechanisms.solve_shift, PAPERS),
+        (ph.mechanisms.solve_scale, ph.CountWeighted(MODEL, radius=0.3, accounting="lipschitz")),
     ],
 )
 def test_the_target_is_met_from_below(solve: Any, start: Any) -> None:
@@ -52,7 +52,7 @@ def test_the_target_is_met_from_below(solve: Any, start: Any) -> None:
 def test_a_target_by_another_accounting_is_met_from_below(accounting: str) -> None:
     """Where the Gaussian limit gives way to the range epsilon jumps: at most the target then."""
     start = ph.CountWeighted(MODEL, radius=0.3, accounting=accounting)
-    most = ph.solve_scale(start, TABLE, target_epsilon=0.3, **OPTIONS)
+    most = ph.mechanisms.solve_scale(start, TABLE, target_epsilon=0.3, **OPTIONS)
     assert 0 < most.epsilon <= 0.3
     release = most.mechanism.release_from(most.session, n_synthetic=1, n_draws_released=1)
     assert release.charge.epsilon == most.epsilon
@@ -70,9 +70,9 @@ def test_several_draws_share_the_budget() -> None:
 
 def test_an_unreachable_target_gives_the_range() -> None:
     with pytest.raises(InvalidInput, match=r"epsilon goes from 0 to [\d.]+ there, found 500"):
-        ph.solve_scale(PAPERS, TABLE, target_epsilon=500, **OPTIONS)
+        ph.mechanisms.solve_scale(PAPERS, TABLE, target_epsilon=500, **OPTIONS)
     with pytest.raises(InvalidInput, match="reachable by shift"):
-        ph.solve_shift(PAPERS, TABLE, target_epsilon=1, limits=(0, 0.5), **OPTIONS)
+        ph.mechanisms.solve_shift(PAPERS, TABLE, target_epsilon=1, limits=(0, 0.5), **OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_an_unreachable_target_gives_the_range() -> None:
 )
 def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        ph.solve_scale(ph.LipschitzWeighted(MODEL), TABLE, **OPTIONS, **options)
+        ph.mechanisms.solve_scale(ph.LipschitzWeighted(MODEL), TABLE, **OPTIONS, **options)
 
 
 def test_a_mechanism_without_the_parameter_is_refused() -> None:
     with pytest.raises(InvalidInput, match="Unweighted has none"):
-        ph.solve_scale(ph.Unweighted(MODEL), TABLE, target_epsilon=5, **OPTIONS)
+        ph.mechanisms.solve_scale(ph.Unweighted(MODEL), TABLE, target_epsilon=5, **OPTIONS)
 
 
 # --- The search, without chains -----------------------------------------------------------------

@@ -40,7 +40,7 @@ def session() -> FitSession:
 
 
 @pytest.fixture(scope="module")
-def calibration() -> ph.Calibration:
+def calibration() -> ph.mechanisms.Calibration:
     return calibrate(
         MODEL,
         outcomes(2),
@@ -96,7 +96,9 @@ def test_caps_of_both_relations() -> None:
     assert bound_of_epsilon(4, relation="replace", density_above_one=True) == 1
     for relation, above in itertools.product(("remove", "replace"), (True, False)):
         cap = bound_of_epsilon(4, relation=relation, density_above_one=above)
-        due = ph.epsilon_of_bound(cap, relation=relation, density_above_one=above, kind="strict")
+        due = ph.arrays.epsilon_of_bound(
+            cap, relation=relation, density_above_one=above, kind="strict"
+        )
         assert due == 4
 
 
@@ -120,7 +122,7 @@ def test_chains_elsewhere_are_found(session: FitSession) -> None:
     assert look_for_modes(session, lost).n_elsewhere == 8
 
 
-def test_weights_are_functions_of_single_records(calibration: ph.Calibration) -> None:
+def test_weights_are_functions_of_single_records(calibration: ph.mechanisms.Calibration) -> None:
     whole, other = outcomes(3), outcomes(4)
     alpha = calibration.weights(MODEL.bind(whole))
     mixed = pd.concat([whole.iloc[[7, 8]], other], ignore_index=True)
@@ -133,7 +135,7 @@ def test_weights_are_functions_of_single_records(calibration: ph.Calibration) ->
     assert (in_sample[1][:2] != in_sample[0][7:9]).any()
 
 
-def test_calibrated_releases_are_strict(calibration: ph.Calibration) -> None:
+def test_calibrated_releases_are_strict(calibration: ph.mechanisms.Calibration) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(outcomes(3), **OPTIONS)
     assert release.charge.kind == "strict"
@@ -145,13 +147,15 @@ def test_calibrated_releases_are_strict(calibration: ph.Calibration) -> None:
     assert moved.share_outside > 0.5
 
 
-def frozen_f(calibration: ph.Calibration, y: np.ndarray) -> np.ndarray:
+def frozen_f(calibration: ph.mechanisms.Calibration, y: np.ndarray) -> np.ndarray:
     """f_i = max_s |log Beta(y_i | phi_s, lambda_s)| under the frozen draws, by scipy."""
     phi, total = (calibration.draws.flat(name)[:, None] for name in ("phi", "lambda"))
     return np.abs(stats.beta.logpdf(y, phi * total, (1 - phi) * total)).max(axis=0)
 
 
-def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calibration) -> None:
+def test_calibrated_weights_are_the_map_at_frozen_extremes(
+    calibration: ph.mechanisms.Calibration,
+) -> None:
     reference = frozen_f(calibration, outcomes(2)["y"].to_numpy())
     assert calibration.lowest == pytest.approx(reference.min(), rel=1e-9)
     assert calibration.highest == pytest.approx(reference.max(), rel=1e-9)
@@ -192,7 +196,7 @@ def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
         calibrate(MODEL, outcomes(1), epsilon=4, holds_no_released_record=True, **OPTIONS)
 
 
-def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.Calibration) -> None:
+def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.mechanisms.Calibration) -> None:
     bound = MODEL.bind(outcomes(3))
     f = calibration.lipschitz(bound)
     level = replace(calibration, lowest=2.0, highest=2.0, scale=0.6, shift=0.1)
@@ -208,20 +212,22 @@ def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.Calibration) 
 
 
 def test_records_without_a_finite_bound_weigh_nothing_in_a_calibration(
-    calibration: ph.Calibration, monkeypatch: pytest.MonkeyPatch
+    calibration: ph.mechanisms.Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound = MODEL.bind(outcomes(3, n=3))
     f = np.array([calibration.lowest, np.inf, np.inf])
-    monkeypatch.setattr(ph.Calibration, "lipschitz", lambda *_: f)
+    monkeypatch.setattr(ph.mechanisms.Calibration, "lipschitz", lambda *_: f)
     assert calibration.weights(bound).tolist() == [1.0, 0.0, 0.0]
     assert calibration.drift(bound).censored_now == 0.0
     assert calibration.drift(bound).share_outside == pytest.approx(2 / 3)
 
 
-def test_calibrations_survive_the_disk(calibration: ph.Calibration, tmp_path: Path) -> None:
+def test_calibrations_survive_the_disk(
+    calibration: ph.mechanisms.Calibration, tmp_path: Path
+) -> None:
     calibration.save(tmp_path / "cal")
     assert (tmp_path / "cal").stat().st_mode & 0o777 == 0o700
-    loaded = ph.Calibration.load(tmp_path / "cal")
+    loaded = ph.mechanisms.Calibration.load(tmp_path / "cal")
     bound = MODEL.bind(outcomes(3))
     np.testing.assert_array_equal(loaded.weights(bound), calibration.weights(bound))
     assert loaded.model == MODEL
@@ -235,10 +241,10 @@ def test_calibrations_survive_the_disk(calibration: ph.Calibration, tmp_path: Pa
     ):
         (tmp_path / "cal" / "calibration.json").write_text(json.dumps(content | change))
         with pytest.raises(InvalidInput, match=message):
-            ph.Calibration.load(tmp_path / "cal").weights(bound)
+            ph.mechanisms.Calibration.load(tmp_path / "cal").weights(bound)
     (tmp_path / "cal" / "draws.csv").unlink()
     with pytest.raises(InvalidInput, match="must hold a calibration"):
-        ph.Calibration.load(tmp_path / "cal")
+        ph.mechanisms.Calibration.load(tmp_path / "cal")
 
 
 def test_calibrations_need_record_wise_coding() -> None:
@@ -254,7 +260,7 @@ def test_calibrations_need_record_wise_coding() -> None:
 
 
 def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
-    plan = ph.Reweighting(k=0.6, tolerance=5.0, max_refits=1)
+    plan = ph.mechanisms.Reweighting(k=0.6, tolerance=5.0, max_refits=1)
     assert ph.Censored(MODEL, cap=2, inner=ph.Unweighted(MODEL)).record_indexed
     raised = ph.Unweighted(MODEL, reweighting=plan)
     assert not ph.Censored(MODEL, cap=2, inner=raised).record_indexed
@@ -334,7 +340,7 @@ def test_how_much_lesser_a_mode_must_be(
 
 
 def test_inner_mechanisms_have_the_model_and_calibrations_are_not_shown(
-    calibration: ph.Calibration,
+    calibration: ph.mechanisms.Calibration,
 ) -> None:
     other = ph.Unweighted(ph.Beta("y ~ 1", upper=2))
     with pytest.raises(InvalidInput, match="inner must be a mechanism over the same model"):
@@ -343,7 +349,7 @@ def test_inner_mechanisms_have_the_model_and_calibrations_are_not_shown(
 
 
 def test_calibrated_statements_say_what_the_calibration_needs(
-    calibration: ph.Calibration,
+    calibration: ph.mechanisms.Calibration,
 ) -> None:
     release = ph.Censored(calibration=calibration, check_modes=False).release(
         outcomes(3), **OPTIONS
@@ -366,7 +372,7 @@ def _worst(cap: float, weigh: Any, relation: str) -> float:
     """Largest log ratio over all databases of 3 records on the domain and all neighbors."""
 
     def terms(values: np.ndarray) -> np.ndarray:
-        return ph.censor(_log_lik(values), weigh(values), cap=cap)
+        return ph.arrays.censor(_log_lik(values), weigh(values), cap=cap)
 
     return largest_loss(terms, DOMAIN, relation)
 
@@ -430,6 +436,8 @@ def test_audit_catches_what_is_broken(relation: str) -> None:
         (lambda c: calibrate(MODEL, outcomes(1), epsilon=-1), "epsilon must be above 0"),
     ],
 )
-def test_bad_arguments_are_named(make: Any, message: str, calibration: ph.Calibration) -> None:
+def test_bad_arguments_are_named(
+    make: Any, message: str, calibration: ph.mechanisms.Calibration
+) -> None:
     with pytest.raises(InvalidInput, match=message):
         make(calibration)

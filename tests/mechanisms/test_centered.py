@@ -39,7 +39,7 @@ def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame
 
 
 @pytest.fixture(scope="module")
-def poisson() -> ph.Calibration:
+def poisson() -> ph.mechanisms.Calibration:
     table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
     return calibrate(
         POISSON, table, epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
@@ -47,7 +47,7 @@ def poisson() -> ph.Calibration:
 
 
 @pytest.fixture(scope="module")
-def negative_binomial() -> ph.Calibration:
+def negative_binomial() -> ph.mechanisms.Calibration:
     return calibrate(
         NB, counts(2, 1500), epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
     )
@@ -99,7 +99,7 @@ def posterior_of(mechanism: ph.Censored, change: Any = None) -> Any:
 
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 def test_the_mechanism_loses_at_most_its_epsilon(
-    relation: str, poisson: ph.Calibration, monkeypatch: pytest.MonkeyPatch
+    relation: str, poisson: ph.mechanisms.Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the excess, which is clipped with each term; near epsilon, too."""
     monkeypatch.setattr("pyhybrid.mechanisms.censored.center._SIZES", {1: 300})  # candidates
@@ -122,7 +122,7 @@ def test_the_mechanism_loses_at_most_its_epsilon(
     assert 0.3 < largest_loss(posterior_of(mechanism), relation) <= 1.0
 
 
-def test_a_center_from_all_records_is_caught(poisson: ph.Calibration) -> None:
+def test_a_center_from_all_records_is_caught(poisson: ph.mechanisms.Calibration) -> None:
     """The control: theta_ref moves with the records that are released."""
     assert poisson.center is not None
 
@@ -137,7 +137,7 @@ def test_a_center_from_all_records_is_caught(poisson: ph.Calibration) -> None:
     assert largest_loss(broken, "remove") > 1.0
 
 
-def test_a_cap_charged_once_is_caught(poisson: ph.Calibration) -> None:
+def test_a_cap_charged_once_is_caught(poisson: ph.mechanisms.Calibration) -> None:
     """The control: M for a draw, which is right without a center and for counts, is too little."""
     mechanism = ph.Censored(POISSON, cap=0.5, inner=ph.Unweighted(POISSON), center={"beta": [1.1]},
                             grid={"log_mean": (-2.0, 4.0, 500)})  # fmt: skip
@@ -170,7 +170,7 @@ def mean_of(mechanism: ph.Censored, table: pd.DataFrame) -> float:
 
 
 def test_a_centered_release_keeps_the_mean_and_an_uncentered_one_does_not(
-    negative_binomial: ph.Calibration,
+    negative_binomial: ph.mechanisms.Calibration,
 ) -> None:
     """At epsilon 1, from another sample of the population: 3 % is two deviations of the mean of the
     reference, of which the excess is made."""
@@ -183,7 +183,9 @@ def test_a_centered_release_keeps_the_mean_and_an_uncentered_one_does_not(
     assert abs(mean_of(plain, new) / own - 1) > 0.2
 
 
-def test_without_the_excess_long_tails_are_lost(negative_binomial: ph.Calibration) -> None:
+def test_without_the_excess_long_tails_are_lost(
+    negative_binomial: ph.mechanisms.Calibration,
+) -> None:
     """The control of the excess: the same cap and region, and the fit leans to a short tail."""
     new = counts(3, 6000)
     center = negative_binomial.center
@@ -198,7 +200,7 @@ def test_without_the_excess_long_tails_are_lost(negative_binomial: ph.Calibratio
     assert phi["without"] > phi["with"] + 0.1
 
 
-def test_the_excess_is_what_clipping_took(poisson: ph.Calibration) -> None:
+def test_the_excess_is_what_clipping_took(poisson: ph.mechanisms.Calibration) -> None:
     """Against scipy, at every candidate: splines included; and against the array function."""
     center = poisson.center
     assert center is not None
@@ -216,7 +218,7 @@ def test_the_excess_is_what_clipping_took(poisson: ph.Calibration) -> None:
     assert found is not None
     np.testing.assert_allclose(found[::100], expected, atol=2e-4)
     np.testing.assert_allclose(
-        ph.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9, atol=1e-12
+        ph.arrays.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9, atol=1e-12
     )
 
 
@@ -249,8 +251,8 @@ def test_the_programs_clip_as_the_arrays_do(model: Any) -> None:
     expected, beyond = [], []
     for cap in caps:
         both = (cap.below, cap.above)
-        excess = ph.frozen_excess(g, theirs, cap=both)
-        terms = ph.center_and_censor(f, center, cap=both, excess=excess)
+        excess = ph.arrays.frozen_excess(g, theirs, cap=both)
+        terms = ph.arrays.center_and_censor(f, center, cap=both, excess=excess)
         assert terms.min() >= -cap.below
         assert terms.max() <= cap.above
         beyond.append(np.maximum((theirs - g).mean(axis=1) - cap.farthest, 0))
@@ -322,7 +324,7 @@ def test_when_sampling_is_exact() -> None:
 
 
 def test_an_exact_release_says_so_and_no_two_are_alike(
-    negative_binomial: ph.Calibration, tmp_path: Path
+    negative_binomial: ph.mechanisms.Calibration, tmp_path: Path
 ) -> None:
     mechanism, new = ph.Censored(calibration=negative_binomial), counts(3, 300)
     session = open_session(NB.bind(new), **OPTIONS)
@@ -350,9 +352,11 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
 # --- Files and refusals --------------------------------------------------------------------------
 
 
-def test_a_calibration_keeps_its_center(negative_binomial: ph.Calibration, tmp_path: Path) -> None:
+def test_a_calibration_keeps_its_center(
+    negative_binomial: ph.mechanisms.Calibration, tmp_path: Path
+) -> None:
     negative_binomial.save(tmp_path / "c")
-    loaded = ph.Calibration.load(tmp_path / "c")
+    loaded = ph.mechanisms.Calibration.load(tmp_path / "c")
     mine, read = negative_binomial.center, loaded.center
     assert mine is not None
     assert read is not None
@@ -365,18 +369,18 @@ def test_a_calibration_keeps_its_center(negative_binomial: ph.Calibration, tmp_p
     assert again.stream() == ph.Censored(calibration=negative_binomial).stream()
     (tmp_path / "c" / "frozen.csv").write_text("y,offset\n1.0,0\n")
     with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
-        ph.Calibration.load(tmp_path / "c")
+        ph.mechanisms.Calibration.load(tmp_path / "c")
 
 
 def test_a_calibration_without_a_center_is_read_as_before(
-    negative_binomial: ph.Calibration, tmp_path: Path
+    negative_binomial: ph.mechanisms.Calibration, tmp_path: Path
 ) -> None:
     negative_binomial.save(tmp_path / "c")
     path = tmp_path / "c" / "calibration.json"
     content = json.loads(path.read_text())
     del content["center"], content["epsilon"]
     path.write_text(json.dumps(content))
-    old = ph.Calibration.load(tmp_path / "c")
+    old = ph.mechanisms.Calibration.load(tmp_path / "c")
     assert old.center is None
     assert ph.Censored(calibration=old).theta_ref is None
 
@@ -409,7 +413,9 @@ def test_a_strict_charge_says_that_the_number_of_draws_was_fixed() -> None:
     table = pd.DataFrame({"y": np.random.default_rng(2).poisson(2, 40)})
     centered = ph.Censored(POISSON, epsilon=4, inner=ph.Unweighted(POISSON), center={"beta": [0.7]},
                            sampling="chains", check_modes=False)  # fmt: skip
-    fixed = ph.SamplerSettings(chains=2, warmup=150, draws=400, max_draws=400, parallel_chains=1)
+    fixed = ph.engines.SamplerSettings(
+        chains=2, warmup=150, draws=400, max_draws=400, parallel_chains=1
+    )
     options: dict[str, Any] = {"engine": "embedded", "seed": 1, "settings": fixed}
     easy = ConvergenceRule(rhat=1.3, ess_per_chain=10)
     release = centered.release(table, rule=easy, **options)

@@ -67,7 +67,7 @@ def test_the_charge_takes_weights_without_each_record(risk: str, session: FitSes
     assert recomputed is not None
     log_lik = _log_lik(session)
     alpha = ph.lipschitz_weights(log_lik, risk=risk)
-    expected = ph.recomputed_terms(log_lik, ph.lipschitz_without(log_lik, risk=risk))
+    expected = ph.arrays.recomputed_terms(log_lik, ph.arrays.lipschitz_without(log_lik, risk=risk))
     change = recomputed.terms(log_lik)[:, -1]
     np.testing.assert_allclose(change, expected[:, -1], rtol=1e-9, atol=1e-9)
     assert alpha[-1] == 0

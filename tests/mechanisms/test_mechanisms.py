@@ -87,7 +87,9 @@ def test_epsilon_counts_draws_not_data_sets() -> None:
     one = _release(mechanism, n_synthetic=4, n_draws_released=1)
     single = _release(mechanism, n_synthetic=1)
     assert one.charge.epsilon == single.charge.epsilon
-    assert many.charge.epsilon == ph.epsilon_of_bound(single.charge.bound, n_draws_released=4)
+    assert many.charge.epsilon == ph.arrays.epsilon_of_bound(
+        single.charge.bound, n_draws_released=4
+    )
     assert "post-processing" in one.statement
     assert len(one.synthetic) == len(many.synthetic) == 4
     assert not one.synthetic[0].equals(one.synthetic[1])
@@ -105,7 +107,7 @@ def test_options_enter_the_charge() -> None:
     )
     charge = release.charge
     assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
-    assert charge.epsilon == ph.epsilon_of_bound(charge.bound, safety_factor=1.04)
+    assert charge.epsilon == ph.arrays.epsilon_of_bound(charge.bound, safety_factor=1.04)
     assert release.fit is not None
     assert 0.94 < release.fit.bounds.kept_draws.mean() <= 0.95
     assert any("dropped" in sentence for sentence in charge.assumes)

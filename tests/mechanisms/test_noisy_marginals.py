@@ -24,9 +24,9 @@ from pyhybrid.mechanisms.marginals import selection as choosing
 from pyhybrid.reports.release import public_report, release_report
 
 DOMAIN: dict[str, Any] = {
-    "visits": ph.ColumnDomain(levels=(0,), bins=(1, 3, 10, 41)),
+    "visits": ph.mechanisms.ColumnDomain(levels=(0,), bins=(1, 3, 10, 41)),
     "region": ("north", "south", "west"),
-    "income": ph.ColumnDomain(bins=(0, 20, 50, 200), missing=True),
+    "income": ph.mechanisms.ColumnDomain(bins=(0, 20, 50, 200), missing=True),
 }
 
 
@@ -61,7 +61,7 @@ def one_column(**changes: Any) -> ph.NoisyMarginals:
 
 def shares(df: pd.DataFrame, *columns: str) -> np.ndarray:
     """Shares of the cells of a table of columns of `DOMAIN`."""
-    domains = {name: ph.ColumnDomain.from_dict(DOMAIN[name]) for name in columns}
+    domains = {name: ph.mechanisms.ColumnDomain.from_dict(DOMAIN[name]) for name in columns}
     places = tuple(own.places(df[name]) for name, own in domains.items())
     counts = np.zeros([own.n_cells for own in domains.values()])
     np.add.at(counts, places, 1)
@@ -232,7 +232,7 @@ def test_a_private_choice_reads_answers_alone_and_says_what_it_chose(
     assert '"chosen"' not in " ".join(mechanism().release(data).statement.split())
 
 
-FINE = {**DOMAIN, "income": ph.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
+FINE = {**DOMAIN, "income": ph.mechanisms.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
 
 
 @pytest.mark.long
@@ -435,7 +435,7 @@ def covered(seed: int, *, noise_aware: bool) -> np.ndarray:
         v.append([*(error * spread), share * (1 - share) / (g == 1).sum()])
     truth = [*np.linalg.lstsq(design, p @ [0, 1, 2], rcond=None)[0], p[g == 1, 2].mean()]
     rule = "noise_aware" if noise_aware else "partially_synthetic"
-    low, high = ph.pool([*zip(q, v, strict=True)], rule=rule).combined.interval()
+    low, high = ph.measures.pool([*zip(q, v, strict=True)], rule=rule).combined.interval()
     return (low <= truth) & (truth <= high)
 
 
@@ -471,7 +471,7 @@ def test_intervals_cover_where_bins_are_merged_and_tables_are_chosen() -> None:
 @pytest.fixture
 def files(table: pd.DataFrame, tmp_path: Path) -> Path:
     table.to_csv(tmp_path / "data.csv", index=False)
-    plain = {k: ph.ColumnDomain.from_dict(v).as_dict() for k, v in DOMAIN.items()}
+    plain = {k: ph.mechanisms.ColumnDomain.from_dict(v).as_dict() for k, v in DOMAIN.items()}
     (tmp_path / "domain.json").write_text(json.dumps(plain))
     return tmp_path
 
@@ -524,6 +524,6 @@ def test_bins_that_hold_no_number_are_refused_before_anything_is_counted(
 ) -> None:
     monkeypatch.delattr(measuring.Measuring, "of")
     df = pd.DataFrame({"y": [0, 1, 2, 3] * 20})
-    mechanism = ph.NoisyMarginals(domain={"y": ph.ColumnDomain(**domain)}, epsilon=1.0)
+    mechanism = ph.NoisyMarginals(domain={"y": ph.mechanisms.ColumnDomain(**domain)}, epsilon=1.0)
     with pytest.raises(InvalidInput, match="each bin of 'y' must hold a multiple of its step 1"):
         mechanism.release(df)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.samples
 MODEL = ph.Poisson("y ~ 1")
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",
-    "settings": ph.SamplerSettings(chains=2, warmup=150, draws=60),
+    "settings": ph.engines.SamplerSettings(chains=2, warmup=150, draws=60),
     "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
 }
 

@@ -70,7 +70,7 @@ def test_bins_of_whole_numbers_share_out_the_range(low: int, high: int, n_bins: 
 def test_bins_of_real_numbers_are_those_of_the_array_function() -> None:
     y = np.array([0.0, 0.1, 0.2499, 0.25, 0.5, 0.99, 1.0])
     bins = bins_of(pd.Series(y), 0.0, 1.0, 4, None)
-    counts = ph.histogram_counts(y, lower=0, upper=1, n_bins=4)
+    counts = ph.arrays.histogram_counts(y, lower=0, upper=1, n_bins=4)
     np.testing.assert_array_equal(np.bincount(bins.place, minlength=4), counts)
     many = bins_of(pd.Series(np.tile(y, 600)), 0.0, 1.0, 4, None)
     drawn = many.draw(np.array([0, 0, 1, 0.0]), np.random.default_rng(1))
@@ -88,7 +88,7 @@ def test_bins_of_decimals_are_counted_in_whole_steps(decimals: int) -> None:
         drawn = bins.draw(np.full(77, 1 / 77), np.random.default_rng(1))
         assert set(drawn) <= set(k / 10**decimals)
     hundredths = np.arange(101) / 100
-    counts = ph.histogram_counts(hundredths, lower=0, upper=1, n_bins=100)
+    counts = ph.arrays.histogram_counts(hundredths, lower=0, upper=1, n_bins=100)
     np.testing.assert_array_equal(counts, [1] * 99 + [2])
     control = np.minimum(np.floor(hundredths * 100), 99).astype(int)
     assert (np.bincount(control, minlength=100) != counts).any()

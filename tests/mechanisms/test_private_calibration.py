@@ -37,7 +37,7 @@ def test_rounds_and_release_cost_what_was_given(table: pd.DataFrame, tmp_path: P
     assert (made.bought.epsilon, made.bought.kind, made.cap) == (0.4, "strict", 0.3)
     assert made.shared_with(POISSON.bind(table)) is False, "they are charged"
     made.save(tmp_path / "c")
-    loaded = ph.Calibration.load(tmp_path / "c")
+    loaded = ph.mechanisms.Calibration.load(tmp_path / "c")
     assert loaded.bought == made.bought
     for draws, epsilon in ((1, 1.0), (2, 1.6)):
         release = ph.Censored(calibration=loaded).release(table, n_synthetic=draws, **OPTIONS)
@@ -92,7 +92,7 @@ def test_a_regression_is_bought_at_public_predictors() -> None:
     model = ph.Poisson("y ~ x", prior="normal")
     with pytest.raises(InvalidInput, match="predictors='public' must be given"):
         calibrate_privately(model, table, epsilon=1, **OPTIONS)
-    few = ph.SamplerSettings(chains=2, warmup=200, draws=200)
+    few = ph.engines.SamplerSettings(chains=2, warmup=200, draws=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # short chains: a charge that is local then
         made = calibrate_privately(

@@ -27,7 +27,7 @@ from pyhybrid.reports.checklist import review_checklist
 MODEL = ph.Poisson("y ~ x + g")
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",
-    "settings": ph.SamplerSettings(chains=2, warmup=150, draws=100),
+    "settings": ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
     "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
 }
 Population = Callable[[np.random.Generator, int], Any]
@@ -108,7 +108,7 @@ def test_ten_records_that_are_nowhere_twice_are_enough() -> None:
 
 
 @pytest.fixture(scope="module")
-def calibration() -> ph.Calibration:
+def calibration() -> ph.mechanisms.Calibration:
     return ph.calibrate(
         MODEL, survey(1), epsilon=6, n_draws=50, holds_no_released_record=True, **OPTIONS
     )
@@ -132,7 +132,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 @pytest.mark.samples
 @pytest.mark.parametrize("how", FORMS)
 def test_on_its_own_records_a_calibration_is_not_strict(
-    how: str, calibration: ph.Calibration, tmp_path: Path
+    how: str, calibration: ph.mechanisms.Calibration, tmp_path: Path
 ) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     table = FORMS[how](survey(1))
@@ -148,7 +148,9 @@ def test_on_its_own_records_a_calibration_is_not_strict(
 
 
 @pytest.mark.samples
-def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Path) -> None:
+def test_on_other_records_it_is_strict(
+    calibration: ph.mechanisms.Calibration, tmp_path: Path
+) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(survey(2), **OPTIONS)
     assert release.charge.kind == "strict"
@@ -162,7 +164,7 @@ def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Pa
 
 @pytest.mark.normal_draws
 def test_without_the_owners_word_nothing_is_strict(
-    calibration: ph.Calibration, tmp_path: Path
+    calibration: ph.mechanisms.Calibration, tmp_path: Path
 ) -> None:
     """Also of a stored calibration, as those of version 0.2 are; the message says what to write."""
     unsaid = dataclasses.replace(calibration, holds_no_released_record=False)
@@ -176,15 +178,15 @@ def test_without_the_owners_word_nothing_is_strict(
     file = tmp_path / "c" / "calibration.json"
     content = json.loads(file.read_text())
     assert content.pop("holds_no_released_record") is True
-    assert ph.Calibration.load(tmp_path / "c").holds_no_released_record
+    assert ph.mechanisms.Calibration.load(tmp_path / "c").holds_no_released_record
     file.write_text(json.dumps(content))  # as version 0.2 wrote it
     bound = MODEL.bind(survey(2))
-    assert ph.Calibration.load(tmp_path / "c").doubt(bound) == "unsaid"
-    said = ph.Calibration.load(tmp_path / "c", holds_no_released_record=True)
+    assert ph.mechanisms.Calibration.load(tmp_path / "c").doubt(bound) == "unsaid"
+    said = ph.mechanisms.Calibration.load(tmp_path / "c", holds_no_released_record=True)
     assert said.doubt(bound) is None
     assert said.doubt(MODEL.bind(survey(1))) == "shared", "the word does not outweigh the digests"
     with pytest.raises(InvalidInput, match="holds_no_released_record must be"):
-        ph.Calibration.load(tmp_path / "c", holds_no_released_record=1)  # type: ignore[arg-type]
+        ph.mechanisms.Calibration.load(tmp_path / "c", holds_no_released_record=1)  # type: ignore[arg-type]
 
 
 def test_half_of_the_records_of_few_values_are_not_found_but_need_the_word() -> None:
@@ -202,10 +204,10 @@ def test_half_of_the_records_of_few_values_are_not_found_but_need_the_word() -> 
 
 @pytest.mark.samples
 def test_the_check_sees_a_calibration_on_its_own_records(
-    calibration: ph.Calibration, monkeypatch: pytest.MonkeyPatch
+    calibration: ph.mechanisms.Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without digests that are looked at, the charge is strict: the hole itself."""
-    monkeypatch.setattr(ph.Calibration, "shared_with", lambda *_: False)
+    monkeypatch.setattr(ph.mechanisms.Calibration, "shared_with", lambda *_: False)
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     assert mechanism.release(survey(1), **OPTIONS).charge.kind == "strict"
 
@@ -223,10 +225,10 @@ def test_whole_rows_tell_what_the_models_columns_cannot() -> None:
 
 @pytest.mark.samples
 def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
-    calibration: ph.Calibration, tmp_path: Path
+    calibration: ph.mechanisms.Calibration, tmp_path: Path
 ) -> None:
     calibration.save(tmp_path / "c")
-    loaded = ph.Calibration.load(tmp_path / "c")
+    loaded = ph.mechanisms.Calibration.load(tmp_path / "c")
     assert loaded.reference is not None
     assert calibration.reference is not None
     np.testing.assert_array_equal(loaded.reference.of_row, calibration.reference.of_row)
@@ -240,14 +242,16 @@ def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
 
 
 @pytest.mark.samples
-def test_without_digests_nothing_is_strict(calibration: ph.Calibration, tmp_path: Path) -> None:
+def test_without_digests_nothing_is_strict(
+    calibration: ph.mechanisms.Calibration, tmp_path: Path
+) -> None:
     """As calibrations of an earlier version are, and those whose digests were taken away."""
     calibration.save(tmp_path / "c")
     file = tmp_path / "c" / "calibration.json"
     content = json.loads(file.read_text())
     del content["reference"]
     file.write_text(json.dumps(content))
-    old = ph.Calibration.load(tmp_path / "c")
+    old = ph.mechanisms.Calibration.load(tmp_path / "c")
     assert old.shared_with(MODEL.bind(survey(2))) is None
     with pytest.warns(UserWarning, match="has no digests to tell"):
         release = ph.Censored(calibration=old, check_modes=False).release(survey(2), **OPTIONS)
@@ -255,7 +259,7 @@ def test_without_digests_nothing_is_strict(calibration: ph.Calibration, tmp_path
     assert "cannot be told, as it was made by an earlier version" in release.statement
     file.write_text(json.dumps({**content, "reference": {"key": "", "columns": []}}))
     with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
-        ph.Calibration.load(tmp_path / "c")
+        ph.mechanisms.Calibration.load(tmp_path / "c")
 
 
 @pytest.mark.samples

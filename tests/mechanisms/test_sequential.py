@@ -170,12 +170,12 @@ def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> 
     assert not (tmp_path / "other").exists()
 
 
-def _charge(**changes: Any) -> ph.PrivacyCharge:
+def _charge(**changes: Any) -> ph.arrays.PrivacyCharge:
     plain = {
         "mechanism": "m", "epsilon": 4.0, "kind": "asymptotic local", "relation": "replace",
         "n_synthetic": 2, "n_draws_released": 1, "bound": 2.0, "n_draws": 100,
     }  # fmt: skip
-    return ph.PrivacyCharge(**{**plain, **changes})
+    return ph.arrays.PrivacyCharge(**{**plain, **changes})
 
 
 def test_composition_of_unlike_prices() -> None:

@@ -112,7 +112,7 @@ def test_weights_scaled_by_the_largest_record_move_all_others_when_a_larger_one_
     moved = with_it @ terms / with_it.sum()
     spread = np.sqrt(with_it @ (terms - moved) ** 2 / with_it.sum()) / terms.std(axis=0)
     risk = np.maximum(np.sign(mean) * moved + (risk - np.abs(mean)) * spread, 0)
-    after = ph.weights_from_lipschitz(risk)
+    after = ph.arrays.weights_from_lipschitz(risk)
     change = log_lik(fit.draws, everyone) @ (after - np.append(before, 0.0))
     assert found.loss_range == pytest.approx(np.ptp(change), rel=1e-6)
     assert found.loss_range > 5 * found.loss_range_present  # type: ignore[operator]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.samples
 OPTIONS: dict[str, Any] = {
     "seed": 5,
     "engine": "embedded",
-    "settings": ph.SamplerSettings(chains=4, warmup=300, draws=400),
+    "settings": ph.engines.SamplerSettings(chains=4, warmup=300, draws=400),
 }
 
 
@@ -32,7 +32,7 @@ OPTIONS: dict[str, Any] = {
     ],
 )
 def test_the_target_is_met_from_below_and_released(mechanism: Any, target: float) -> None:
-    found = ph.meet_epsilon(mechanism, counts(), target_epsilon=target, **OPTIONS)
+    found = ph.mechanisms.meet_epsilon(mechanism, counts(), target_epsilon=target, **OPTIONS)
     assert found.epsilon <= target
     release = found.mechanism.release_from(found.session, n_synthetic=2, n_draws_released=1)
     assert release.charge.epsilon == found.epsilon
@@ -41,7 +41,7 @@ def test_the_target_is_met_from_below_and_released(mechanism: Any, target: float
 
 def test_a_target_above_what_the_largest_setting_costs_is_met_by_it() -> None:
     mechanism = ph.LipschitzWeighted(MODEL, scale=0.1, transform="logistic")
-    found = ph.meet_epsilon(mechanism, counts(), target_epsilon=50, **OPTIONS)
+    found = ph.mechanisms.meet_epsilon(mechanism, counts(), target_epsilon=50, **OPTIONS)
     assert (found.value, len(found.steps)) == (1.0, 1)
 
 
@@ -60,12 +60,12 @@ def test_where_it_makes_no_sense() -> None:
         (ph.Censored(MODEL, epsilon=1), "needs no search"),
     ):
         with pytest.raises(InvalidInput, match=said):
-            ph.meet_epsilon(mechanism, counts(), target_epsilon=1, **OPTIONS)
+            ph.mechanisms.meet_epsilon(mechanism, counts(), target_epsilon=1, **OPTIONS)
     with pytest.raises(InvalidInput, match="has no epsilon of its own"):
         with_epsilon(ph.Unweighted(MODEL), target_epsilon=1)
     low = ph.LipschitzWeighted(MODEL, shift=0.5)
     with pytest.raises(InvalidInput, match="target_epsilon must be reachable by scale"):
-        ph.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)
+        ph.mechanisms.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)
 
 
 def test_on_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_all_rows_of_a_person_have_one_weight(name: str, session: FitSession) ->
 def test_lipschitz_weights_are_the_map_of_the_units(session: FitSession) -> None:
     plain = MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1)
     f = np.abs(_terms(session, plain)).max(axis=0)
-    expected = ph.weights_from_lipschitz(f)
+    expected = ph.arrays.weights_from_lipschitz(f)
     codes = pd.factorize(people()["person"])[0]
     found = MECHANISMS["LipschitzWeighted"].fit(session).fit.alpha
     np.testing.assert_allclose(found, expected[codes], rtol=1e-9)
@@ -232,7 +232,7 @@ def test_unlike_units_do_not_meet() -> None:
     with pytest.raises(InvalidInput, match="unit must be the name of a column"):
         ph.Unweighted(MODEL, unit=3)  # type: ignore[arg-type]
     charges = [
-        ph.PrivacyCharge.strict(mechanism="m", epsilon=1, relation="replace", unit=unit)
+        ph.arrays.PrivacyCharge.strict(mechanism="m", epsilon=1, relation="replace", unit=unit)
         for unit in (None, "person")
     ]
     with pytest.raises(InvalidInput, match="one kind, relation and unit"):
@@ -254,9 +254,9 @@ def test_a_charge_keeps_its_unit_on_disk(session: FitSession) -> None:
     charge = (
         MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1).charge
     )
-    assert ph.PrivacyCharge.from_dict(charge.as_dict()) == charge
+    assert ph.arrays.PrivacyCharge.from_dict(charge.as_dict()) == charge
     assert charge.public()["unit"] == "person"
     old = {k: v for k, v in charge.as_dict().items() if k != "unit"}
-    plain = ph.PrivacyCharge.from_dict(old)
+    plain = ph.arrays.PrivacyCharge.from_dict(old)
     assert plain.unit is None
     assert plain.as_dict() == old, "charges stored before there were units stay as they were"

@@ -43,7 +43,7 @@ DESIGN = np.column_stack([np.ones(N), X_VALUES])
 CORNERS = np.array([[1.0, -1.0], [1.0, 1.0]])  # a linear predictor is extreme at one of them
 LEVEL = np.arange(N) // 5  # of the group, of models that have one
 L_DRAWS = 31
-SETTINGS = ph.SamplerSettings(chains=2, warmup=400, draws=400, parallel_chains=1)
+SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=400, draws=400, parallel_chains=1)
 Values = Mapping[str, FloatArray]  # (S, *dims) each
 
 

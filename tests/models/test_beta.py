@@ -110,7 +110,7 @@ def test_densities_can_exceed_one_and_replacement_costs_double(table: pd.DataFra
         for relation in ("remove", "replace")
     )
     assert removed.charge.bound == replaced.charge.bound
-    assert replaced.charge.epsilon == ph.epsilon_of_bound(2 * removed.charge.bound)
+    assert replaced.charge.epsilon == ph.arrays.epsilon_of_bound(2 * removed.charge.bound)
     assert "can be above and below 0 here" in replaced.statement
 
 

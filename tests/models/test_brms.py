@@ -15,6 +15,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.models import from_brms
 
 STORED = Path(__file__).parents[1] / "stored" / "brms"
 SHORT: dict[str, Any] = {
@@ -36,7 +37,7 @@ def table() -> pd.DataFrame:
 
 
 def counts(**options: Any) -> ph.ComposedModel:
-    made = ph.from_brms(STORED / "counts.stan", standata("counts"), outcome="visits", **options)
+    made = from_brms(STORED / "counts.stan", standata("counts"), outcome="visits", **options)
     assert isinstance(made, ph.ComposedModel)
     return made
 
@@ -78,7 +79,7 @@ def test_the_program_is_taken_apart_and_says_the_same(table: pd.DataFrame) -> No
     text = (STORED / "counts.stan").read_text()
     given = {k: v for k, v in standata("counts").items() if k not in ("Y", "weights")}
     whole = ph.StanModel(
-        str(ph.from_brms(text, standata("counts"), outcome="visits", predict="y_rep").program),
+        str(from_brms(text, standata("counts"), outcome="visits", predict="y_rep").program),
         outcome="visits", predict="y_rep", data=given, public=tuple(given),
         density_above_one=False,
     ).bind(table)  # fmt: skip
@@ -95,7 +96,7 @@ def test_the_program_is_taken_apart_and_says_the_same(table: pd.DataFrame) -> No
 
 def test_a_design_that_is_not_centered_can_be_strict(table: pd.DataFrame) -> None:
     """By the user's word on it; centered by the means of all records it cannot be."""
-    own = ph.from_brms(uncentered(), standata("counts"), outcome="visits", by_record=True)
+    own = from_brms(uncentered(), standata("counts"), outcome="visits", by_record=True)
     assert isinstance(own, ph.ComposedModel)
     bound = own.bind(table)
     assert (bound.never_strict, bound.data_dependent, bound.decimals_given) == ((), (), True)
@@ -113,7 +114,7 @@ def test_what_cannot_be_taken_apart_stays_whole_and_says_why(table: pd.DataFrame
     ):
         assert change[0] in text
         with pytest.warns(UserWarning, match=f"stays whole, and its charges local: .*{why}"):
-            own = ph.from_brms(text.replace(*change), standata("counts"), outcome="visits")
+            own = from_brms(text.replace(*change), standata("counts"), outcome="visits")
         assert isinstance(own, ph.StanModel)
         assert own.bind(table).data_dependent
 
@@ -123,8 +124,8 @@ def test_a_weight_acts_once(table: pd.DataFrame) -> None:
     text = (STORED / "counts.stan").read_text()
     twice = text.replace("target += weights[n] * (", "target += weights[n] * (weights[n] * ")
     with pytest.raises(InvalidInput, match="one term for each record"):
-        ph.from_brms(twice, standata("counts"), outcome="visits")
-    model = ph.from_brms(text, standata("counts"), outcome="visits", predict="y_rep")
+        from_brms(twice, standata("counts"), outcome="visits")
+    model = from_brms(text, standata("counts"), outcome="visits", predict="y_rep")
     assert isinstance(model, ph.StanModel)
     program = str(model.program).replace(
         "target += weights[n] * (", "target += weights[n] * weights[n] * ("
@@ -138,7 +139,7 @@ def test_a_weight_acts_once(table: pd.DataFrame) -> None:
 
 
 def test_group_intercepts_and_old_arrays_are_taken(table: pd.DataFrame) -> None:
-    model = ph.from_brms(
+    model = from_brms(
         STORED / "groups.stan", standata("groups"), outcome="score", decimals=2, predictors=("g",)
     )
     assert isinstance(model, ph.ComposedModel)
@@ -159,4 +160,4 @@ def test_group_intercepts_and_old_arrays_are_taken(table: pd.DataFrame) -> None:
 def test_what_is_no_such_model_is_refused(name: str, changes: dict[str, Any], message: str) -> None:
     given = {k: v for k, v in (standata(name) | changes).items() if v is not None}
     with pytest.raises(InvalidInput, match=message):
-        ph.from_brms(STORED / f"{name}.stan", given, outcome="visits")
+        from_brms(STORED / f"{name}.stan", given, outcome="visits")

@@ -207,7 +207,7 @@ def test_posterior_moments_meet_quadrature(name: str, kind: str) -> None:
     alpha = np.ones(n) if kind == "plain" else np.random.default_rng(9).random(n).round(2)
     alpha[:2] = 1.0 if kind == "plain" else 0.0
     cap = 1.2 if kind == "censored" else None
-    settings = ph.SamplerSettings(chains=4, warmup=1000, draws=2000, parallel_chains=1)
+    settings = ph.engines.SamplerSettings(chains=4, warmup=1000, draws=2000, parallel_chains=1)
     _, draws = fitted(case.model, case.y, alpha, 3, settings=settings, cap=cap)
     for own, (mean, sd) in zip(case.read(draws), by_quadrature(case, alpha, cap), strict=True):
         at, spread = _mcse(own)

@@ -125,9 +125,10 @@ def test_weights_center_cap_and_sum_are_what_numpy_makes(
 
 def test_survey_weights_above_one_act_as_they_do_in_built_in_models() -> None:
     table = TABLE.assign(w=np.linspace(1, 5, 30).round(1))
-    design = ph.SurveyDesign(weights="w", population=30.0)
+    design = ph.measures.SurveyDesign(weights="w", population=30.0)
     ours, theirs = (
-        ph.SurveyWeighted(model, design).bind(table) for model in (counts(), ph.Poisson(FORMULA))
+        ph.models.SurveyWeighted(model, design).bind(table)
+        for model in (counts(), ph.Poisson(FORMULA))
     )
     np.testing.assert_allclose(
         matrix(ours, beta=BETA), matrix(theirs, beta=BETA), rtol=1e-12, atol=1e-12
@@ -188,7 +189,7 @@ def test_rstan_reads_composed_programs_too(tmp_path: Path) -> None:
     require(status.available, status.cause)
     root = Path(__file__).parents[2]
     given = json.loads((root / "tests/stored/brms/groups.json").read_text())
-    brms = ph.from_brms(root / "tests/stored/brms/groups.stan", given, outcome="score")
+    brms = ph.models.from_brms(root / "tests/stored/brms/groups.stan", given, outcome="score")
     assert isinstance(brms, ph.ComposedModel)
     functions = POISSON.replace("X * beta", "middle(X, beta)") + (
         "functions { real middle(row_vector x, vector b) { return log1p(exp(x * b)); } }"

@@ -321,7 +321,7 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
 def test_refits_start_from_a_fit_with_empty_variables() -> None:
     """Re-weighting hands the last draws on; one component has no ratios to hand on."""
     release = ph.LipschitzWeighted(
-        ph.NormalRegression("y ~ x"), reweighting=ph.Reweighting(recursive=False)
+        ph.NormalRegression("y ~ x"), reweighting=ph.mechanisms.Reweighting(recursive=False)
     ).release(_two_components(), seed=1, engine="embedded")
     assert release.reweighted is not None
     assert len(release.reweighted.steps) >= 1
@@ -359,8 +359,8 @@ def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
     assert release.settings["transform"] == "log"
     assert release.settings["unit"] == 1000
     assert release.charge.density_above_one
-    replaced = ph.epsilon_of_bound(2 * release.charge.bound, n_draws_released=2)
-    assert ph.epsilon_of_bound(
+    replaced = ph.arrays.epsilon_of_bound(2 * release.charge.bound, n_draws_released=2)
+    assert ph.arrays.epsilon_of_bound(
         release.charge.bound, n_draws_released=2, relation="replace", density_above_one=True
     ) == pytest.approx(replaced)
 
@@ -398,7 +398,7 @@ def test_calibrations_keep_the_model(incomes: pd.DataFrame, tmp_path: Any) -> No
     made = ph.calibrate(model, incomes, epsilon=4, seed=1, engine="embedded", settings=SHORT,
                         n_draws=50, holds_no_released_record=True)  # fmt: skip
     made.save(tmp_path / "calibration")
-    again = ph.Calibration.load(tmp_path / "calibration")
+    again = ph.mechanisms.Calibration.load(tmp_path / "calibration")
     assert again.model == model
     bound = model.bind(incomes)
     np.testing.assert_array_equal(again.weights(bound), made.weights(bound))

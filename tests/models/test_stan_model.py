@@ -164,7 +164,7 @@ def test_the_posterior_is_the_conjugate_one() -> None:
         ph.CountWeighted,
         lambda m: ph.ScalarWeighted(m, target_epsilon=4),
         lambda m: ph.Truncated(m, epsilon=6),
-        lambda m: ph.LipschitzWeighted(m, reweighting=ph.Reweighting(recursive=False)),
+        lambda m: ph.LipschitzWeighted(m, reweighting=ph.mechanisms.Reweighting(recursive=False)),
         lambda m: ph.Censored(m, epsilon=5),
     ],
 )
@@ -214,8 +214,8 @@ def test_a_weighted_log_lik_is_unweighted_also_at_weight_0() -> None:
 def test_survey_weights_above_one_are_tried_as_others_are() -> None:
     table = _table().assign(w=np.linspace(1, 4, 60).round(1))
     text = PROGRAM.replace("vector[n] weights", "vector<lower=0, upper=1>[n] weights")
-    design = ph.SurveyDesign(weights="w", population=60.0)
-    bound = ph.SurveyWeighted(_model(text), design).bind(table)
+    design = ph.measures.SurveyDesign(weights="w", population=60.0)
+    bound = ph.models.SurveyWeighted(_model(text), design).bind(table)
     assert max(bound.stan_data(np.ones(60), cap=3.0)["weights"]) > 1
 
 
@@ -251,12 +251,12 @@ def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -
             holds_no_released_record=True,
         )
     made.save(tmp_path / "calibration")
-    read = ph.Calibration.load(tmp_path / "calibration", model=_composed())
+    read = ph.mechanisms.Calibration.load(tmp_path / "calibration", model=_composed())
     np.testing.assert_array_equal(read.weights(model.bind(_table().head(40))), weights)
     with pytest.raises(InvalidInput, match="built in or given"):
-        ph.Calibration.load(tmp_path / "calibration")
+        ph.mechanisms.Calibration.load(tmp_path / "calibration")
     with pytest.raises(InvalidInput, match="program_sha256 was"):
-        ph.Calibration.load(
+        ph.mechanisms.Calibration.load(
             tmp_path / "calibration", model=_composed(COMPOSED.replace("2, 1", "2, 2"))
         )
 

@@ -18,7 +18,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.privacy.censoring import Cap
 
-DESIGN = ph.SurveyDesign(weights="w", population=120.0)
+DESIGN = ph.measures.SurveyDesign(weights="w", population=120.0)
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
 
 
@@ -100,7 +100,7 @@ def test_a_release_under_every_mechanism() -> None:
         assert "design" in release.settings
 
 
-def _strict(design: ph.SurveyDesign) -> ph.PrivacyCharge:
+def _strict(design: ph.measures.SurveyDesign) -> ph.arrays.PrivacyCharge:
     model = ph.Poisson("y ~ 1")
     mechanism = ph.Censored(
         model, epsilon=4, inner=ph.Unweighted(model, design=design), design=design
@@ -113,8 +113,8 @@ def test_only_weights_of_the_own_record_are_strict() -> None:
     """The control: normalized by their sum, or calibrated, weights depend on all records."""
     assert _strict(DESIGN).kind == "strict"
     for design in (
-        ph.SurveyDesign(weights="w"),
-        ph.SurveyDesign(weights="w", population=120.0, calibrated=True),
+        ph.measures.SurveyDesign(weights="w"),
+        ph.measures.SurveyDesign(weights="w", population=120.0, calibrated=True),
     ):
         charge = _strict(design)
         assert charge.kind == "asymptotic local"
@@ -123,7 +123,7 @@ def test_only_weights_of_the_own_record_are_strict() -> None:
 
 @pytest.mark.samples
 def test_the_unit_of_the_survey_is_the_unit_of_privacy() -> None:
-    design = ph.SurveyDesign(weights="w", unit="home", population=120.0)
+    design = ph.measures.SurveyDesign(weights="w", unit="home", population=120.0)
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=design)
     assert mechanism.unit == "home"
     assert mechanism.release(_table(), seed=1, engine="embedded", settings=SHORT).charge.unit == (
@@ -133,7 +133,7 @@ def test_the_unit_of_the_survey_is_the_unit_of_privacy() -> None:
 
 def test_a_model_with_survey_weights_brings_the_unit_of_its_survey() -> None:
     """However the design is given: a household's rows are never charged as one person's."""
-    design = ph.SurveyDesign(weights="w", unit="home", population=120.0)
+    design = ph.measures.SurveyDesign(weights="w", unit="home", population=120.0)
     model = SurveyWeighted(ph.Poisson("y ~ 1", prior="normal"), design)
     assert ph.Unweighted(model).unit == "home"
     assert ph.Censored(model, epsilon=1).unit == "home"
@@ -144,7 +144,7 @@ def test_a_model_with_survey_weights_brings_the_unit_of_its_survey() -> None:
 
 
 def test_no_record_counts_for_more_than_the_public_bound() -> None:
-    design = ph.SurveyDesign(weights="w", population=120.0, largest=1.25)
+    design = ph.measures.SurveyDesign(weights="w", population=120.0, largest=1.25)
     assert design.normalized(_table()).max() == 1.25
 
 
@@ -163,7 +163,7 @@ def test_no_record_counts_for_more_than_the_public_bound() -> None:
 def test_bad_designs_are_one_line(
     design: dict[str, str], change: dict[str, Any], message: str
 ) -> None:
-    survey = ph.SurveyDesign(weights="w", **design)
+    survey = ph.measures.SurveyDesign(weights="w", **design)
     with pytest.raises(InvalidInput, match=message) as caught:
         SurveyWeighted(ph.Poisson("y ~ 1"), survey).bind(_table().assign(**change))
     assert "\n" not in str(caught.value)
@@ -186,7 +186,7 @@ def test_a_support_does_not_say_what_weights_are_possible() -> None:
 
 def test_weights_cannot_be_synthesized_by_the_model_they_weight() -> None:
     with pytest.raises(InvalidInput, match="must not be synthesized"):
-        SurveyWeighted(ph.LogNormal("w ~ 1"), ph.SurveyDesign(weights="w")).bind(_table())
+        SurveyWeighted(ph.LogNormal("w ~ 1"), ph.measures.SurveyDesign(weights="w")).bind(_table())
 
 
 @pytest.mark.normal_draws
@@ -194,7 +194,7 @@ def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
     """T written out: all terms are scaled anew without the record. Held, the control, it is g_i."""
     rng = np.random.default_rng(5)
     table = pd.DataFrame({"y": rng.poisson(4, 60), "w": rng.gamma(2, 1, 60)})
-    design = ph.SurveyDesign(weights="w")
+    design = ph.measures.SurveyDesign(weights="w")
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), design=design)
     release = mechanism.release(table, seed=1, engine="embedded")
     account, fit = release.confidential.account, release.fit
@@ -209,5 +209,5 @@ def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
         assert account.loss_ranges[i] != pytest.approx(
             np.ptp(f[:, i]) * w[i] * 60 / w.sum(), rel=1e-3
         )
-    population = ph.SurveyDesign(weights="w", population=1000.0)
+    population = ph.measures.SurveyDesign(weights="w", population=1000.0)
     np.testing.assert_array_equal(population.scale_without(table, np.arange(60)), 1.0)

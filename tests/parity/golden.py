@@ -84,8 +84,8 @@ def message_part(case: dict[str, Any], *, first: int) -> str:
     return re.sub(r"\{record (\d+)\}", lambda hit: f"record {int(hit[1]) + first}", text)
 
 
-def _charge(epsilon: float, kind: str, relation: str) -> pyhybrid.PrivacyCharge:
-    return pyhybrid.PrivacyCharge(
+def _charge(epsilon: float, kind: str, relation: str) -> pyhybrid.arrays.PrivacyCharge:
+    return pyhybrid.arrays.PrivacyCharge(
         mechanism="Unweighted",
         epsilon=epsilon,
         kind=kind,

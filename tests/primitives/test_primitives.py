@@ -47,35 +47,43 @@ def within(estimate: float, truth: float, standard_error: float) -> bool:
 @pytest.mark.parametrize(
     ("answer", "sensitivity", "scale"),
     [
-        (lambda: ph.laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5), 1, 2),
-        (lambda: ph.laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0), 3, 3),
+        (lambda: ph.primitives.laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5), 1, 2),
+        (lambda: ph.primitives.laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0), 3, 3),
         (
-            lambda: ph.laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"),
+            lambda: ph.primitives.laplace_sum(
+                [7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"
+            ),
             4,
             2,
         ),
         (
-            lambda: ph.laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"),
+            lambda: ph.primitives.laplace_sum(
+                [0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"
+            ),
             3,
             2,
         ),
-        (lambda: ph.laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
-        (lambda: ph.laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
-        (lambda: ph.laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
+        (lambda: ph.primitives.laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
+        (lambda: ph.primitives.laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
+        (lambda: ph.primitives.laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
         (
-            lambda: ph.laplace_counts([0, 1], n_categories=3, epsilon=0.5, relation="replace"),
+            lambda: ph.primitives.laplace_counts(
+                [0, 1], n_categories=3, epsilon=0.5, relation="replace"
+            ),
             2,
             4,
         ),
         (
-            lambda: ph.laplace_histogram(
+            lambda: ph.primitives.laplace_histogram(
                 [0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0, relation="replace"
             ),
             2,
             2,
         ),
         (
-            lambda: ph.exponential_mechanism([1, 2], sensitivity=3, epsilon=1.5, relation="remove"),
+            lambda: ph.primitives.exponential_mechanism(
+                [1, 2], sensitivity=3, epsilon=1.5, relation="remove"
+            ),
             3,
             4,
         ),
@@ -92,12 +100,14 @@ def test_scale_is_sensitivity_over_epsilon(answer: Any, sensitivity: float, scal
 @pytest.mark.parametrize(
     "primitive",
     [
-        lambda e: ph.laplace_counts([0], n_categories=2, epsilon=e, relation="replace"),
-        lambda e: ph.laplace_mean([0.1, 0.7, 0.4], lower=-0.1, upper=1.3, epsilon=e),
-        lambda e: ph.laplace_sum([0.1, 0.7], lower=-0.1, upper=1.3, epsilon=e),
-        lambda e: ph.randomized_response([True], epsilon=e),
-        lambda e: ph.exponential_mechanism([1, 2], sensitivity=0.3, epsilon=e, relation="remove"),
-        lambda e: ph.dp_kmeans([[0.2]], n_clusters=1, n_rounds=3, epsilon=e),
+        lambda e: ph.primitives.laplace_counts([0], n_categories=2, epsilon=e, relation="replace"),
+        lambda e: ph.primitives.laplace_mean([0.1, 0.7, 0.4], lower=-0.1, upper=1.3, epsilon=e),
+        lambda e: ph.primitives.laplace_sum([0.1, 0.7], lower=-0.1, upper=1.3, epsilon=e),
+        lambda e: ph.primitives.randomized_response([True], epsilon=e),
+        lambda e: ph.primitives.exponential_mechanism(
+            [1, 2], sensitivity=0.3, epsilon=e, relation="remove"
+        ),
+        lambda e: ph.primitives.dp_kmeans([[0.2]], n_clusters=1, n_rounds=3, epsilon=e),
     ],
 )
 def test_noise_never_costs_more_than_stated(primitive: Any, epsilon: float) -> None:
@@ -115,7 +125,7 @@ def test_a_scale_of_sensitivity_over_epsilon_may_overstep() -> None:
     """Why calibration asks the library: 2 / 3 costs more than 3 in binary."""
     space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
     assert (space >> dp.m.then_laplace(scale=2 / 3)).map(2) > 3.0
-    made = ph.laplace_counts([0], n_categories=2, epsilon=3.0, relation="replace")
+    made = ph.primitives.laplace_counts([0], n_categories=2, epsilon=3.0, relation="replace")
     assert made.scale > 2 / 3
     assert (space >> dp.m.then_laplace(scale=made.scale)).map(2) <= 3.0
 
@@ -127,7 +137,10 @@ def test_counts_get_discrete_laplace_noise() -> None:
     """P(z) proportional to exp(-|z| / scale), on true counts, empty categories included."""
     codes = np.repeat(np.arange(1000), 3)
     noise = np.concatenate(
-        [ph.laplace_counts(codes, n_categories=2000, epsilon=0.8).value for _ in range(5)]
+        [
+            ph.primitives.laplace_counts(codes, n_categories=2000, epsilon=0.8).value
+            for _ in range(5)
+        ]
     )
     noise = noise.reshape(5, 2000) - np.where(np.arange(2000) < 1000, 3, 0)
     q = math.exp(-0.8)
@@ -141,10 +154,11 @@ def test_counts_get_discrete_laplace_noise() -> None:
 def test_real_sums_and_means_get_laplace_noise() -> None:
     y = np.array([0.25, 0.5, 0.125])
     sums = [
-        ph.laplace_sum(y, lower=0, upper=1, epsilon=2.0, relation="replace") for _ in range(800)
+        ph.primitives.laplace_sum(y, lower=0, upper=1, epsilon=2.0, relation="replace")
+        for _ in range(800)
     ]
     assert stats.kstest([s.value - 0.875 for s in sums], "laplace", (0, 0.5)).pvalue > P_VALUE
-    means = [ph.laplace_mean(y, lower=0, upper=1, epsilon=2.0) for _ in range(800)]
+    means = [ph.primitives.laplace_mean(y, lower=0, upper=1, epsilon=2.0) for _ in range(800)]
     assert (
         stats.kstest([m.value - 0.875 / 3 for m in means], "laplace", (0, 1 / 6)).pvalue > P_VALUE
     )
@@ -155,16 +169,16 @@ def test_real_sums_and_means_get_laplace_noise() -> None:
 def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
     """OpenDP reads Python integers as 32-bit ones unless told; sums beyond them must be right."""
     y = np.full(1000, 2**31 - 1)
-    answer = ph.laplace_sum(y, lower=0, upper=2**31 - 1, epsilon=5.0)
+    answer = ph.primitives.laplace_sum(y, lower=0, upper=2**31 - 1, epsilon=5.0)
     assert isinstance(answer.value, int)
     assert abs(answer.value - 1000 * (2**31 - 1)) < 40 * answer.scale
-    bits = ph.laplace_sum([True, False, True], lower=0, upper=1, epsilon=50.0)
+    bits = ph.primitives.laplace_sum([True, False, True], lower=0, upper=1, epsilon=50.0)
     assert bits.value == 2
 
 
 def test_randomized_response_by_its_estimator() -> None:
     truth = np.arange(8000) % 10 < 3
-    answer = ph.randomized_response(truth, epsilon=1.2)
+    answer = ph.primitives.randomized_response(truth, epsilon=1.2)
     p = 1 / (1 + math.exp(-1.2))
     assert answer.keep_probability == pytest.approx(p, rel=1e-12)
     kept = (answer.value == truth).mean()
@@ -176,7 +190,7 @@ def test_randomized_response_by_its_estimator() -> None:
 def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
     """All 2^n reports of n persons, each with its probability: no Monte Carlo."""
     truth = np.array([True, False, True, True])
-    made = ph.randomized_response(truth, epsilon=0.9)
+    made = ph.primitives.randomized_response(truth, epsilon=0.9)
     p = made.keep_probability
     moments = np.zeros(2)
     for code in range(16):
@@ -190,7 +204,7 @@ def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
 
 def test_the_sampling_variance_is_unbiased() -> None:
     """Persons drawn with probability t, reports with p: r = t p + (1 - t)(1 - p), all outcomes."""
-    made = ph.randomized_response([True] * 5, epsilon=0.9)
+    made = ph.primitives.randomized_response([True] * 5, epsilon=0.9)
     p, t, n = made.keep_probability, 0.35, 5
     r = t * p + (1 - t) * (1 - p)
     share = stats.binom.pmf(np.arange(n + 1), n, r)
@@ -206,7 +220,7 @@ def test_the_exponential_mechanism_has_its_probabilities() -> None:
     scores, epsilon = np.array([0.0, 1.0, 3.0, 2.5]), 1.4
     weight = np.exp(epsilon * scores / (2 * 0.8))
     chosen = [
-        ph.exponential_mechanism(
+        ph.primitives.exponential_mechanism(
             scores, sensitivity=0.8, epsilon=epsilon, relation="remove", candidates="abcd"
         )
         for _ in range(2000)
@@ -234,7 +248,7 @@ def test_kmeans_is_lloyds_algorithm_when_noise_is_small() -> None:
     centers = np.array([[0.4, 0.1], [-0.3, 0.3], [0.0, -0.5]])
     rows = np.repeat(centers, 400, axis=0) + rng.uniform(-0.05, 0.05, (1200, 2))
     start = centers + 0.1
-    found = ph.dp_kmeans(rows, n_clusters=3, n_rounds=4, epsilon=1e5, start=start)
+    found = ph.primitives.dp_kmeans(rows, n_clusters=3, n_rounds=4, epsilon=1e5, start=start)
     np.testing.assert_allclose(found.value, rows.reshape(3, 400, 2).mean(axis=1), atol=1e-4)
     np.testing.assert_array_equal(found.counts, [400, 400, 400])
     assert found.scale == pytest.approx(4 * 4 / 1e5)
@@ -244,7 +258,9 @@ def test_kmeans_is_lloyds_algorithm_when_noise_is_small() -> None:
 def test_kmeans_noise_has_the_scale_of_the_formula() -> None:
     """One cluster, one round: count + Laplace(4 / eps) and, times the count, a sum likewise."""
     rows, epsilon = np.full((1000, 1), 0.5), 2.0
-    found = [ph.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=epsilon) for _ in range(800)]
+    found = [
+        ph.primitives.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=epsilon) for _ in range(800)
+    ]
     counts = np.array([f.counts[0] for f in found]) - 1000
     q = math.exp(-epsilon / 4)
     sd, kurtosis = math.sqrt(2 * q) / (1 - q), 6
@@ -277,7 +293,9 @@ def test_uniform_in_the_l1_ball() -> None:
 def test_empty_clusters_start_anew_in_the_ball() -> None:
     far = np.array([[0.0], [5.0]])
     found = [
-        ph.dp_kmeans(np.zeros((50, 1)), n_clusters=2, n_rounds=1, epsilon=50.0, start=far)
+        ph.primitives.dp_kmeans(
+            np.zeros((50, 1)), n_clusters=2, n_rounds=1, epsilon=50.0, start=far
+        )
         for _ in range(20)
     ]
     fresh = [f.value[1, 0] for f in found if f.counts[1] < 1]
@@ -291,10 +309,10 @@ def test_empty_clusters_start_anew_in_the_ball() -> None:
 
 def test_an_answer_refuses_a_charge_below_its_noise() -> None:
     answers = [
-        ph.laplace_counts([0, 1], n_categories=2, epsilon=1.0),
-        ph.randomized_response([True], epsilon=1.0),
-        ph.exponential_mechanism([1, 2], sensitivity=1, epsilon=1.0, relation="remove"),
-        ph.dp_kmeans([[0.1]], n_clusters=1, n_rounds=2, epsilon=1.0),
+        ph.primitives.laplace_counts([0, 1], n_categories=2, epsilon=1.0),
+        ph.primitives.randomized_response([True], epsilon=1.0),
+        ph.primitives.exponential_mechanism([1, 2], sensitivity=1, epsilon=1.0, relation="remove"),
+        ph.primitives.dp_kmeans([[0.1]], n_clusters=1, n_rounds=2, epsilon=1.0),
     ]
     cheap = PrivacyCharge.strict(mechanism="by hand", epsilon=0.1, relation="remove")
     for answer in answers:
@@ -324,7 +342,11 @@ SUM = {"lower": 0, "upper": 1, "epsilon": 1.0}
 )
 @pytest.mark.parametrize(
     "primitive",
-    [ph.laplace_sum, ph.laplace_mean, lambda y, **k: ph.laplace_histogram(y, n_bins=3, **k)],
+    [
+        ph.primitives.laplace_sum,
+        ph.primitives.laplace_mean,
+        lambda y, **k: ph.primitives.laplace_histogram(y, n_bins=3, **k),
+    ],
 )
 def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
@@ -343,19 +365,19 @@ def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> 
     ],
 )
 def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None:
-    for primitive in (ph.laplace_sum, ph.laplace_mean):
+    for primitive in (ph.primitives.laplace_sum, ph.primitives.laplace_mean):
         with pytest.raises(InvalidInput, match=message) as caught:
             primitive(values, **SUM)
         assert "1.5" not in str(caught.value), "a message must not show a value"
 
 
 def test_clamping_only_when_asked() -> None:
-    answer = ph.laplace_sum([5.0, -3.0], lower=0, upper=1, epsilon=1e4, clamp=True)
+    answer = ph.primitives.laplace_sum([5.0, -3.0], lower=0, upper=1, epsilon=1e4, clamp=True)
     assert answer.value == pytest.approx(1.0, abs=0.01)
     rows = [[3.0, 1.0]]
     with pytest.raises(InvalidInput, match="L1 norm of at most 1: record 0"):
-        ph.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5)
-    found = ph.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5, clamp=True)
+        ph.primitives.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5)
+    found = ph.primitives.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5, clamp=True)
     np.testing.assert_allclose(found.value, [[0.75, 0.25]], atol=1e-2)
 
 
@@ -363,46 +385,58 @@ def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
     """OpenDP sums a random subset of more than 2^20 when n is confidential: by design, silently."""
     y = np.full(2**20 + 1, 0.5)
     with pytest.raises(InvalidInput, match="at most 1048576 real numbers"):
-        ph.laplace_sum(y, **SUM)
-    known = ph.laplace_sum(y, **SUM, relation="replace")
+        ph.primitives.laplace_sum(y, **SUM)
+    known = ph.primitives.laplace_sum(y, **SUM, relation="replace")
     assert known.value == pytest.approx(y.sum(), abs=50)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ph.laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
+        (lambda: ph.primitives.laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
         (
-            lambda: ph.laplace_histogram([0.5], **SUM, n_bins=1),
+            lambda: ph.primitives.laplace_histogram([0.5], **SUM, n_bins=1),
             "n_bins must be a whole number >= 2",
         ),
-        (lambda: ph.laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
-        (lambda: ph.laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
-        (lambda: ph.laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
-        (lambda: ph.laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
-        (lambda: ph.randomized_response([], epsilon=1.0), "n >= 1"),
-        (lambda: ph.randomized_response([1, 2], epsilon=1.0), "record 1"),
-        (lambda: ph.randomized_response([True], epsilon=0.0), "epsilon"),
-        (lambda: ph.randomized_response([True], epsilon=50.0), "keep probability"),
+        (lambda: ph.primitives.laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
+        (lambda: ph.primitives.laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
+        (lambda: ph.primitives.laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
+        (lambda: ph.primitives.laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
+        (lambda: ph.primitives.randomized_response([], epsilon=1.0), "n >= 1"),
+        (lambda: ph.primitives.randomized_response([1, 2], epsilon=1.0), "record 1"),
+        (lambda: ph.primitives.randomized_response([True], epsilon=0.0), "epsilon"),
+        (lambda: ph.primitives.randomized_response([True], epsilon=50.0), "keep probability"),
         (
-            lambda: ph.exponential_mechanism([1], sensitivity=1, epsilon=1.0, relation="remove"),
+            lambda: ph.primitives.exponential_mechanism(
+                [1], sensitivity=1, epsilon=1.0, relation="remove"
+            ),
             "at least 2",
         ),
         (
-            lambda: ph.exponential_mechanism([1, 2], sensitivity=0, epsilon=1.0, relation="remove"),
+            lambda: ph.primitives.exponential_mechanism(
+                [1, 2], sensitivity=0, epsilon=1.0, relation="remove"
+            ),
             "sensitivity must be above 0",
         ),
         (
-            lambda: ph.exponential_mechanism(
+            lambda: ph.primitives.exponential_mechanism(
                 [1, 2], sensitivity=1, epsilon=1.0, relation="remove", candidates="abc"
             ),
             "one per score",
         ),
-        (lambda: ph.dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
-        (lambda: ph.dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0), "record 0"),
-        (lambda: ph.dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0), "n_clusters"),
+        (lambda: ph.primitives.dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
         (
-            lambda: ph.dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]),
+            lambda: ph.primitives.dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0),
+            "record 0",
+        ),
+        (
+            lambda: ph.primitives.dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0),
+            "n_clusters",
+        ),
+        (
+            lambda: ph.primitives.dp_kmeans(
+                [[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]
+            ),
             r"shape \(1, 1\)",
         ),
     ],
@@ -416,4 +450,4 @@ def test_without_opendp_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "opendp", None)
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(EngineUnavailable, match=r"pip install 'pyhybrid\[dp\]'"):
-        ph.laplace_counts([0], n_categories=2, epsilon=0.1234567)
+        ph.primitives.laplace_counts([0], n_categories=2, epsilon=0.1234567)

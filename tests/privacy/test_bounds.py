@@ -555,10 +555,10 @@ def test_what_is_stated_holds_and_ranges_of_the_released_half_are_caught(honest:
         points = rng.choice(whole.size, size=240, p=np.exp(whole))
         if not honest:
             points[:120] = points[120:]
-            found = ph.split_ranges(terms[points], ess=120)
+            found = ph.arrays.split_ranges(terms[points], ess=120)
             stated = found.epsilon, found.share  # what leaves the ranges: nothing
         else:
-            found = ph.split_ranges(terms[points], ess=120)
+            found = ph.arrays.split_ranges(terms[points], ess=120)
             stated = found.epsilon, found.delta
         low, high = terms[points[:120]].min(axis=0), terms[points[:120]].max(axis=0)
         outside = ((terms < low) | (terms > high)).any(axis=1)
@@ -570,9 +570,11 @@ def test_what_is_stated_holds_and_ranges_of_the_released_half_are_caught(honest:
 
 def test_more_draws_state_a_smaller_delta() -> None:
     rng = np.random.default_rng(2)
-    deltas = [ph.split_ranges(0.1 * rng.normal(size=(k, 3))).delta for k in (200, 2000, 20_000)]
+    deltas = [
+        ph.arrays.split_ranges(0.1 * rng.normal(size=(k, 3))).delta for k in (200, 2000, 20_000)
+    ]
     assert deltas[0] > deltas[1] > deltas[2]
-    found = ph.split_ranges(0.1 * rng.normal(size=(2000, 3)), chains=2)
+    found = ph.arrays.split_ranges(0.1 * rng.normal(size=(2000, 3)), chains=2)
     assert found.ranges.kept_draws.tolist() == [False] * 1000 + [True] * 1000
     assert found.epsilon == pytest.approx(found.ranges.overall - np.log1p(-found.delta))
 
@@ -587,19 +589,21 @@ def test_the_bound_of_a_share_is_that_of_clopper_and_pearson() -> None:
 def test_correlated_draws_count_for_less_and_not_finite_for_nothing() -> None:
     rng = np.random.default_rng(3)
     walk = np.cumsum(rng.normal(size=(2000, 1)), axis=0) * 0.02
-    assert ph.split_ranges(walk).delta > 3 * ph.split_ranges(rng.permutation(walk)).delta
+    assert (
+        ph.arrays.split_ranges(walk).delta > 3 * ph.arrays.split_ranges(rng.permutation(walk)).delta
+    )
     walk[1500] = -np.inf
-    found = ph.split_ranges(walk)
+    found = ph.arrays.split_ranges(walk)
     assert (found.delta, found.epsilon) == (1.0, np.inf)
 
 
 def test_refusals() -> None:
     draws = np.zeros((10, 2))
     with pytest.raises(InvalidInput, match="released must leave draws for the ranges"):
-        ph.split_ranges(draws, released=np.ones(10, dtype=bool))
+        ph.arrays.split_ranges(draws, released=np.ones(10, dtype=bool))
     with pytest.raises(InvalidInput, match="released must be True or False for each of 10 draws"):
-        ph.split_ranges(draws, released=[1, 0])
+        ph.arrays.split_ranges(draws, released=[1, 0])
     with pytest.raises(InvalidInput, match="confidence must lie in"):
-        ph.split_ranges(draws, confidence=1.0)
+        ph.arrays.split_ranges(draws, confidence=1.0)
     with pytest.raises(InvalidInput, match="at least 4 in each of 2"):
-        ph.split_ranges(draws, chains=2)
+        ph.arrays.split_ranges(draws, chains=2)

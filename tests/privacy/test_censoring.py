@@ -23,27 +23,31 @@ CAPS = [0.25, 0.5, 1.0, 2.0, (0.5, 0.0), (0.0, 0.5), (0.2, 1.0)]
 def test_the_charge_holds_for_every_neighbor_and_is_tight(cap: Any) -> None:
     def terms(database: Database) -> Any:
         rows = list(database)
-        return ph.center_and_censor(LOG_LIK[:, rows], CENTER[rows], cap=cap)
+        return ph.arrays.center_and_censor(LOG_LIK[:, rows], CENTER[rows], cap=cap)
 
     removed, replaced = largest_losses(terms)
     for loss, relation in ((removed, "remove"), (replaced, "replace")):
-        epsilon = ph.epsilon_of_censoring(cap, relation=relation)
+        epsilon = ph.arrays.epsilon_of_censoring(cap, relation=relation)
         assert 0.75 * epsilon < loss <= epsilon
 
 
 @pytest.mark.parametrize("cap", [0.25, 1.0])
 def test_without_a_center_a_discrete_outcome_costs_half(cap: float) -> None:
     def terms(database: Database) -> Any:
-        return ph.center_and_censor(LOG_LIK[:, list(database)], cap=cap)
+        return ph.arrays.center_and_censor(LOG_LIK[:, list(database)], cap=cap)
 
     removed, replaced = largest_losses(terms)
-    assert removed <= ph.epsilon_of_censoring(cap, discrete_uncentered=True) == cap
-    assert replaced <= ph.epsilon_of_censoring(cap, relation="replace", discrete_uncentered=True)
+    assert removed <= ph.arrays.epsilon_of_censoring(cap, discrete_uncentered=True) == cap
+    assert replaced <= ph.arrays.epsilon_of_censoring(
+        cap, relation="replace", discrete_uncentered=True
+    )
     # Control: the same charge for terms that have a center is exceeded.
     assert largest_losses(
-        lambda rows: ph.center_and_censor(LOG_LIK[:, list(rows)], CENTER[list(rows)], cap=cap)
-    )[0] > ph.epsilon_of_censoring(cap, discrete_uncentered=True)
-    np.testing.assert_array_equal(terms((0, 3)), ph.censor(LOG_LIK[:, [0, 3]], cap=cap))
+        lambda rows: ph.arrays.center_and_censor(
+            LOG_LIK[:, list(rows)], CENTER[list(rows)], cap=cap
+        )
+    )[0] > ph.arrays.epsilon_of_censoring(cap, discrete_uncentered=True)
+    np.testing.assert_array_equal(terms((0, 3)), ph.arrays.censor(LOG_LIK[:, [0, 3]], cap=cap))
 
 
 @pytest.mark.parametrize("control", ["center", "region", "cap"])
@@ -57,49 +61,54 @@ def test_what_depends_on_all_records_is_caught(control: str) -> None:
         log_lik = LOG_LIK[:, rows]
         if control == "center":
             rate = max(rows) + 0.1
-            return ph.center_and_censor(log_lik, poisson.logpmf(rows, rate), cap=cap)
+            return ph.arrays.center_and_censor(log_lik, poisson.logpmf(rows, rate), cap=cap)
         if control == "cap":
-            return ph.center_and_censor(log_lik, CENTER[rows], cap=cap * (1 + mean))
+            return ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap * (1 + mean))
         far = np.abs(np.log(RATES / mean)) > 1.5
-        return ph.center_and_censor(log_lik, CENTER[rows], cap=cap) - np.where(far, 50, 0)[:, None]
+        return (
+            ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap)
+            - np.where(far, 50, 0)[:, None]
+        )
 
     removed, replaced = largest_losses(terms)
-    assert removed > ph.epsilon_of_censoring(cap)
-    assert replaced > ph.epsilon_of_censoring(cap, relation="replace")
+    assert removed > ph.arrays.epsilon_of_censoring(cap)
+    assert replaced > ph.arrays.epsilon_of_censoring(cap, relation="replace")
 
 
 def test_nothing_that_comes_in_leaves_the_caps() -> None:
     log_lik = np.array([[np.nan, np.inf, -np.inf, 3.0, 1e308], [-1.0, -2.0, -3.0, np.nan, -1e308]])
-    terms = ph.center_and_censor(log_lik, [1.0, -1e308, 1e308, 0.0, -1e308], cap=(0.5, 0.25))
+    terms = ph.arrays.center_and_censor(log_lik, [1.0, -1e308, 1e308, 0.0, -1e308], cap=(0.5, 0.25))
     assert terms.min() == -0.5
     assert terms.max() == 0.25
     np.testing.assert_array_equal(terms[0, :3], [-0.5, 0.25, -0.5])
-    assert not ph.center_and_censor(log_lik, alpha=np.zeros(5), cap=1.0).any()
+    assert not ph.arrays.center_and_censor(log_lik, alpha=np.zeros(5), cap=1.0).any()
 
 
 def test_a_wide_cap_changes_nothing_but_a_constant() -> None:
-    terms = ph.center_and_censor(LOG_LIK, CENTER, np.full(16, 0.5), cap=1e6)
+    terms = ph.arrays.center_and_censor(LOG_LIK, CENTER, np.full(16, 0.5), cap=1e6)
     np.testing.assert_allclose(np.ptp(terms, axis=0), 0.5 * np.ptp(LOG_LIK, axis=0))
 
 
 def test_epsilon_and_cap_are_inverses() -> None:
     for relation in ("remove", "replace"):
         for discrete in (False, True):
-            cap = ph.cap_of_epsilon(1.0, relation=relation, discrete_uncentered=discrete)
-            epsilon = ph.epsilon_of_censoring(cap, relation=relation, discrete_uncentered=discrete)
+            cap = ph.arrays.cap_of_epsilon(1.0, relation=relation, discrete_uncentered=discrete)
+            epsilon = ph.arrays.epsilon_of_censoring(
+                cap, relation=relation, discrete_uncentered=discrete
+            )
             assert epsilon == 1.0
-    assert ph.epsilon_of_censoring((0.1, 0.2), n_draws_released=3) == 0.9
+    assert ph.arrays.epsilon_of_censoring((0.1, 0.2), n_draws_released=3) == 0.9
 
 
 @pytest.mark.parametrize("cap", [0, -1, (0, 0), (1, -1), (1, 2, 3), (1, np.inf), np.nan])
 def test_wrong_caps(cap: Any) -> None:
     with pytest.raises(InvalidInput, match="cap must be"):
-        ph.center_and_censor([[1.0]], cap=cap)
+        ph.arrays.center_and_censor([[1.0]], cap=cap)
 
 
 def test_a_center_must_be_finite_and_its_value_is_not_told() -> None:
     with pytest.raises(InvalidInput, match="center must be finite: that of record 1 is not"):
-        ph.center_and_censor([[1.0, 2.0]], [0.0, -np.inf], cap=1)
+        ph.arrays.center_and_censor([[1.0, 2.0]], [0.0, -np.inf], cap=1)
 
 
 def test_a_number_is_the_symmetric_cap_and_a_cap_is_itself() -> None:

@@ -140,7 +140,7 @@ def neighbors(cap: Any, relation: str) -> tuple[np.ndarray, np.ndarray]:
     """Log posteriors of all neighbors of databases of two records, both ways: (grid, pairs)."""
     held = {
         rows: log_posterior(
-            ph.center_and_censor(LOG_LIK[:, list(rows)], CENTER[list(rows)], cap=cap)
+            ph.arrays.center_and_censor(LOG_LIK[:, list(rows)], CENTER[list(rows)], cap=cap)
         )
         for n in (1, 2)
         for rows in databases(n)
@@ -179,7 +179,7 @@ CAPS = [0.5, (0.2, 1.0), (1.0, 0.2), (0.0, 0.7)]
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 @pytest.mark.parametrize("cap", CAPS)
 def test_rho_of_a_cap_holds_for_every_neighbor(cap: Any, relation: str) -> None:
-    rho = ph.rho_of_range(ph.range_of_censoring(cap), relation=relation)
+    rho = ph.arrays.rho_of_range(ph.arrays.range_of_censoring(cap), relation=relation)
     found = divergences(*neighbors(cap, relation))
     assert 0.3 * rho < found.max() <= rho
 
@@ -187,22 +187,22 @@ def test_rho_of_a_cap_holds_for_every_neighbor(cap: Any, relation: str) -> None:
 @pytest.mark.parametrize("cap", [0.5, (0.4, 0.5)])
 def test_one_side_of_the_cap_is_too_little(cap: Any) -> None:
     """Control: rho of the longer side alone is exceeded."""
-    rho = ph.rho_of_range(np.max(cap))
+    rho = ph.arrays.rho_of_range(np.max(cap))
     assert divergences(*neighbors(cap, "remove")).max() > rho
 
 
 @pytest.mark.parametrize(("cap", "relation"), [((0.2, 0.4), "remove"), ((0.1, 0.2), "replace")])
 def test_what_many_draws_are_charged_covers_them_together(cap: Any, relation: str) -> None:
     """The exact delta of 20 draws, of the pair of neighbors that they tell apart best."""
-    m, span = 20, ph.range_of_censoring(cap)
-    cost = ph.range_epsilon(span, delta=DELTA, n_draws_released=m, relation=relation)
+    m, span = 20, ph.arrays.range_of_censoring(cap)
+    cost = ph.arrays.range_epsilon(span, delta=DELTA, n_draws_released=m, relation=relation)
     assert cost.epsilon < 0.6 * cost.pure
-    assert cost.pure == ph.epsilon_of_censoring(cap, n_draws_released=m, relation=relation)
+    assert cost.pure == ph.arrays.epsilon_of_censoring(cap, n_draws_released=m, relation=relation)
     p, q = neighbors(cap, relation)
     worst = int((np.exp(p) * (p - q)).sum(axis=0).argmax())
     p, q = p[:, worst], q[:, worst]
     assert 0 < delta_of_draws(p, q, m, cost.epsilon) <= DELTA
-    half = ph.range_epsilon(span / 2, delta=DELTA, n_draws_released=m, relation=relation)
+    half = ph.arrays.range_epsilon(span / 2, delta=DELTA, n_draws_released=m, relation=relation)
     assert delta_of_draws(p, q, m, half.epsilon) > DELTA  # Control
 
 
@@ -217,16 +217,18 @@ def censored(n_draws_released: int = 1, **changes: Any) -> PrivacyCharge:
 
 def test_draws_of_censored_posteriors_count_by_their_range() -> None:
     assert (
-        rho_of_strict(censored(20).public()) == 0.625 == ph.rho_of_range(0.5, n_draws_released=20)
+        rho_of_strict(censored(20).public())
+        == 0.625
+        == ph.arrays.rho_of_range(0.5, n_draws_released=20)
     )
     replaced = censored(20, relation="replace")
     assert replaced.epsilon == 20
-    assert rho_of_strict(replaced.public()) == ph.rho_of_range(
+    assert rho_of_strict(replaced.public()) == ph.arrays.rho_of_range(
         0.5, n_draws_released=20, relation="replace"
     )
     assert ph.compose([censored(20)]) == 10
     cost = ph.compose([censored(20)], delta=1e-6)
-    assert cost == pytest.approx(ph.epsilon_of_rho(0.625, 1e-6), abs=1e-6)
+    assert cost == pytest.approx(ph.arrays.epsilon_of_rho(0.625, 1e-6), abs=1e-6)
     assert cost == ph.compose([censored() for _ in range(20)], delta=1e-6)
     assert ph.compose([censored(), censored()], delta=1e-6) == 1  # few: pure epsilon is less
     assert ph.compose([], delta=1e-6) == 0
@@ -234,12 +236,12 @@ def test_draws_of_censored_posteriors_count_by_their_range() -> None:
 
 def test_noise_and_what_is_beyond_the_cap_count_by_epsilon() -> None:
     noise = PrivacyCharge.strict(mechanism="laplace_sum", epsilon=0.5, relation="remove")
-    assert rho_of_strict(noise.public()) == ph.rho_of_epsilon(0.5) == 0.125
+    assert rho_of_strict(noise.public()) == ph.arrays.rho_of_epsilon(0.5) == 0.125
     bought = censored(bound=0.5)  # half a nat more, for a center
     assert bought.epsilon == 1
     assert rho_of_strict(bought.public()) == pytest.approx(0.5**2 / 8 + 0.5**2 / 2)
     # Control: the whole counted by range would be half of that.
-    assert ph.rho_of_range(1.0) < rho_of_strict(bought.public())
+    assert ph.arrays.rho_of_range(1.0) < rho_of_strict(bought.public())
 
 
 def test_a_delta_is_for_strict_charges() -> None:

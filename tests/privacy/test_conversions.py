@@ -337,7 +337,7 @@ def test_delta_has_the_value_of_exact_arithmetic(mu: float) -> None:
     precise = _precise()
     for epsilon in EPSILONS:
         exact = precise.delta_of_mu(mu, epsilon)
-        found = ph.delta_of_mu(mu, epsilon)
+        found = ph.arrays.delta_of_mu(mu, epsilon)
         assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-300)
 
 
@@ -348,33 +348,33 @@ def test_the_naive_difference_fails_where_ours_holds() -> None:
     a, b = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
     naive = norm.cdf(a) - math.exp(epsilon) * norm.cdf(b)
     assert abs(naive / exact - 1) > 1e-9
-    assert ph.delta_of_mu(mu, epsilon) == pytest.approx(exact, rel=1e-12)
+    assert ph.arrays.delta_of_mu(mu, epsilon) == pytest.approx(exact, rel=1e-12)
 
 
 @pytest.mark.parametrize("delta", [1e-300, 1e-15, 1e-6, 1e-3, 0.1, 0.7, 0.999])
 def test_inverses_meet_and_round_to_the_safe_side(delta: float) -> None:
     for mu in GRID[1:]:
         epsilon = ph.epsilon_of_mu(mu, delta)
-        assert ph.delta_of_mu(mu, epsilon) <= delta
+        assert ph.arrays.delta_of_mu(mu, epsilon) <= delta
         if epsilon == 0:
-            assert ph.delta_of_mu(mu, 0) <= delta
+            assert ph.arrays.delta_of_mu(mu, 0) <= delta
             continue
-        assert ph.delta_of_mu(mu, epsilon * (1 - 1e-11)) > delta
-        back = ph.mu_of_epsilon(epsilon, delta)
-        assert ph.delta_of_mu(back, epsilon) <= delta
+        assert ph.arrays.delta_of_mu(mu, epsilon * (1 - 1e-11)) > delta
+        back = ph.arrays.mu_of_epsilon(epsilon, delta)
+        assert ph.arrays.delta_of_mu(back, epsilon) <= delta
         assert back == pytest.approx(mu, rel=1e-9)
 
 
 def test_monotone_in_both() -> None:
     mus, epsilons = np.geomspace(1e-6, 30, 60), np.linspace(0, 40, 60)
-    table = np.array([[ph.delta_of_mu(mu, e) for e in epsilons] for mu in mus])
+    table = np.array([[ph.arrays.delta_of_mu(mu, e) for e in epsilons] for mu in mus])
     assert (np.diff(table, axis=0) >= 0).all()
     assert (np.diff(table, axis=1) <= 0).all()
     assert ((table >= 0) & (table <= 1)).all()
 
 
 def test_the_figures_of_guarantees() -> None:
-    found = [ph.delta_of_mu(0.207, k * 0.207) for k in (1, 2, 3)]
+    found = [ph.arrays.delta_of_mu(0.207, k * 0.207) for k in (1, 2, 3)]
     np.testing.assert_allclose(found, [1.91e-2, 2.15e-3, 1.07e-4], rtol=0.01)
     assert round(ph.epsilon_of_mu(0.207, 1e-6), 2) == 0.87
     assert round(ph.epsilon_of_mu(1.146, 1e-6), 1) == 5.7
@@ -384,11 +384,13 @@ def test_the_figures_of_guarantees() -> None:
 def test_composition_by_squares_never_rounds_down() -> None:
     mus = np.random.default_rng(1).gamma(1, 1, 50)
     exact = sum(Decimal(float(mu)) ** 2 for mu in mus).sqrt()
-    assert exact <= Decimal(ph.compose_mu(mus)) <= exact * (1 + Decimal("1e-15"))
-    assert ph.compose_mu([]) == 0
-    assert ph.compose_mu([0.3]) == 0.3
-    assert ph.mu_of_release(0.3, n_draws_released=20) == pytest.approx(ph.compose_mu([0.3] * 20))
-    assert ph.mu_of_release(0.3, relation="replace") == 0.6
+    assert exact <= Decimal(ph.arrays.compose_mu(mus)) <= exact * (1 + Decimal("1e-15"))
+    assert ph.arrays.compose_mu([]) == 0
+    assert ph.arrays.compose_mu([0.3]) == 0.3
+    assert ph.arrays.mu_of_release(0.3, n_draws_released=20) == pytest.approx(
+        ph.arrays.compose_mu([0.3] * 20)
+    )
+    assert ph.arrays.mu_of_release(0.3, relation="replace") == 0.6
 
 
 def test_groups_of_normals() -> None:
@@ -396,9 +398,9 @@ def test_groups_of_normals() -> None:
     for epsilon in (0.5, 2.0, 5.0):
         threshold = epsilon / 2 + 1
         exact = norm.sf(threshold, 2) - math.exp(epsilon) * norm.sf(threshold)
-        assert ph.delta_of_mu(ph.mu_of_release(1.0, relation="replace"), epsilon) == pytest.approx(
-            exact, rel=1e-9
-        )
+        assert ph.arrays.delta_of_mu(
+            ph.arrays.mu_of_release(1.0, relation="replace"), epsilon
+        ) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan, 2])
@@ -406,31 +408,31 @@ def test_delta_must_be_a_probability(delta: float) -> None:
     with pytest.raises(InvalidInput, match="delta must"):
         ph.epsilon_of_mu(1.0, delta)
     with pytest.raises(InvalidInput, match="delta must"):
-        ph.mu_of_epsilon(1.0, delta)
+        ph.arrays.mu_of_epsilon(1.0, delta)
 
 
 def test_numbers_must_not_be_negative() -> None:
     with pytest.raises(InvalidInput, match="mu must be >= 0: found -1"):
-        ph.delta_of_mu(-1, 1)
+        ph.arrays.delta_of_mu(-1, 1)
     with pytest.raises(InvalidInput, match="epsilon must be >= 0: found -1"):
-        ph.delta_of_mu(1, -1)
+        ph.arrays.delta_of_mu(1, -1)
     with pytest.raises(InvalidInput, match="that floats can hold"):
         ph.epsilon_of_mu(1e200, 1e-6)
 
 
 def test_the_figures_of_guarantees_of_range_epsilon() -> None:
-    cost = ph.range_epsilon(0.5, delta=1e-6, n_draws_released=20)
+    cost = ph.arrays.range_epsilon(0.5, delta=1e-6, n_draws_released=20)
     assert cost.pure == 10
     assert round(cost.approximate, 1) == 6.5
     assert (cost.epsilon, cost.stated_delta) == (cost.approximate, 1e-6)
-    one = ph.range_epsilon(0.5, delta=1e-6)
+    one = ph.arrays.range_epsilon(0.5, delta=1e-6)
     assert (one.epsilon, one.stated_delta) == (0.5, 0.0)
 
 
 def test_a_bounded_range_is_concentrated() -> None:
     """[CR21]: exact Renyi divergences of two distributions whose ratio has range eta."""
     for eta in (0.1, 1.0, 4.0):
-        rho, tightest = ph.rho_of_range(eta), 0.0
+        rho, tightest = ph.arrays.rho_of_range(eta), 0.0
         for p in np.linspace(0.001, 0.999, 300):  # the extreme pairs have two points
             q = p * math.exp(eta) / (1 - p + p * math.exp(eta))
             for order in (1.0001, 1.5, 2.0, 8.0, 64.0):
@@ -450,14 +452,14 @@ def test_a_range_of_half_is_caught() -> None:
     p, eta = 0.3775, 1.0
     q = p * math.exp(eta) / (1 - p + p * math.exp(eta))
     divergence = sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)))
-    assert ph.rho_of_range(eta / 2) < divergence <= ph.rho_of_range(eta)
+    assert ph.arrays.rho_of_range(eta / 2) < divergence <= ph.arrays.rho_of_range(eta)
 
 
 def test_what_is_stated_covers_draws_together() -> None:
     """Exact delta of m draws of a two-point mechanism of range eta, at the stated epsilon."""
     eta, m, delta = 1.0, 8, 0.05
     p = 1 / (1 + math.exp(eta / 2))
-    cost = ph.range_epsilon(eta, delta=delta, n_draws_released=m)
+    cost = ph.arrays.range_epsilon(eta, delta=delta, n_draws_released=m)
     assert cost.epsilon < cost.pure
     exact = 0.0
     for hits in range(m + 1):
@@ -472,25 +474,25 @@ def test_rounding_is_up_and_exact() -> None:
     ):
         sides = 2 if relation == "replace" else 1
         exact = sides * draws * Fraction(repr(loss_range))
-        epsilon = ph.epsilon_of_range(loss_range, n_draws_released=draws, relation=relation)
+        epsilon = ph.arrays.epsilon_of_range(loss_range, n_draws_released=draws, relation=relation)
         assert exact <= Fraction(repr(epsilon)) < exact + Fraction(1, 100)
-        rho = ph.rho_of_range(loss_range, n_draws_released=draws, relation=relation)
+        rho = ph.arrays.rho_of_range(loss_range, n_draws_released=draws, relation=relation)
         assert Fraction(repr(rho)) >= draws * (sides * Fraction(repr(loss_range))) ** 2 / 8
-    assert ph.epsilon_of_range(0.1, n_draws_released=3) == 0.3
-    assert ph.rho_of_epsilon(0.5, n_draws_released=20) == 2.5
+    assert ph.arrays.epsilon_of_range(0.1, n_draws_released=3) == 0.3
+    assert ph.arrays.rho_of_epsilon(0.5, n_draws_released=20) == 2.5
 
 
 def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="loss_range must be >= 0: found -1"):
-        ph.epsilon_of_range(-1)
+        ph.arrays.epsilon_of_range(-1)
     with pytest.raises(InvalidInput, match="loss_range must be a finite number"):
-        ph.rho_of_range(math.inf)
+        ph.arrays.rho_of_range(math.inf)
     with pytest.raises(InvalidInput, match="relation must be one of remove, replace"):
-        ph.epsilon_of_range(1, relation="add")
+        ph.arrays.epsilon_of_range(1, relation="add")
     with pytest.raises(InvalidInput, match="delta must lie in"):
-        ph.epsilon_of_rho(1, 0)
+        ph.arrays.epsilon_of_rho(1, 0)
     with pytest.raises(InvalidInput, match="that floats can hold"):
-        ph.rho_of_range(1e300)
+        ph.arrays.rho_of_range(1e300)
 
 
 CASES = [(rho, delta) for rho in (1e-6, 1e-3, 0.02, 0.3, 5.0, 80.0) for delta in (1e-10, 1e-6, 0.1)]

@@ -35,24 +35,24 @@ def test_every_accounting_gives_numbers(seed: int, single: bool) -> None:
     assert (loss.by_record >= 0).all()
     slack = 1e-9 * np.nan_to_num(np.abs(log_lik).max(axis=0).astype(float)) + 1e-9
     assert (loss.by_record <= ranges.by_record + slack).all()
-    limit = ph.gaussian_limit(log_lik, alpha, chains=2)
+    limit = ph.arrays.gaussian_limit(log_lik, alpha, chains=2)
     assert (limit.mu_charged >= limit.mu.upper_by_record).all()
     assert (limit.mu.by_record <= ranges.by_record * 0.52 + slack).all()  # sd <= range / 2
     assert not np.isnan(limit.delta_draws).any()
     assert ph.gaussian_mu(log_lik[:, alpha == 0], chains=2).upper >= 0 if (alpha == 0).any() else 1
-    split = ph.split_ranges(log_lik, alpha)
+    split = ph.arrays.split_ranges(log_lik, alpha)
     assert 0 < split.delta <= 1
-    terms = ph.center_and_censor(log_lik, np.zeros(12), alpha, cap=(0.2, 0.1))
+    terms = ph.arrays.center_and_censor(log_lik, np.zeros(12), alpha, cap=(0.2, 0.1))
     assert terms.min() >= -0.2
     assert terms.max() <= 0.1
-    changes = ph.recomputed_terms(log_lik, ph.lipschitz_without(log_lik))
+    changes = ph.arrays.recomputed_terms(log_lik, ph.arrays.lipschitz_without(log_lik))
     assert changes.shape == log_lik.shape
 
 
 @pytest.mark.parametrize("mu", [5e-324, 1e-160, 1e-20, 1e10, 1e150])
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-20, 1.0, 1e20, 1e300])
 def test_the_curve_at_the_ends_of_what_floats_hold(mu: float, epsilon: float) -> None:
-    assert 0 <= ph.delta_of_mu(mu, epsilon) <= 1
+    assert 0 <= ph.arrays.delta_of_mu(mu, epsilon) <= 1
     if epsilon < 1e19:
-        assert ph.delta_of_mu(ph.mu_of_epsilon(epsilon, 1e-6), epsilon) <= 1e-6
-    assert ph.delta_of_mu(mu, ph.epsilon_of_mu(mu, 1e-6)) <= 1e-6
+        assert ph.arrays.delta_of_mu(ph.arrays.mu_of_epsilon(epsilon, 1e-6), epsilon) <= 1e-6
+    assert ph.arrays.delta_of_mu(mu, ph.epsilon_of_mu(mu, 1e-6)) <= 1e-6

@@ -62,8 +62,8 @@ def test_without_the_neighbor_an_exact_delta_is_missed(n: int) -> None:
     for multiple in (1, 2):
         epsilon = multiple * alone.overall
         exact = exact_delta(log_p, log_q, epsilon)
-        assert ph.delta_of_mu(both.upper, epsilon) >= exact
-        assert ph.delta_of_mu(alone.overall, epsilon) < exact
+        assert ph.arrays.delta_of_mu(both.upper, epsilon) >= exact
+        assert ph.arrays.delta_of_mu(alone.overall, epsilon) < exact
 
 
 def test_a_conjugate_poisson_model() -> None:
@@ -73,7 +73,7 @@ def test_a_conjugate_poisson_model() -> None:
     theta = rng.gamma(shape, 1 / rate, 10_000)
     shown = y[-20:]
     log_lik = np.outer(np.log(theta), shown) - theta[:, None]
-    limit = ph.gaussian_limit(log_lik)
+    limit = ph.arrays.gaussian_limit(log_lik)
     # term y log(theta) - theta is nearly linear: (y/theta - 1) times a deviation of theta
     slope = np.abs(shown * rate / shape - 1) * np.sqrt(shape) / rate
     far = slope > 0.02
@@ -114,7 +114,7 @@ def test_a_constant_cancels_weights_scale_and_not_finite_is_unbounded() -> None:
     wrong = ph.gaussian_mu(log_lik, alpha)
     assert np.isinf(wrong.by_record).tolist() == [True, False, False, False, False]
     assert wrong.overall == wrong.upper == np.inf
-    assert np.isinf(ph.gaussian_limit(log_lik, alpha).mu_charged).sum() == 1
+    assert np.isinf(ph.arrays.gaussian_limit(log_lik, alpha).mu_charged).sum() == 1
 
 
 def test_float32_is_never_below() -> None:
@@ -134,8 +134,8 @@ def test_streamed_rows_give_the_same() -> None:
     streamed = ph.gaussian_mu(lazy, alpha, chains=2)
     np.testing.assert_allclose(streamed.upper_by_record, whole.upper_by_record, rtol=1e-12)
     assert streamed.upper == pytest.approx(whole.upper, rel=1e-12)
-    limit = ph.gaussian_limit(lazy, alpha, chains=2)
-    expected = ph.gaussian_limit(rows[:, row_of], alpha, chains=2)
+    limit = ph.arrays.gaussian_limit(lazy, alpha, chains=2)
+    expected = ph.arrays.gaussian_limit(rows[:, row_of], alpha, chains=2)
     np.testing.assert_allclose(limit.mu_charged, expected.mu_charged, rtol=1e-9)
     np.testing.assert_allclose(limit.delta_draws, expected.delta_draws, rtol=1e-9, atol=1e-15)
     given = ph.gaussian_mu(lazy, alpha, ess=400)
@@ -147,10 +147,10 @@ def test_streamed_rows_give_the_same() -> None:
 def test_the_limit_holds_for_many_normal_records() -> None:
     y = np.random.default_rng(9).normal(size=1000)
     y[0] = 4.0
-    limit = ph.gaussian_limit(_normal_model(y)[:, :3], ess=POINTS)
+    limit = ph.arrays.gaussian_limit(_normal_model(y)[:, :3], ess=POINTS)
     assert limit.reliable
     assert limit.mu.upper < limit.overall < 1.05 * limit.mu.upper
-    expected = [ph.delta_of_mu(limit.mu.overall, k * limit.mu.upper) for k in (1, 2)]
+    expected = [ph.arrays.delta_of_mu(limit.mu.overall, k * limit.mu.upper) for k in (1, 2)]
     np.testing.assert_allclose(limit.delta_draws[0, :2, 0], expected, rtol=0.3)
     assert (limit.delta_formula[0] > limit.delta_draws[0, :, 0]).all()
     assert abs(limit.skewness[0]) < 0.1
@@ -165,7 +165,7 @@ def test_three_records_are_far_from_the_limit() -> None:
     for database in chosen:
         terms = LOG_LIK[:, database]
         whole = log_posterior(terms)
-        limit = ph.gaussian_limit(
+        limit = ph.arrays.gaussian_limit(
             terms[rng.choice(whole.size, size=2000, p=np.exp(whole))], ess=2000
         )
         refused += not limit.reliable
@@ -173,7 +173,7 @@ def test_three_records_are_far_from_the_limit() -> None:
             rest = log_posterior(np.delete(terms, i, axis=1))
             epsilon = 2 * limit.mu.by_record[i]
             exact = exact_delta(whole, rest, epsilon)
-            missed += ph.delta_of_mu(limit.mu.by_record[i], epsilon) < 0.8 * exact
+            missed += ph.arrays.delta_of_mu(limit.mu.by_record[i], epsilon) < 0.8 * exact
     assert refused == len(chosen)
     assert missed > 2 * len(chosen)
 
@@ -186,7 +186,7 @@ def test_where_the_limit_sets_in_and_that_what_it_charges_covers(n: int) -> None
     shape, rate = 1.0 + counts.sum() + outlier, 0.05 + n + 1
     levels = (np.random.default_rng(0).permutation(POINTS) + 0.5) / POINTS
     theta = gamma.ppf(levels, shape, scale=1 / rate)
-    limit = ph.gaussian_limit((outlier * np.log(theta) - theta)[:, None], ess=POINTS)
+    limit = ph.arrays.gaussian_limit((outlier * np.log(theta) - theta)[:, None], ess=POINTS)
     assert limit.reliable or n < 30
     assert n > 3 or not limit.reliable
     if not limit.reliable:
@@ -199,10 +199,10 @@ def test_where_the_limit_sets_in_and_that_what_it_charges_covers(n: int) -> None
     for multiple in (0.5, 1, 2, 3, 4, 5):
         epsilon = multiple * limit.mu.upper
         exact = exact_delta(one, other, epsilon)
-        assert ph.delta_of_mu(limit.overall, epsilon) >= exact
-        missed += ph.delta_of_mu(limit.mu.upper, epsilon) < exact
+        assert ph.arrays.delta_of_mu(limit.overall, epsilon) >= exact
+        missed += ph.arrays.delta_of_mu(limit.mu.upper, epsilon) < exact
         if n == 10_000:
-            assert ph.delta_of_mu(limit.overall / 1.1, epsilon) <= exact
+            assert ph.arrays.delta_of_mu(limit.overall / 1.1, epsilon) <= exact
     assert missed or n == 10_000  # control: without its skewness, mu is too small far out
 
 
@@ -214,9 +214,9 @@ def test_the_charge_is_seldom_below_the_exact_one() -> None:
     grid = np.linspace(-0.7, 0.7, 20_001)
     log_p, log_q = (each.logpdf(grid) + np.log(grid[1] - grid[0]) for each in (own, other))
     epsilon = brentq(lambda e: np.log(exact_delta(log_p, log_q, e) / 1e-6), 0.5, 2)
-    enough = ph.mu_of_epsilon(epsilon, 1e-6)
+    enough = ph.arrays.mu_of_epsilon(epsilon, 1e-6)
     draws = own.rvs((2000, 300), random_state=np.random.default_rng(11))
-    limit = ph.gaussian_limit(-((4 - draws) ** 2) / 2)
+    limit = ph.arrays.gaussian_limit(-((4 - draws) ** 2) / 2)
     before = limit.mu.upper_by_record * (1 + 0.8 * np.abs(limit.skewness))
     assert limit.holds.mean() > 0.95
     assert (limit.mu_charged < enough).mean() <= 0.05
@@ -234,6 +234,6 @@ def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="ess must have 2 elements: found 3"):
         ph.gaussian_mu(LogLik.of(draws), np.ones(2), ess=[1.0, 2.0, 3.0])
     with pytest.raises(InvalidInput, match="multiples must"):
-        ph.gaussian_limit(draws, multiples=[])
+        ph.arrays.gaussian_limit(draws, multiples=[])
     with pytest.raises(InvalidInput, match="multiples must be above 0"):
-        ph.gaussian_limit(draws, multiples=[0.0])
+        ph.arrays.gaussian_limit(draws, multiples=[0.0])

@@ -59,8 +59,10 @@ def _data(seed: int, n: int = 8) -> tuple[FloatArray, FloatArray, FloatArray]:
 def test_lipschitz_weights(seed: int, how: dict[str, Any]) -> None:
     log_lik, f, _ = _data(seed)
     reference = -np.vstack([f, f / 2])
-    found = ph.recomputed_terms(log_lik, ph.lipschitz_without(reference, frozen_draws=True, **how))
-    expected = _brute(log_lik, lambda kept: ph.weights_from_lipschitz(f[kept], **how))
+    found = ph.arrays.recomputed_terms(
+        log_lik, ph.arrays.lipschitz_without(reference, frozen_draws=True, **how)
+    )
+    expected = _brute(log_lik, lambda kept: ph.arrays.weights_from_lipschitz(f[kept], **how))
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
@@ -69,7 +71,7 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
     log_lik, f, largest = _data(seed)
 
     def lipschitz(kept: IntArray) -> FloatArray:
-        return ph.weights_from_lipschitz(f[kept], scale=0.9, shift=0.05)
+        return ph.arrays.weights_from_lipschitz(f[kept], scale=0.9, shift=0.05)
 
     def reweighted(kept: IntArray) -> FloatArray:
         alpha = lipschitz(kept)
@@ -77,27 +79,30 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
 
     reference, weighted = -np.vstack([f, f / 2]), -np.vstack([largest, largest / 3])
     held: dict[str, Any] = {"frozen_draws": True}
-    base = ph.lipschitz_without(reference, scale=0.9, shift=0.05, **held)
+    base = ph.arrays.lipschitz_without(reference, scale=0.9, shift=0.05, **held)
     cases: list[tuple[Any, Weigh]] = [
         (
-            ph.scalar_without(reference, target_bound=3.0, **held),
+            ph.arrays.scalar_without(reference, target_bound=3.0, **held),
             lambda kept: ph.scalar_weights(
                 len(kept), target_bound=3.0, unweighted_bound=f[kept].max()
             ),
         ),
         (
-            ph.truncate_without(base, reference, cap=2.5, **held),
+            ph.arrays.truncate_without(base, reference, cap=2.5, **held),
             lambda kept: ph.truncate_weights(lipschitz(kept), f[kept], cap=2.5),
         ),
         (
-            ph.scale_without(base, scale=0.6, shift=-0.1),
+            ph.arrays.scale_without(base, scale=0.6, shift=-0.1),
             lambda kept: np.clip(0.6 * lipschitz(kept) - 0.1, 0, 1),
         ),
-        (ph.reweight_without(base, weighted, k=0.9, **held), reweighted),
+        (ph.arrays.reweight_without(base, weighted, k=0.9, **held), reweighted),
         (weights_without(reweighted, f.size), reweighted),
         (
-            ph.truncate_without(
-                ph.reweight_without(base, weighted, k=0.9, **held), reference, cap=4.0, **held
+            ph.arrays.truncate_without(
+                ph.arrays.reweight_without(base, weighted, k=0.9, **held),
+                reference,
+                cap=4.0,
+                **held,
             ),
             lambda kept: ph.truncate_weights(reweighted(kept), f[kept], cap=4.0),
         ),
@@ -105,7 +110,10 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
     for without, weigh in cases:
         np.testing.assert_allclose(without.alpha, weigh(np.arange(f.size)), rtol=1e-13)
         np.testing.assert_allclose(
-            ph.recomputed_terms(log_lik, without), _brute(log_lik, weigh), rtol=1e-11, atol=1e-11
+            ph.arrays.recomputed_terms(log_lik, without),
+            _brute(log_lik, weigh),
+            rtol=1e-11,
+            atol=1e-11,
         )
 
 
@@ -130,23 +138,26 @@ def test_count_weights(seed: int, how: dict[str, Any]) -> None:
         return ph.count_weights(ph.radius_risk(y[kept], **options), **more)
 
     more = {"scale": 1.4, "shift": -0.2}
-    base, scaled = ph.count_without(y, **how), ph.count_without(y, **how, **more)
+    base, scaled = ph.arrays.count_without(y, **how), ph.arrays.count_without(y, **how, **more)
     cases: list[tuple[Any, Weigh]] = [
         (base, count),
         (base.general(), count),
         (scaled, lambda kept: count(kept, **more)),
         (
-            ph.truncate_without(base, -np.vstack([f, f / 2]), cap=3.0, frozen_draws=True),
+            ph.arrays.truncate_without(base, -np.vstack([f, f / 2]), cap=3.0, frozen_draws=True),
             lambda kept: ph.truncate_weights(count(kept), f[kept], cap=3.0),
         ),
         (
-            ph.reweight_without(base, -np.vstack([largest, largest / 3]), frozen_draws=True),
+            ph.arrays.reweight_without(base, -np.vstack([largest, largest / 3]), frozen_draws=True),
             lambda kept: ph.reweight(count(kept), count(kept) * largest[kept]),
         ),
     ]
     for without, weigh in cases:
         np.testing.assert_allclose(
-            ph.recomputed_terms(log_lik, without), _brute(log_lik, weigh), rtol=1e-10, atol=1e-10
+            ph.arrays.recomputed_terms(log_lik, without),
+            _brute(log_lik, weigh),
+            rtol=1e-10,
+            atol=1e-10,
         )
 
 
@@ -156,13 +167,13 @@ def test_weights_held_fixed_miss_what_enumeration_finds() -> None:
     for database in np.array(np.meshgrid(*[support] * 3)).reshape(3, -1).T:
         terms = LOG_LIK[:, database]
         f = np.abs(terms).max(axis=0)
-        without = ph.lipschitz_without(terms, frozen_draws=True)
+        without = ph.arrays.lipschitz_without(terms, frozen_draws=True)
         held = ph.loss_ranges(terms, without.alpha).by_record
-        changes = ph.loss_ranges(ph.recomputed_terms(terms, without)).by_record
+        changes = ph.loss_ranges(ph.arrays.recomputed_terms(terms, without)).by_record
         whole = log_posterior(without.alpha * terms)
         for i in range(3):
             kept = np.delete(np.arange(3), i)
-            rest = log_posterior(ph.weights_from_lipschitz(f[kept]) * terms[:, kept])
+            rest = log_posterior(ph.arrays.weights_from_lipschitz(f[kept]) * terms[:, kept])
             loss = np.abs(whole - rest).max()
             assert loss <= changes[i] * (1 + 1e-9) + 1e-9
             exceeded += loss > held[i] + 0.5
@@ -172,7 +183,7 @@ def test_weights_held_fixed_miss_what_enumeration_finds() -> None:
 def test_a_record_without_bound_that_moves_nothing_stays_harmless() -> None:
     log_lik = -np.random.default_rng(1).gamma(2, 2, (DRAWS, 4))
     log_lik[2, 3] = -np.inf
-    changes = ph.recomputed_terms(log_lik, ph.lipschitz_without(log_lik))
+    changes = ph.arrays.recomputed_terms(log_lik, ph.arrays.lipschitz_without(log_lik))
     assert np.isfinite(ph.loss_ranges(changes).by_record).all()
 
 
@@ -182,13 +193,15 @@ def test_streamed_movers_are_those_of_the_whole() -> None:
     lazy = LogLik(make=lambda: np.array_split(rows, [2, 5], axis=1), row_of=row_of)
     chosen = np.array([0, 3, 8])
     found = moved_terms(lazy, lipschitz_without(lazy, scale=0.9), chosen)
-    whole = ph.recomputed_terms(rows[:, row_of], ph.lipschitz_without(rows[:, row_of], scale=0.9))
+    whole = ph.arrays.recomputed_terms(
+        rows[:, row_of], ph.arrays.lipschitz_without(rows[:, row_of], scale=0.9)
+    )
     np.testing.assert_allclose(found, whole[:, chosen], rtol=1e-10)
 
 
 def test_unlike_sizes_are_refused() -> None:
     with pytest.raises(ph.InvalidInput, match="log_lik must have 2 records, as the weights"):
-        ph.recomputed_terms(np.zeros((4, 3)), ph.lipschitz_without(np.zeros((4, 2))))
+        ph.arrays.recomputed_terms(np.zeros((4, 3)), ph.arrays.lipschitz_without(np.zeros((4, 2))))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -270,4 +283,4 @@ def test_risks_that_stay_are_a_control_that_is_caught() -> None:
 
 def test_risks_alone_are_refused() -> None:
     with pytest.raises(ph.InvalidInput, match="log_lik must be the matrix"):
-        ph.lipschitz_without([1.0, 2.0, 4.0])
+        ph.arrays.lipschitz_without([1.0, 2.0, 4.0])

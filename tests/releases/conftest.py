@@ -37,7 +37,7 @@ def persons() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def release(persons: pd.DataFrame) -> ph.Release:
     """Two sets, of a sequence of four columns."""
-    design = ph.SurveyDesign(weights="w", unit="household", population=900)
+    design = ph.measures.SurveyDesign(weights="w", unit="household", population=900)
     steps = [
         ph.Unweighted(ph.Bernoulli("head ~ age", prior="normal"), design=design),
         ph.Unweighted(ph.Bernoulli("owner ~ 1", prior="normal"), design=design),

@@ -25,9 +25,11 @@ TOTALS = {"north": 400, "south": 333}
 
 
 def _all(release: ph.Release) -> ph.Release:
-    agreed = ph.with_households(release, **RULES, seed=1)
-    scaled = ph.with_totals(agreed, "visits", TOTALS, by="region")
-    return ph.with_rows(scaled, 200, public=["age", "region", "w"], unit="household", seed=2)
+    agreed = ph.releases.with_households(release, **RULES, seed=1)
+    scaled = ph.releases.with_totals(agreed, "visits", TOTALS, by="region")
+    return ph.releases.with_rows(
+        scaled, 200, public=["age", "region", "w"], unit="household", seed=2
+    )
 
 
 # --- Post-processing --------------------------------------------------------------------------
@@ -47,7 +49,7 @@ def _scaled_to_the_data(release: ph.Release) -> ph.Release:
     """The broken control: totals of the confidential table, at no charge."""
     assert release.origin is not None
     found = release.origin.data[:100]["visits"].sum()
-    return ph.with_totals(release, "visits", float(found))
+    return ph.releases.with_totals(release, "visits", float(found))
 
 
 def _heads_of_the_data(release: ph.Release) -> ph.Release:
@@ -60,10 +62,10 @@ def _heads_of_the_data(release: ph.Release) -> ph.Release:
 
 
 CHANGES: dict[str, Change] = {
-    "households": lambda r: ph.with_households(r, **RULES, seed=1),
-    "totals": lambda r: ph.with_totals(r, "visits", TOTALS, by="region"),
-    "weighted totals": lambda r: ph.with_totals(r, "income", 1e5, weights="w"),
-    "rows": lambda r: ph.with_rows(r, 60, public=["household", "w", "age"], seed=3),
+    "households": lambda r: ph.releases.with_households(r, **RULES, seed=1),
+    "totals": lambda r: ph.releases.with_totals(r, "visits", TOTALS, by="region"),
+    "weighted totals": lambda r: ph.releases.with_totals(r, "income", 1e5, weights="w"),
+    "rows": lambda r: ph.releases.with_rows(r, 60, public=["household", "w", "age"], seed=3),
     "all": _all,
 }
 
@@ -106,7 +108,7 @@ def test_the_unit_may_have_numbers(release: ph.Release, tmp_path: Path) -> None:
     again = ph.Release.load(tmp_path / "out").synthetic[0]
     assert (again.groupby("household")["head"].sum() == 1).all()
     with pytest.raises(InvalidInput, match="'age' is read as it is in the data"):
-        ph.with_rows(made, 60, public=["w"], unit="household")
+        ph.releases.with_rows(made, 60, public=["w"], unit="household")
 
 
 # --- Said ---------------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ def test_one_model_says_it_once(persons: pd.DataFrame) -> None:
     made = ph.PerturbedHistogram(column="visits", lower=0, upper=20, n_bins=21, epsilon=4).release(
         persons[["visits", "region"]]
     )
-    scaled = ph.with_totals(made, "visits", TOTALS, by="region")
+    scaled = ph.releases.with_totals(made, "visits", TOTALS, by="region")
     assert scaled.statement.count("400") == 1
     assert "afterwards =" not in scaled.statement
 
@@ -162,11 +164,11 @@ def test_a_whole_table_says_it(tmp_path: Path) -> None:
     frame = survey_of(200, 1).drop(columns=["name", "wage", "income", "region"])
     plan = ph.Table(frame, sensitive=["voted", "visits"], id="person", types=types).plan()
     made = ph.synthesize_table(plan, epsilon=4, mechanism="marginals")
-    scaled = ph.with_totals(made, "visits", {"f": 300, "m": 200}, by="sex")
+    scaled = ph.releases.with_totals(made, "visits", {"f": 300, "m": 200}, by="sex")
     scaled.save(tmp_path / "out", report=False)
     said = "visits was scaled to public totals by sex (f: 300; m: 200)."
     assert said in (tmp_path / "out" / "public" / "privacy_statement.md").read_text()
-    assert said in ph.review_checklist(scaled)
+    assert said in ph.reports.review_checklist(scaled)
     assert scaled.charge == made.charge
     assert dict(scaled.synthetic[0].groupby("sex")["visits"].sum()) == {"f": 300, "m": 200}
 
@@ -177,6 +179,6 @@ def test_a_name_forges_no_heading(persons: pd.DataFrame) -> None:
     made = ph.PerturbedHistogram(column=name, lower=0, upper=20, n_bins=21, epsilon=4).release(
         table
     )
-    scaled = ph.with_totals(made, name, 300)
+    scaled = ph.releases.with_totals(made, name, 300)
     headings = [line for line in scaled.statement.splitlines() if line.startswith("## ")]
     assert headings.count("## Not covered") == 1

@@ -28,7 +28,7 @@ def test_households_agree_within_and_were_charged_by_household(
     release: ph.Release, persons: pd.DataFrame
 ) -> None:
     assert release.charge.unit == "household"
-    agreed = ph.with_households(release, **RULES, seed=1)
+    agreed = ph.releases.with_households(release, **RULES, seed=1)
     for free, table in zip(release.synthetic, agreed.synthetic, strict=True):
         assert (_heads(free) != 1).any(), "the control"
         assert (free.groupby("household")["owner"].nunique() > 1).any(), "the control"
@@ -47,7 +47,7 @@ def test_households_agree_within_and_were_charged_by_household(
 
 
 def test_at_most_one_gives_nobody_what_none_had(release: ph.Release) -> None:
-    agreed = ph.with_households(release, unit="household", at_most_one={"head": 1}, seed=2)
+    agreed = ph.releases.with_households(release, unit="household", at_most_one={"head": 1}, seed=2)
     before, after = _heads(release.synthetic[0]), _heads(agreed.synthetic[0])
     assert after.max() == 1
     assert ((after == 1) == (before > 0)).all()
@@ -63,7 +63,7 @@ def test_one_head_and_at_most_one_spouse_hold_together(persons: pd.DataFrame) ->
     made = ph.PerturbedHistogram(column="relation", levels=tuple(kinds), epsilon=8).release(
         table, n_synthetic=2
     )
-    agreed = ph.with_households(
+    agreed = ph.releases.with_households(
         made, unit="household", one={"relation": "head"}, at_most_one={"relation": "spouse"}
     )
     for own in agreed.synthetic:
@@ -94,5 +94,5 @@ def test_impossible_households_are_refused_in_one_line(
     release: ph.Release, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message) as caught:
-        ph.with_households(release, **{"unit": "household", **changes})
+        ph.releases.with_households(release, **{"unit": "household", **changes})
     assert "\n" not in str(caught.value)

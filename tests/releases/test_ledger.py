@@ -147,7 +147,8 @@ def survey(year: int = 1) -> pd.DataFrame:
 
 def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
     return ph.Unweighted(ph.Poisson(formula)).release(
-        table, engine="embedded", settings=ph.SamplerSettings(chains=2, warmup=150, draws=100),
+        table, engine="embedded",
+        settings=ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
         rule=ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 
-SETTINGS = ph.SamplerSettings(chains=2, warmup=200, draws=200)
+SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=200, draws=200)
 
 
 @pytest.fixture(scope="module")

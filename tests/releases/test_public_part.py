@@ -18,7 +18,7 @@ from pyhybrid.fitting import session as sessions
 from pyhybrid.mechanisms.censored.censored import ModeCheck
 
 MODEL = ph.Poisson("y ~ x")
-SETTINGS = ph.SamplerSettings(chains=2, warmup=150, draws=60)
+SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=150, draws=60)
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",
     "settings": SETTINGS,

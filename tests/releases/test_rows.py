@@ -17,7 +17,7 @@ OWN = ["household", "w", "age", "head", "owner", "visits", "income"]
 def test_rows_are_drawn_from_the_synthetic_ones(
     release: ph.Release, n_rows: int, tmp_path: Path
 ) -> None:
-    drawn = ph.with_rows(release, n_rows, public=["household", "w", "age"], seed=4)
+    drawn = ph.releases.with_rows(release, n_rows, public=["household", "w", "age"], seed=4)
     for whole, table in zip(release.synthetic, drawn.synthetic, strict=True):
         assert list(table.columns) == OWN
         assert len(table) == n_rows
@@ -36,8 +36,8 @@ def test_rows_are_drawn_from_the_synthetic_ones(
 
 @pytest.mark.parametrize("n_rows", [100, 700])
 def test_households_that_agree_are_drawn_whole(release: ph.Release, n_rows: int) -> None:
-    agreed = ph.with_households(release, unit="household", one={"head": 1}, seed=1)
-    drawn = ph.with_rows(agreed, n_rows, public=["w", "age"], unit="household", seed=2)
+    agreed = ph.releases.with_households(release, unit="household", one={"head": 1}, seed=1)
+    drawn = ph.releases.with_rows(agreed, n_rows, public=["w", "age"], unit="household", seed=2)
     sizes = set(agreed.synthetic[0].groupby("household").size())
     for table in drawn.synthetic:
         assert n_rows <= len(table) < n_rows + max(sizes)
@@ -45,14 +45,16 @@ def test_households_that_agree_are_drawn_whole(release: ph.Release, n_rows: int)
         assert set(table.groupby("household").size()) <= sizes
         assert list(table["household"].unique()) == list(range(1, table["household"].max() + 1))
     with pytest.raises(InvalidInput, match="must be drawn together: give unit='household'"):
-        ph.with_rows(agreed, n_rows, public=["household", "w", "age"])
+        ph.releases.with_rows(agreed, n_rows, public=["household", "w", "age"])
 
 
 def test_confidential_predictors_are_refused(release: ph.Release) -> None:
     with pytest.raises(InvalidInput, match="'age' is read as it is in the data"):
-        ph.with_rows(release, 50, public=["w", "household"])
-    assert "w" not in ph.with_rows(release, 50, public=["age"]).synthetic[0], "weighs terms alone"
+        ph.releases.with_rows(release, 50, public=["w", "household"])
+    assert "w" not in ph.releases.with_rows(release, 50, public=["age"]).synthetic[0], (
+        "weighs terms alone"
+    )
     with pytest.raises(InvalidInput, match="n_rows must be"):
-        ph.with_rows(release, 1)
+        ph.releases.with_rows(release, 1)
     with pytest.raises(InvalidInput, match="public must be a list"):
-        ph.with_rows(release, 50, public="age")
+        ph.releases.with_rows(release, 50, public="age")

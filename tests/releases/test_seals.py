@@ -29,7 +29,7 @@ from pyhybrid.releases.record import (
 
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",
-    "settings": ph.SamplerSettings(chains=2, warmup=150, draws=100),
+    "settings": ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
     "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
 }
 Change = Callable[[ph.Release], ph.Release]
@@ -352,8 +352,8 @@ def test_a_charge_fits_its_seal_only_as_it_was_made(release: ph.Release) -> None
     by_hand = PrivacyCharge.from_dict(charge.as_dict())
     assert by_hand == charge
     assert not by_hand.is_sealed
-    assert not ph.compose_charges([charge, by_hand], mechanism="both").is_sealed
-    assert ph.compose_charges([charge, charge], mechanism="both").is_sealed
+    assert not ph.arrays.compose_charges([charge, by_hand], mechanism="both").is_sealed
+    assert ph.arrays.compose_charges([charge, charge], mechanism="both").is_sealed
 
 
 def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:

@@ -16,7 +16,7 @@ from pyhybrid.core.html import html_rows
 @pytest.fixture(scope="module")
 def release() -> ph.Release:
     data = pd.DataFrame({"visits": np.random.default_rng(1).poisson(3, 200)})
-    settings = ph.SamplerSettings(warmup=300, draws=300)
+    settings = ph.engines.SamplerSettings(warmup=300, draws=300)
     return ph.LipschitzWeighted(ph.Poisson("visits ~ 1")).release(
         data, n_synthetic=2, seed=918_273_645, engine="embedded", settings=settings,
         on_not_converged="warn",
@@ -36,12 +36,15 @@ def test_text_is_escaped() -> None:
 
 
 def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
-    labels = [text.get_text() for text in ph.plot_release(release, "visits").legends[0].get_texts()]
+    labels = [
+        text.get_text()
+        for text in ph.reports.plot_release(release, "visits").legends[0].get_texts()
+    ]
     assert "data" in labels
     own = [text.get_text() for text in release.plot("visits").legends[0].get_texts()]
     assert own == labels
     with pytest.raises(InvalidInput, match="column must be a synthesized one, visits"):
-        ph.plot_release(release, "other")
+        ph.reports.plot_release(release, "other")
 
 
 def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_path: Path) -> None:

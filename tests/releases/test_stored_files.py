@@ -64,7 +64,10 @@ def test_stored_numbers_are_what_they_were(stored: Path) -> None:
     assert release.confidential.entropy == 1
     assert release.confidential.alpha.shape == (20,)
     assert release.confidential.lipschitz.max() == release.charge.bound
-    assert ph.epsilon_of_bound(release.charge.bound, n_draws_released=2) == release.charge.epsilon
+    assert (
+        ph.arrays.epsilon_of_bound(release.charge.bound, n_draws_released=2)
+        == release.charge.epsilon
+    )
     censored = ph.Release.load(stored / "censored")
     assert (censored.charge.kind, censored.charge.epsilon) == ("strict", 4.0)
     assert censored.confidential.censored is not None
@@ -92,7 +95,7 @@ def test_the_stored_ledger_is_read_and_goes_on(stored: Path) -> None:
 
 
 def test_the_stored_calibration_is_read(stored: Path) -> None:
-    calibration = ph.Calibration.load(stored / "calibration")
+    calibration = ph.mechanisms.Calibration.load(stored / "calibration")
     assert calibration.reference is None
     assert calibration.shared_with(calibration.model.bind(people())) is None
     assert not ph.Censored(calibration=calibration).is_strict(calibration.model.bind(people()))
@@ -112,7 +115,7 @@ def test_the_stored_points_and_study_are_read(stored: Path) -> None:
     with open_parts(stored / "points.jsonl", settings=header["settings"], seed=None) as parts:
         (point,) = [value for key, value in parts.parts.items() if "1.0" in key]
     assert [row["mechanism"] for row in point] == ["LW", "SW"]
-    result = ph.load_study(stored / "study")
+    result = ph.studies.load_study(stored / "study")
     assert result.rows["replicate"].nunique() == 3
     values = result.rows.pivot(index="replicate", columns="quantity", values="value")
     np.testing.assert_allclose(values["square"], values["mean"] ** 2)
@@ -148,9 +151,10 @@ LATER: dict[str, tuple[str, Callable[[Path], None], Callable[[Path], Any]]] = {
     "release": ("release/confidential/run.json", later, lambda p: ph.Release.load(p / "release")),
     "masked": ("masked/confidential/run.json", later, lambda p: MaskedRelease.load(p / "masked")),
     "calibration": (
-        "calibration/calibration.json", later, lambda p: ph.Calibration.load(p / "calibration"),
+        "calibration/calibration.json", later,
+        lambda p: ph.mechanisms.Calibration.load(p / "calibration"),
     ),
-    "study": ("study/study.json", later, lambda p: ph.load_study(p / "study")),
+    "study": ("study/study.json", later, lambda p: ph.studies.load_study(p / "study")),
     "points": (
         "points.jsonl",
         later_line,

@@ -38,7 +38,7 @@ def _rows(page: str) -> dict[str, tuple[str, str]]:
 
 
 def test_every_part_is_answered_from_the_release(release: ph.Release) -> None:
-    rows = _rows(ph.review_checklist(release))
+    rows = _rows(ph.reports.review_checklist(release))
     assert rows["Unit of privacy"][0] == "one record (row)"
     assert rows["Neighboring databases"][0] == "remove one record (row)"
     assert rows["Epsilon"][1] == "as it should be"
@@ -50,12 +50,12 @@ def test_every_part_is_answered_from_the_release(release: ph.Release) -> None:
 
 def test_what_stands_out_is_marked(release: ph.Release) -> None:
     """A seed set by hand, a large epsilon, records that are alone; the others are the controls."""
-    rows = _rows(ph.review_checklist(release))
+    rows = _rows(ph.reports.review_checklist(release))
     assert rows["Seed"][1] == "LOOK"
     many = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), accounting="lipschitz").release(
         _table().assign(sex=np.arange(80)), n_synthetic=3, engine="embedded", settings=SHORT
     )
-    rows = _rows(ph.review_checklist(many))
+    rows = _rows(ph.reports.review_checklist(many))
     assert rows["Epsilon"][1] == "LOOK"
     assert rows["Seed"][1] == "as it should be"
     assert rows["Records that are alone"] == (
@@ -64,7 +64,7 @@ def test_what_stands_out_is_marked(release: ph.Release) -> None:
 
 
 def test_neither_weights_nor_bounds_nor_seed_are_in_it(release: ph.Release) -> None:
-    page = ph.review_checklist(release)
+    page = ph.reports.review_checklist(release)
     for secret in (20300405, release.charge.bound, release.charge.loss_range):
         assert str(secret) not in page
         assert f"{secret:.4g}" not in page
@@ -87,7 +87,7 @@ def test_each_step_of_a_sequence_is_judged_and_words_have_colors(release: ph.Rel
     made = ph.SequentialSynthesis(steps).release(
         _table(), engine="embedded", settings=SHORT, on_not_converged="warn"
     )
-    page = ph.review_checklist(made)
+    page = ph.reports.review_checklist(made)
     rows = _rows(page)
     assert "Sampling" not in rows, "there are chains"
     for place, (column, part) in enumerate(zip(("y", "sex"), made.parts, strict=True), start=1):

@@ -130,7 +130,7 @@ def test_python_gives_rs_numbers_from_rs_draws(folder: Path, in_r: dict[str, Any
     bounds = ph.lipschitz_bounds(weighted, alpha)
     np.testing.assert_allclose(in_r["by_record"], bounds.by_record, rtol=1e-10, atol=1e-13)
     assert in_r["overall"][0] == pytest.approx(bounds.overall, rel=1e-10)
-    assert in_r["epsilon"][0] == ph.epsilon_of_bound(bounds.overall, n_draws_released=3)
+    assert in_r["epsilon"][0] == ph.arrays.epsilon_of_bound(bounds.overall, n_draws_released=3)
     step = ph.reweight(alpha, bounds.by_record, k=0.95)
     np.testing.assert_allclose(in_r["alpha_final"], step, rtol=1e-10, atol=1e-13)
     assert np.array(in_r["synthetic"]).shape == (3, 120)
@@ -153,7 +153,7 @@ def test_both_workflows_end_at_the_same_bounds(folder: Path, in_r: dict[str, Any
 def test_names_on_the_page_exist() -> None:
     table = _cells()[-1]["source"].split("## Names")[1]
     for name in re.findall(r"\bph\.(\w+)", table):
-        assert name in ph.__all__
+        assert name in {*ph.__all__, *ph.ROOMS}
     exported = re.findall(r"export\((\w+)\)", (ROOT / "NAMESPACE").read_text())
     left = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     of_r = {name for cell in left for name in re.findall(r"\b([a-z]+(?:_[a-z]+)+)\b", cell)}

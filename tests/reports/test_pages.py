@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.measures import model_utility, risk_summary, utility_summary
 from pyhybrid.privacy.leave_one_out import leave_one_out_loss
 from pyhybrid.reports.columns import _shown_level, tail_word
 from pyhybrid.reports.comparison import curve_report
@@ -64,7 +65,7 @@ def wreck(data: pd.DataFrame) -> pd.DataFrame:
 def test_utility_names_what_is_poor(data: pd.DataFrame, wreck: pd.DataFrame) -> None:
     found = {"same": [data], "wreck": [wreck]}
     summaries = {
-        name: ph.utility_summary(data, sets, rng=1, n_permutations=3, formulas=["wage ~ x"],
+        name: utility_summary(data, sets, rng=1, n_permutations=3, formulas=["wage ~ x"],
                                  rule="single")
         for name, sets in found.items()
     }  # fmt: skip
@@ -78,13 +79,13 @@ def test_utility_names_what_is_poor(data: pd.DataFrame, wreck: pd.DataFrame) -> 
 
 def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> None:
     keys = ["site", "x"]
-    same = ph.risk_summary(data, [data], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
+    same = risk_summary(data, [data], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
     section = risk_verdict({"one": same})
     alone = int((data.groupby(keys)["x"].transform("size") == 1).sum())
     assert any(bullet.startswith(f"{alone:,} of 300 targets") for bullet in section.bullets)
     assert any("wage is found" in bullet for bullet in section.bullets)
     other = data.assign(x=data["x"] + 100, wage=0.0)
-    safe = ph.risk_summary(data, [other], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
+    safe = risk_summary(data, [other], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
     assert risk_verdict({"one": safe}).bullets == ["Nothing that this page checks looks wrong."]
     check_page(risk_report({"one": same}))
 
@@ -155,7 +156,7 @@ def test_validation_marks_what_disagrees() -> None:
 
 
 def test_a_forest_plot_is_in_standard_errors_of_the_data(data: pd.DataFrame) -> None:
-    fit = ph.model_utility(data, [data], "wage ~ x + site", rule="single")
+    fit = model_utility(data, [data], "wage ~ x + site", rule="single")
     shifted = fit.table.copy()
     error = (shifted["upper"] - shifted["lower"]) / (2 * 1.959963984540054)
     for end in ("estimate", "lower", "upper"):

@@ -73,7 +73,7 @@ def data():
 @pytest.fixture(scope="module")
 def releases(data):
     model = ph.NegativeBinomial("visits ~ 1")
-    settings = ph.SamplerSettings(warmup=500, draws=500)
+    settings = ph.engines.SamplerSettings(warmup=500, draws=500)
     options = {"n_synthetic": 3, "seed": SEED, "engine": "embedded", "settings": settings}
     return ph.LipschitzWeighted(model).release(data, **options), ph.Unweighted(model).release(
         data, **options
@@ -421,7 +421,7 @@ def test_a_release_without_a_model_has_no_rows_about_fits(data):
 @pytest.mark.long
 def test_steps_of_a_reweighting_are_shown(data):
     mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("visits ~ 1"), reweighting=True)
-    settings = ph.SamplerSettings(warmup=500, draws=500)
+    settings = ph.engines.SamplerSettings(warmup=500, draws=500)
     release = mechanism.release(data, seed=SEED, engine="embedded", settings=settings)
     html = release_report(release, data)
     steps = cells(html, "Steps of the search")

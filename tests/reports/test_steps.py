@@ -27,7 +27,7 @@ def release(data: pd.DataFrame) -> ph.Release:
         ph.LipschitzWeighted(ph.Poisson("visits ~ 1")),
         ph.CountWeighted(ph.Poisson("stays ~ visits"), radius=0.2),
     ]
-    settings = ph.SamplerSettings(warmup=400, draws=400)
+    settings = ph.engines.SamplerSettings(warmup=400, draws=400)
     return ph.SequentialSynthesis(steps).release(
         data, n_synthetic=2, seed=1, engine="embedded", settings=settings, on_not_converged="warn"
     )

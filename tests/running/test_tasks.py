@@ -96,6 +96,7 @@ DASK = """
     import numpy as np, pandas as pd
     from distributed import Client, LocalCluster
     import pyhybrid as ph
+from pyhybrid.studies import risk_utility_curve
     from pyhybrid.engines import SamplerSettings
     from tests.running.test_tasks import TASKS, _square_or_fail
     from pyhybrid.running.tasks import run_tasks
@@ -110,13 +111,13 @@ DASK = """
             pool = client.get_executor()
             ended = {d.task: d.result for d in run_tasks(_square_or_fail, TASKS, executor=pool)}
             assert ended == {2: 4, 3: 9, -1: None, 4: 16, 5: 25}, ended
-            curve = ph.risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0],
+            curve = risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0],
                                           executor=pool, **options)
             compared = ph.compare({"LW": ph.LipschitzWeighted(model), "U": ph.Unweighted(model)},
                                   table, executor=pool, **options)
         pd.testing.assert_frame_equal(
             curve.table,
-            ph.risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0], **options).table,
+            risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0], **options).table,
         )
         here = ph.compare({"LW": ph.LipschitzWeighted(model), "U": ph.Unweighted(model)},
                           table, **options)

@@ -38,7 +38,7 @@ def frame(name: Any, other: Any = "x") -> pd.DataFrame:
 
 
 def marginals(name: str, given: tuple[str, ...] = ("x",)) -> ph.NoisyMarginals:
-    domain = {name: ph.ColumnDomain(bins=(0, 2, 5, 100))}
+    domain = {name: ph.mechanisms.ColumnDomain(bins=(0, 2, 5, 100))}
     return ph.NoisyMarginals(domain=domain, given=given, epsilon=8.0)
 
 
@@ -77,12 +77,12 @@ def test_any_name_comes_through_a_strict_release(name: str, tmp_path: Path) -> N
         again = ph.Release.load(tmp_path / file_format)
         pd.testing.assert_frame_equal(again.synthetic[0], release.synthetic[0])
     (made,) = release.synthetic
-    ph.column_utility(df, made, n_resamples=100, rng=1)
-    ph.table_utility(df, made, n_bins=3)
-    ph.propensity_utility(df, made, n_permutations=2, rng=1)
-    ph.matching_risk(df, made, keys=[name, "x"], radius={name: 1.0})
-    ph.attribute_risk(df, made, sensitive=name, keys=["x"])
-    ph.replicated_uniques(df, made)
+    ph.measures.column_utility(df, made, n_resamples=100, rng=1)
+    ph.measures.table_utility(df, made, n_bins=3)
+    ph.measures.propensity_utility(df, made, n_permutations=2, rng=1)
+    ph.measures.matching_risk(df, made, keys=[name, "x"], radius={name: 1.0})
+    ph.measures.attribute_risk(df, made, sensitive=name, keys=["x"])
+    ph.measures.replicated_uniques(df, made)
 
 
 @pytest.mark.parametrize("name", ["self", "index", "größe", 'a "quoted" one'])

@@ -372,7 +372,7 @@ EXTREME: dict[str, tuple[Callable[[], Any], str]] = {
         "upper - lower must be finite",
     ),
     "a sum that overflows": (
-        lambda: ph.laplace_sum([1.0], lower=-1.7e308, upper=1.7e308, epsilon=1),
+        lambda: ph.primitives.laplace_sum([1.0], lower=-1.7e308, upper=1.7e308, epsilon=1),
         "upper - lower must be finite",
     ),
     "bounds that overflow": (

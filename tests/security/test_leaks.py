@@ -128,11 +128,11 @@ def mechanisms() -> dict[str, Callable[..., ph.Release]]:
 
 def marginals(largest: float = 9999) -> ph.NoisyMarginals:
     """The outcome in three bins, given age."""
-    domain = {"visits": ph.ColumnDomain(bins=(0, 3, 6, largest))}
+    domain = {"visits": ph.mechanisms.ColumnDomain(bins=(0, 3, 6, largest))}
     return ph.NoisyMarginals(domain=domain, given=["age"], epsilon=1)
 
 
-def planned(table: pd.DataFrame, kind: Any = None) -> ph.Plan:
+def planned(table: pd.DataFrame, kind: Any = None) -> ph.tables.Plan:
     """A plan of the outcome; its declared kind, or counts."""
     own = ph.Counts(lower=0, upper=9999, unit=3) if kind is None else kind
     return ph.Table(table, sensitive=["visits"], types={"visits": own}).plan()
@@ -236,11 +236,13 @@ REFUSED: dict[str, Callable[[], Any]] = {
         people(CANARY + 0.5).assign(visits=lambda t: t["visits"].where(t.index != "row 3"))
     ),
     "text": lambda: ph.Poisson("visits ~ 1").bind(people().astype({"visits": str})),
-    "sum": lambda: ph.laplace_sum(people()["visits"], lower=0, upper=50, epsilon=1),
-    "mean": lambda: ph.laplace_mean(people()["visits"], lower=0, upper=50, epsilon=1),
-    "k-means": lambda: ph.dp_kmeans([[CANARY, 0.0]], n_clusters=1, n_rounds=1, epsilon=1),
-    "counts": lambda: ph.laplace_counts([CANARY], n_categories=3, epsilon=1),
-    "responses": lambda: ph.randomized_response([True, CANARY], epsilon=1),
+    "sum": lambda: ph.primitives.laplace_sum(people()["visits"], lower=0, upper=50, epsilon=1),
+    "mean": lambda: ph.primitives.laplace_mean(people()["visits"], lower=0, upper=50, epsilon=1),
+    "k-means": lambda: ph.primitives.dp_kmeans(
+        [[CANARY, 0.0]], n_clusters=1, n_rounds=1, epsilon=1
+    ),
+    "counts": lambda: ph.primitives.laplace_counts([CANARY], n_categories=3, epsilon=1),
+    "responses": lambda: ph.primitives.randomized_response([True, CANARY], epsilon=1),
 }
 
 
@@ -525,7 +527,7 @@ def _told(error: BaseException) -> str:
     ids=["negative", "no numbers", "one cluster", "no home"],
 )
 def test_a_refused_design_names_no_value(table: pd.DataFrame) -> None:
-    design = ph.SurveyDesign(
+    design = ph.measures.SurveyDesign(
         weights="w", strata="g" if "g" in table else None, unit=None if "g" in table else "home"
     )
     with pytest.raises(PyhybridError) as caught:
@@ -539,13 +541,13 @@ def test_a_refused_design_names_no_value(table: pd.DataFrame) -> None:
 def test_a_survey_release_publishes_no_weight_and_no_home(places: Path, capfd: Any) -> None:
     """Weights shape the values and the statement; their own values stay with the owner, through
     what is done afterwards as well."""
-    design = ph.SurveyDesign(weights="w", unit="home", population=1e4)
+    design = ph.measures.SurveyDesign(weights="w", unit="home", population=1e4)
     release = ph.Unweighted(ph.Poisson("visits ~ 1"), design=design).release(
         surveyed(), engine="embedded", settings=SETTINGS, on_not_converged="warn"
     )
     held = design.read(surveyed())
-    made = ph.with_totals(release, "visits", 5000.0)
-    made = ph.with_rows(made, 30, unit="home")
+    made = ph.releases.with_totals(release, "visits", 5000.0)
+    made = ph.releases.with_rows(made, 30, unit="home")
     shown = "".join(map(repr, (release, made, held, design, made.settings, made.statement)))
     made.save("out", report=False)
     secrets = (str(WEIGHT), f"home of {CANARY}", *secrets_of(release))

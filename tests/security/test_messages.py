@@ -45,10 +45,10 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "weights": lambda: checks.check_alpha([0.5, NUMBER], 2),
     "bounds": lambda: checks.check_nonnegative_vector([0.5, -NUMBER], "f"),
     "risk": lambda: ph.count_weights([0.2, NUMBER]),
-    "levels of a set": lambda: ph.utility_summary(OTHER, [DF]),
+    "levels of a set": lambda: ph.measures.utility_summary(OTHER, [DF]),
     "levels of a calibration": lambda: _calibration().weights(ph.Poisson("y ~ town").bind(OTHER)),
-    "an analyst's model": lambda: ph.model_utility(DF, [DF], "y ~ x + float(town[2])"),
-    "terms of a set": lambda: ph.model_utility(
+    "an analyst's model": lambda: ph.measures.model_utility(DF, [DF], "y ~ x + float(town[2])"),
+    "terms of a set": lambda: ph.measures.model_utility(
         DF, [DF[DF["town"] != SECRET]], "y ~ C(town)", model="ols"
     ),
     "outcome": lambda: ph.Poisson("y ~ 1").bind(DF.assign(y=[NUMBER, *Y[1:]])),

@@ -39,7 +39,9 @@ def censored(model: Any) -> Callable[[pd.DataFrame], ph.Release]:
 
 
 def marginals(**domain: Any) -> Callable[[pd.DataFrame], ph.Release]:
-    own = ph.NoisyMarginals(domain={"y": ph.ColumnDomain(**domain)}, given=["x"], epsilon=50.0)
+    own = ph.NoisyMarginals(
+        domain={"y": ph.mechanisms.ColumnDomain(**domain)}, given=["x"], epsilon=50.0
+    )
     return own.release
 
 

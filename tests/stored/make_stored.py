@@ -22,7 +22,7 @@ from tests.studies.test_studies import _study
 OPTIONS: dict[str, Any] = {
     "seed": 1,
     "engine": "embedded",
-    "settings": ph.SamplerSettings(chains=2, warmup=200, draws=150),
+    "settings": ph.engines.SamplerSettings(chains=2, warmup=200, draws=150),
     "on_not_converged": "warn",
 }
 
@@ -48,7 +48,7 @@ def make(folder: Path) -> None:
                        relation="remove", allow_unlike=True)  # fmt: skip
     release = ph.LipschitzWeighted(model).release(table, n_synthetic=2, **OPTIONS)
     release.save(folder / "release", ledger=ledger, report=False)
-    ledger.add(ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5))
+    ledger.add(ph.primitives.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5))
     censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), check_modes=False)
     censored.release(table, **OPTIONS).save(folder / "censored", report=False)
     steps = [ph.Unweighted(ph.Poisson("visits ~ 1")), ph.Unweighted(ph.Poisson("age ~ visits"))]
@@ -60,17 +60,17 @@ def make(folder: Path) -> None:
     ph.calibrate(
         model, table, epsilon=4, n_draws=20, holds_no_released_record=True, **OPTIONS
     ).save(folder / "calibration")
-    ph.risk_utility_curve(
+    ph.studies.risk_utility_curve(
         ph.Poisson("visits ~ 1"), table, scales=[1.0], shifts=[0.0], n_synthetic=2,
         results=folder / "points.jsonl", **OPTIONS,
     )  # fmt: skip
-    ph.run_study(_study("a"), out=folder / "study", replicates=3, engine="embedded")
+    ph.studies.run_study(_study("a"), out=folder / "study", replicates=3, engine="embedded")
     gibbs = GibbsSettings(
         chains=2, warmup=40, draws=60, sweeps=5, rule=ConvergenceRule(rhat=1.5, ess_per_chain=1)
     )
     keys = ["age", "region"]
-    imputation = ph.MaskedImputation(
-        keys=keys, masks=ph.masks_by_type(table, keys), n_synthetic=2, settings=gibbs,
+    imputation = ph.masking.MaskedImputation(
+        keys=keys, masks=ph.masking.masks_by_type(table, keys), n_synthetic=2, settings=gibbs,
         on_not_converged="warn",
     )  # fmt: skip
     imputation.release(table, seed=1).save(folder / "masked", report=False)

@@ -126,7 +126,9 @@ def test_a_calibration_that_keeps_to_no_range_is_refused() -> None:
     plan = plan_of("education")
     other = DATA[["age", "education"]].iloc[::-1].reset_index(drop=True)
     word = {"holds_no_released_record": True}
-    made = ph.calibrate_table(plan, other.assign(age=other["age"] / 2), epsilon=9, **word, **SHORT)
+    made = ph.tables.calibrate_table(
+        plan, other.assign(age=other["age"] / 2), epsilon=9, **word, **SHORT
+    )
     free = replace(made["education"].model, lower=None, upper=None, truncated="likelihood")
     old = {"education": replace(made["education"], model=free)}
     with pytest.raises(InvalidInput, match="keeps to the declared range"):
@@ -188,7 +190,7 @@ def test_amounts_above_zero_may_be_missing_in_a_plan(seed: int) -> None:
     cells = np.zeros(2000, dtype=np.int64)
     drawn = low.values(cells, np.random.default_rng(1), pd.Series(cells, name="wage"))
     assert drawn.min() == 1
-    control = ph.ColumnDomain(bins=(0.0, 3.0, 100.0), step=1)
+    control = ph.mechanisms.ColumnDomain(bins=(0.0, 3.0, 100.0), step=1)
     assert control.values(cells, np.random.default_rng(1), pd.Series(cells)).min() == 0
 
 
@@ -222,7 +224,7 @@ def test_missing_values_marked_by_a_text_have_a_report() -> None:
                                            **SHORT)  # fmt: skip
     marked = release.with_marks({"y": "NA"}, ["y"])
     assert set(marked.synthetic[0]["y"].map(type)) == {int, str}
-    assert ph.release_pages(marked)
+    assert ph.reports.release_pages(marked)
 
 
 def test_an_outcome_that_is_declared_complete_has_no_missing_values() -> None:

@@ -143,7 +143,7 @@ def test_html_escapes_what_names_hold(survey: pd.DataFrame) -> None:
 def test_json_gives_the_plan_back(plan: Any, survey: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     plan.save(path)
-    again = ph.Plan.load(path, survey)
+    again = ph.tables.Plan.load(path, survey)
     assert again.as_dict() == plan.as_dict()
     assert str(again) == str(plan)
     assert again["region"].model_of(again.kinds) == plan["region"].model_of(plan.kinds)
@@ -164,7 +164,7 @@ def test_a_plan_that_was_changed_wrongly_is_refused(
 ) -> None:
     given = {**json.loads(json.dumps(plan.as_dict())), **change}
     with pytest.raises(InvalidInput, match=message):
-        ph.Plan.from_dict(given, survey)
+        ph.tables.Plan.from_dict(given, survey)
 
 
 def test_a_plan_can_be_changed(plan: Any) -> None:

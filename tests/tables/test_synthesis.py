@@ -167,7 +167,7 @@ def test_a_strict_charge_needs_declared_types_and_a_center(
     with pytest.raises(InvalidInput, match="calibration must have the column 'voted'"):
         ph.synthesize_table(declared, epsilon=1, calibration={})
     with pytest.raises(InvalidInput, match="reference must have the plan's columns: 'sex'"):
-        ph.calibrate_table(declared, reference.drop(columns="sex"), epsilon=1)
+        ph.tables.calibrate_table(declared, reference.drop(columns="sex"), epsilon=1)
 
 
 def test_columns_that_look_like_names_need_a_decision(survey: pd.DataFrame) -> None:

@@ -87,7 +87,7 @@ def test_categories_are_no_declaration_under_a_strict_charge(
     plan = ph.Table(own, sensitive=sensitive, types=said).plan()
     with pytest.raises(InvalidInput, match=r"those of region come .* astype\('category'\)"):
         ph.synthesize_table(plan, epsilon=1.0, mechanism=mechanism)
-    again = ph.Plan.from_dict(plan.as_dict(), own)
+    again = ph.tables.Plan.from_dict(plan.as_dict(), own)
     assert again.not_declared == plan.not_declared == ("region",)
     levels = ph.Nominal(levels=tuple(sorted(survey["region"].unique())))
     declared = ph.Table(own, sensitive=sensitive, types={**said, "region": levels}).plan()

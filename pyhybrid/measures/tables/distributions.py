@@ -51,7 +51,7 @@ class ColumnUtility:
         (shares of missing values); one row per column of numbers.
     estimates : DataFrame
         Tidy: column, statistic, source ("data", "synthetic"), estimate, lower, upper; of m sets
-        the Wasserstein barycenter, see `pyhybrid.estimates`.
+        the Wasserstein barycenter, see `pyhybrid.measures.estimates`.
     """
 
     distances: pd.DataFrame
@@ -74,9 +74,9 @@ def column_utility(
     Parameters
     ----------
     real, synthetic, columns, categorical, weights
-        As in `pyhybrid.propensity_utility`.
+        As in `pyhybrid.measures.propensity_utility`.
     statistics, n_resamples, rng
-        As in `pyhybrid.estimates`; None stands for 1000 resamples, 200 for many records.
+        As in `pyhybrid.measures.estimates`; None stands for 1000 resamples, 200 for many records.
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
@@ -183,7 +183,7 @@ def table_utility(
     Parameters
     ----------
     real, synthetic, columns, categorical, weights
-        As in `pyhybrid.propensity_utility`.
+        As in `pyhybrid.measures.propensity_utility`.
     statistic : {"voas_williamson", "freeman_tukey"}
         See `pyhybrid.measures.arrays.utility`.
     n_bins : int, default 5

@@ -120,7 +120,7 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
         "multiple_imputation", Rubin's rules, for imputed missing values; "nested" [R04] for both,
         each of m imputations synthesized r times.
     size_ratio : float, default 1
-        See `pyhybrid.combine_fully_synthetic`; for that rule only.
+        See `pyhybrid.measures.combine_fully_synthetic`; for that rule only.
 
     Returns
     -------
@@ -260,7 +260,7 @@ def model_utility(
     Parameters
     ----------
     real, synthetic
-        As in `pyhybrid.propensity_utility`.
+        As in `pyhybrid.measures.propensity_utility`.
     formula : str
         As `statsmodels.formula.api` reads it.
     model : str, default "ols"
@@ -271,15 +271,15 @@ def model_utility(
     categorical : sequence of str
         Columns of numbers that are codes.
     rule : {"partially_synthetic", "fully_synthetic", "multiple_imputation", "nested", "single"}
-        How the m fits are combined, see `pyhybrid.pool`; "single" for one set takes its fit as
-        it is, and its interval is then too short.
+        How the m fits are combined, see `pyhybrid.measures.pool`; "single" for one set takes its
+        fit as it is, and its interval is then too short.
     n_imputations : int, optional
         For the nested rule: imputations that the sets belong to, as many sets each, in order.
     level : float, default 0.95
         Of the intervals, in (0, 1).
     weights : str or SurveyDesign, optional
-        Column of design weights, as in `pyhybrid.propensity_utility`, for "ols" and "glm", and for
-        "logit", "probit" and "poisson", which are then fitted as generalized linear models.
+        Column of design weights, as in `pyhybrid.measures.propensity_utility`, for "ols" and "glm",
+        and for "logit", "probit" and "poisson", which are then fitted as generalized linear models.
         Weights are divided by their mean. With a SurveyDesign standard errors are design-based
         (sandwich by clusters; strata, which make them smaller, are left out); with a column they
         are those of a model with unequal variances.

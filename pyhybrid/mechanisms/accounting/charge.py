@@ -41,8 +41,9 @@ __all__ = [
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 SAY_SO = (
     "if the reference holds none of the records to be released, say so: "
-    "holds_no_released_record=True of ph.calibrate, ph.calibrate_table, ph.synthesize_table, "
-    "ph.Table, ph.NoisyMarginals and ph.Calibration.load (--holds-no-released-record)"
+    "holds_no_released_record=True of ph.calibrate, ph.tables.calibrate_table, "
+    "ph.synthesize_table, "
+    "ph.Table, ph.NoisyMarginals and ph.mechanisms.Calibration.load (--holds-no-released-record)"
 )
 WARNINGS = {
     "shared": "the calibration was made from records that are released here: {}; calibrate on "

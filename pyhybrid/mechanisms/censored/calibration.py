@@ -149,7 +149,7 @@ class Calibration:
         Of one released draw, if it was given.
     bought : PrivacyCharge or None
         What the center cost, where it was bought from the records to be released
-        (`pyhybrid.calibrate_privately`); each release states it, too.
+        (`pyhybrid.mechanisms.calibrate_privately`); each release states it, too.
     """
 
     model: Model

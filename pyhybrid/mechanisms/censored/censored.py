@@ -128,7 +128,8 @@ class Censored(CappedMechanism):
     def __post_init__(self) -> None:
         if self.calibration is not None and not isinstance(self.calibration, Calibration):
             raise InvalidInput(
-                "calibration must be one of ph.calibrate or ph.Calibration.load(folder): found "
+                "calibration must be one of ph.calibrate or ph.mechanisms.Calibration.load(folder)"
+                ": found "
                 f"{type(self.calibration).__name__}"
             )
         if self.model is None and self.calibration is not None:

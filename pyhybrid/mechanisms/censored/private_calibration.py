@@ -163,7 +163,7 @@ def calibrate_privately(
 
     Examples
     --------
-    >>> made = ph.calibrate_privately(model, df, epsilon=1, predictors="public")
+    >>> made = ph.mechanisms.calibrate_privately(model, df, epsilon=1, predictors="public")
     >>> ph.Censored(calibration=made).release(df).charge.epsilon
     1.0
     """

@@ -38,7 +38,7 @@ class CountWeighted(PseudoPosteriorMechanism):
     pattern : tuple of str, default ()
         Columns of the data that an intruder knows: risk is counted among records that share them.
     pairwise : bool, default False
-        Use `pyhybrid.pairwise_risk` in place of the radius risk.
+        Use `pyhybrid.arrays.pairwise_risk` in place of the radius risk.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
 

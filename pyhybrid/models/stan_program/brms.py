@@ -115,7 +115,7 @@ def from_brms(
 
     Examples
     --------
-    >>> model = ph.from_brms("visits.stan", standata, outcome="visits")
+    >>> model = ph.models.from_brms("visits.stan", standata, outcome="visits")
     >>> ph.LipschitzWeighted(model).release(df)
     """
     text = stancode.read_text(encoding="utf-8") if isinstance(stancode, Path) else str(stancode)

@@ -324,7 +324,7 @@ def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -
     Parameters
     ----------
     table : DataFrame
-        Of a `pyhybrid.RiskUtilityCurve`.
+        Of a `pyhybrid.studies.RiskUtilityCurve`.
     measures : dict of str to str, optional
         Columns and their labels; `MEASURES` if omitted.
     """

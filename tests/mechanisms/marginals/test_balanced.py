@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.mechanisms import ColumnDomain
 from pyhybrid.mechanisms.marginals import chain as module
 from pyhybrid.mechanisms.marginals.chain import balanced, drawn
 from pyhybrid.mechanisms.marginals.domain import Rows, of_cells, of_public, spread, stacked
@@ -105,7 +106,7 @@ def test_a_single_set_is_even_and_several_are_not() -> None:
     x = rng.integers(0, 4, 2000)
     df = pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(1 + x), 9)})
     mechanism = ph.NoisyMarginals(
-        domain={"y": ph.ColumnDomain(bins=tuple(range(11)), step=1)}, given=["x"], epsilon=500.0,
+        domain={"y": ColumnDomain(bins=tuple(range(11)), step=1)}, given=["x"], epsilon=500.0,
         noise_aware=False,
     )  # fmt: skip
 

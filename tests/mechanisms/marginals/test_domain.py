@@ -13,7 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 
 P_VALUE = 1e-6
-Domain = ph.ColumnDomain
+Domain = ph.mechanisms.ColumnDomain
 
 
 def column(values: Any, dtype: Any = None) -> pd.Series:
@@ -140,7 +140,7 @@ def test_a_domain_from_a_public_reference() -> None:
         "rate": rng.normal(size=600),
     })  # fmt: skip
     reference.loc[3, "rate"] = np.nan
-    found = ph.reference_domain(reference, list(reference), n_bins=6)
+    found = ph.mechanisms.reference_domain(reference, list(reference), n_bins=6)
     assert found["income"].levels == (0,)
     assert (len(found["income"].bins), found["income"].step) == (7, 1)
     assert found["region"] == Domain(levels=("n", "s"))
@@ -149,7 +149,7 @@ def test_a_domain_from_a_public_reference() -> None:
     for name, domain in found.items():
         domain.places(reference[name])
     with pytest.raises(InvalidInput, match="must have the column 'age'"):
-        ph.reference_domain(reference, ["age"])
+        ph.mechanisms.reference_domain(reference, ["age"])
 
 
 @pytest.mark.parametrize(("step", "dtype"), [(1, "int64"), (0.5, "float64")])
@@ -210,7 +210,7 @@ def test_a_reference_gives_its_decimals_as_the_step() -> None:
         "cents": np.round(rng.gamma(2, 20, 500), 2), "tenths": np.round(rng.normal(6, 1, 500), 1),
         "few": rng.choice(np.append(np.full(5, 2.5), np.arange(1, 40) / 10), 500),
     })  # fmt: skip
-    for name, domain in ph.reference_domain(reference, list(reference)).items():
+    for name, domain in ph.mechanisms.reference_domain(reference, list(reference)).items():
         domain.check_values(name)
         assert domain.step == (0.01 if name == "cents" else 0.1)
         cells = domain.places(reference[name])

@@ -43,7 +43,7 @@ def test_every_public_column_has_cells(values: Any, n_cells: int) -> None:
 
 def test_a_declared_domain_is_used() -> None:
     values = pd.Series([0.0, 1, 2, 3, 4, 5, 6, 7], name="x")
-    made = of_public(values, ph.ColumnDomain(bins=(0, 4, 8)))
+    made = of_public(values, ph.mechanisms.ColumnDomain(bins=(0, 4, 8)))
     assert (made.cells.todense() / PARTS).tolist() == [[1, 0]] * 4 + [[0, 1]] * 4
 
 
