@@ -22,7 +22,7 @@
 #' @param seed Whole number for the fits and the replicates; drawn at random if `NULL`.
 #' @param fit Function such as [fit_rstan()] or [fit_cmdstanr()].
 #' @param ... Handed to `fit`, such as `chains` or `cache_folder`.
-#' @return A list of `synthetic` (data frames), `epsilon` (named vector `lipschitz`, `range`,
+#' @return A list of `synthetic` (data frames), `epsilon` (list of `lipschitz`, `range`,
 #'   `gaussian`), `delta`, `settings`; and, confidential, `alpha`, `bounds` (as
 #'   [lipschitz_bounds()]), `unweighted` and `weighted` (as [fit_rstan()]).
 #' @examples
@@ -68,10 +68,10 @@ pseudo_posterior <- function(formula, data, program = "negative_binomial", scale
   bounds <- lipschitz_bounds(weighted$log_lik, weights$alpha)
   list(
     synthetic = replicates_in_r(formula, data, family, weighted$fit, program, n_synthetic, seed),
-    epsilon = c(
+    epsilon = as.list(c(
       lipschitz = epsilon_of_bound(bounds$overall, n_synthetic, relation, family$above_one),
       epsilon_of_changes(weighted, weights, n_synthetic, relation, delta)
-    ),
+    )),
     delta = delta, alpha = weights$alpha, bounds = bounds, unweighted = one$fit,
     weighted = weighted$fit,
     settings = list(

@@ -22,7 +22,9 @@ parameters {
   real<lower=0.1> lambda;
 }
 transformed parameters {
-  vector<lower=0, upper=1>[n] mu = inv_logit(X * beta);
+  vector[n] mu = inv_logit(X * beta);
+  vector[n] beta1 = lambda * mu;
+  vector[n] beta2 = lambda * (1 - mu);
 }
 model {
   lambda ~ pareto(0.1, 1.5);
@@ -30,7 +32,7 @@ model {
   sigma_beta ~ student_t(3, 0, 1);
   beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
   for (i in 1:n) {
-    target += fmax(-M, fmin(M, alpha[i] * beta_proportion_lpdf(outcome[i] | mu[i], lambda)));
+    target += fmax(-M, fmin(M, alpha[i] * beta_lpdf(outcome[i] | beta1[i], beta2[i])));
   }
 }
 generated quantities {
@@ -38,8 +40,8 @@ generated quantities {
   vector[n] log_lik;
   vector[n] y_rep;
   for (i in 1:n) {
-    log_lik_noM[i] = alpha[i] * beta_proportion_lpdf(outcome[i] | mu[i], lambda);
+    log_lik_noM[i] = alpha[i] * beta_lpdf(outcome[i] | beta1[i], beta2[i]);
     log_lik[i] = fmax(-M, fmin(M, log_lik_noM[i]));
-    y_rep[i] = beta_proportion_rng(mu[i], lambda);
+    y_rep[i] = beta_rng(beta1[i], beta2[i]);
   }
 }
