@@ -133,17 +133,23 @@ program_text <- function(program) {
   if (length(program) > 1 || grepl("[{\n]", program)) {
     return(paste(program, collapse = "\n"))
   }
-  folder <- system.file("stan", package = "pyhybrid")
+  shipped <- system.file("stan", package = "pyhybrid")
+  folder <- get0("stan_folder", mode = "character", ifnotfound = shipped)
   known <- file.path(folder, paste0(program, ".stan"))
   file <- if (nzchar(folder) && file.exists(known)) known else program
   if (!file.exists(file) || dir.exists(file)) {
     invalid_input(
       "program must be one of ",
-      paste(sub("[.]stan$", "", list.files(folder, "[.]stan$")), collapse = ", "),
+      paste(sub("[.]stan$", "", names_of_programs(folder)), collapse = ", "),
       ", a .stan file or program text: found '", program, "'"
     )
   }
   whole_text(file)
+}
+
+names_of_programs <- function(folder) {
+  published <- file.path("published", list.files(file.path(folder, "published"), "[.]stan$"))
+  c(list.files(folder, "[.]stan$"), published)
 }
 
 # Text of a program with what its lines `#include file` name in their place; files are looked for

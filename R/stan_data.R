@@ -18,7 +18,8 @@
 #'   numbers >= 0, `"beta_binomial"` whole numbers from `lower` to `upper`,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
 #'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"truncated_normal"` those within
-#'   bounds, `"gamma_regression"` positive ones.
+#'   bounds, `"gamma_regression"` positive ones. `"published/negative_binomial"` and the others in
+#'   `stan/published` are the programs as the papers print or describe them, with their names.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
 #'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"gamma_regression"`, and `"published"` for the others. Not
 #'   for `"beta"` and `"normal_mixture"`.
@@ -37,6 +38,7 @@
 #'   (`"identity"`, `"log"`, `"signed_log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd`
 #'   is the lower end of the prior of the standard deviation.
 #' @param n_components Of `"normal_mixture"`: number of components.
+#' @param cap Of the published programs: each weighted term is clipped at it; not if `NULL`.
 #' @return A named list for [fit_rstan()]. Confidential.
 #' @examples
 #' data <- data.frame(visits = c(0, 2, 1, 4), age = c(20, 30, 40, 50), nights = c(1, 3, 2, 5))
@@ -46,9 +48,19 @@
 stan_data <- function(formula, data, weights = NULL, program = "negative_binomial",
                       prior = NULL, prior_scale = 2.5, prior_scale_intercept = 10, levels = NULL,
                       lower = 0, upper = NULL, edge = 1e-10, transform = "identity", unit = 1,
-                      min_sd = 0, n_components = 5, prior_scale_groups = 2.5) {
+                      min_sd = 0, n_components = 5, prior_scale_groups = 2.5, cap = NULL) {
+  published <- isTRUE(startsWith(as.character(program), "published/"))
+  if (published) {
+    check_choice(program, "program", paste0("published/", names(published_names)))
+    program <- sub("published/", "", program)
+  } else if (!is.null(cap)) {
+    invalid_input("cap must be given for the published programs alone")
+  }
   check_choice(program, "program", names(options_of_programs))
   check_options(program, names(match.call()))
+  if (published && !is.null(prior) && prior != "published") {
+    invalid_input("prior must be \"published\" for the published programs")
+  }
   if (is.null(prior)) prior <- if (program %in% normal_by_default) "normal" else "published"
   check_choice(prior, "prior", c("published", "normal"))
   scales <- c(
@@ -100,6 +112,7 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   } else {
     y <- count_outcome(design$y, lower, if (is.null(upper)) .Machine$integer.max else upper)
   }
+  if (published) return(as_published(program, y, X, weights, design$offset, n_components, cap))
   rows <- list(n = n, y = array(y, n), frequency = array(1, n), weights = array(weights, n))
   linear <- list(K = ncol(X), X = unname(X), offsets = array(design$offset, n))
   priors <- c(
@@ -128,6 +141,27 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     c(linear, priors)
   )
   c(rows, own, rough_fit(program, y, X, weights, design$offset, own, group), no_cap(n))
+}
+
+# What the papers' programs read, by its name in them.
+published_names <- list(
+  negative_binomial = c("n", "K", "y", "weights", "X", "M"),
+  poisson = c("n", "K", "y", "weights", "X", "M"),
+  beta = c("n", "outcome", "alpha", "M"),
+  beta_regression = c("n", "K", "outcome", "alpha", "X", "M"),
+  normal_mixture = c("n", "P", "K", "y", "weights", "X", "M")
+)
+
+as_published <- function(program, y, X, weights, offset, n_components, cap) {
+  if (any(offset != 0)) invalid_input("the published programs take no offset()")
+  n <- length(y)
+  mixture <- program == "normal_mixture"
+  all <- list(
+    n = n, P = ncol(X), K = if (mixture) n_components else ncol(X), X = unname(X),
+    y = array(y, n), outcome = array(y, n), weights = array(weights, n), alpha = array(weights, n),
+    M = if (is.null(cap)) 1e300 else check_positive(cap, "cap")
+  )
+  all[published_names[[program]]]
 }
 
 programs_of_levels <- c("categorical", "ordinal")

@@ -66,6 +66,7 @@ def opendp() -> None:
 # the longer of two halves, and starts first.
 USE_RSTAN = (
     "agreement/test_validate.py", "parity/test_models.py", "parity/test_rstan_engine.py",
+    "parity/test_pseudo_posterior.py",
     "reports/test_moving_from_r.py", "reports/test_notebooks.py", "security/test_leaks.py",
     "tests/test_r_package.py",
 )  # fmt: skip

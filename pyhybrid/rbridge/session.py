@@ -72,6 +72,7 @@ function(f, args) {
 _LOADER = """
 function(files) {
   home <- new.env(parent = globalenv())
+  home$stan_folder <- file.path(dirname(dirname(files[1])), "stan")
   for (file in files) sys.source(file, envir = home, keep.source = FALSE)
   home
 }

@@ -1,0 +1,160 @@
+# The papers' workflow in R alone: fit, weights, refit, bound, charge, release.
+
+#' Release synthetic data by the risk-weighted pseudo posterior mechanism
+#'
+#' An unweighted fit gives the risk of each record and its weight, a fit with these weights the
+#' synthetic values and the charge: steps 1 to 7 of the supplement of Hu, Savitsky and Williams.
+#'
+#' The charge is asymptotic local, by three accountings: the papers', 2 times the Lipschitz bound;
+#' the largest range; and the Gaussian limit at `delta`. The last two take the whole change of a
+#' record, with that of all weights where it is absent ([recomputed_terms()]); after re-weighting,
+#' whose second fit would have to be made anew for each record, they are `NA`.
+#'
+#' @param formula,data As in [stan_data()].
+#' @param program `"negative_binomial"`, `"poisson"`, `"bernoulli"`, `"beta"` or `"beta_regression"`;
+#'   all but the third also as published, e.g. `"published/negative_binomial"`.
+#' @param scale,shift,transform,risk Of the weights, as in [lipschitz_weights()]; `scale = 0` and
+#'   `shift = 1` give all records weight 1.
+#' @param reweighting Raise weights where a record leaves slack ([reweight()]) and fit once more.
+#' @param n_synthetic Number of synthetic data sets, each from a draw of its own.
+#' @param relation `"remove"` or `"replace"`.
+#' @param delta Public delta of the Gaussian accounting, below 1 / n.
+#' @param seed Whole number for the fits and the replicates; drawn at random if `NULL`.
+#' @param fit Function such as [fit_rstan()] or [fit_cmdstanr()].
+#' @param ... Handed to `fit`, such as `chains` or `cache_folder`.
+#' @return A list of `synthetic` (data frames), `epsilon` (list of `lipschitz`, `range`,
+#'   `gaussian`), `delta`, `settings`; and, confidential, `alpha`, `bounds` (as
+#'   [lipschitz_bounds()]), `unweighted` and `weighted` (as [fit_rstan()]).
+#' @examples
+#' \dontrun{
+#' visits <- data.frame(visits = rnbinom(200, size = 2, mu = 5))
+#' release <- pseudo_posterior(visits ~ 1, visits, n_synthetic = 3, seed = 1)
+#' release$epsilon
+#' }
+#' @export
+pseudo_posterior <- function(formula, data, program = "negative_binomial", scale = 1, shift = 0,
+                             transform = "linear", risk = "size", reweighting = FALSE,
+                             n_synthetic = 1, relation = "remove", delta = 1e-6, seed = NULL,
+                             fit = fit_rstan, ...) {
+  family <- families_in_r[[sub("^published/", "", as.character(program)[1])]]
+  if (is.null(family)) {
+    invalid_input(
+      "program must be one of ", paste(names(families_in_r), collapse = ", "), ": found ",
+      show_value(program)
+    )
+  }
+  check_count(n_synthetic, "n_synthetic")
+  check_choice(relation, "relation", c("remove", "replace"))
+  check_flag(reweighting, "reweighting")
+  if (check_fraction(delta, "delta") >= 1 / nrow(data)) {
+    invalid_input("delta must be below 1 / n = ", short(1 / nrow(data)), ": found ", short(delta))
+  }
+  seed <- if (is.null(seed)) sample.int(.Machine$integer.max, 1) else check_count(seed, "seed", 0)
+  fitted <- function(alpha, step) {
+    given <- stan_data(formula, data, weights = alpha, program = program)
+    own <- fit(program, given, seed = (seed + step) %% .Machine$integer.max, ...)
+    y <- if (is.null(given$y)) given$outcome else given$y
+    list(fit = own, log_lik = family$log_lik(as.vector(y), parameters_of(own, program)))
+  }
+  one <- fitted(NULL, 0)
+  weights <- lipschitz_without(one$log_lik, scale, shift, transform, risk = risk)
+  weighted <- fitted(weights$alpha, 1)
+  if (reweighting) {
+    weights <- list(alpha = reweight(
+      weights$alpha, lipschitz_bounds(weighted$log_lik, weights$alpha)$by_record
+    ), without = NULL)
+    weighted <- fitted(weights$alpha, 2)
+  }
+  bounds <- lipschitz_bounds(weighted$log_lik, weights$alpha)
+  list(
+    synthetic = replicates_in_r(formula, data, family, weighted$fit, program, n_synthetic, seed),
+    epsilon = as.list(c(
+      lipschitz = epsilon_of_bound(bounds$overall, n_synthetic, relation, family$above_one),
+      epsilon_of_changes(weighted, weights, n_synthetic, relation, delta)
+    )),
+    delta = delta, alpha = weights$alpha, bounds = bounds, unweighted = one$fit,
+    weighted = weighted$fit,
+    settings = list(
+      program = program, scale = scale, shift = shift, transform = transform, risk = risk,
+      reweighting = reweighting, n_synthetic = n_synthetic, relation = relation, seed = seed
+    )
+  )
+}
+
+epsilon_of_changes <- function(weighted, weights, n_synthetic, relation, delta) {
+  if (is.null(weights$without)) {
+    return(c(range = NA, gaussian = NA))
+  }
+  change <- recomputed_terms(weighted$log_lik, weights)
+  mu <- gaussian_mu(change, chains = dim(weighted$fit$draws[[1]])[1])$upper
+  c(
+    range = epsilon_of_range(loss_ranges(change)$overall, n_synthetic, relation),
+    gaussian = epsilon_of_mu(mu_of_release(mu, n_synthetic, relation), delta)
+  )
+}
+
+# Draws in rows, records in columns: the mean, or success probability, and the size.
+parameters_of <- function(fit, program) {
+  flat <- function(name) {
+    draws <- fit$draws[[name]]
+    if (is.null(draws)) return(NULL)
+    matrix(draws, prod(dim(draws)[1:2]))
+  }
+  mean <- flat("mu")
+  if (program %in% c("published/negative_binomial", "published/poisson")) mean <- exp(mean)
+  if (is.null(mean)) mean <- flat("mu_record")
+  if (is.null(mean)) mean <- flat("phi")
+  size <- switch(sub("^published/", "", program),
+    negative_binomial = flat("phi"), beta = , beta_regression = flat("lambda")
+  )
+  list(mean = mean, size = size)
+}
+
+replicates_in_r <- function(formula, data, family, fit, program, n_synthetic, seed) {
+  at <- parameters_of(fit, program)
+  if (nrow(at$mean) < n_synthetic) {
+    invalid_input("n_synthetic must be at most the number of draws, ", nrow(at$mean))
+  }
+  set.seed(seed)
+  outcome <- all.vars(stats::as.formula(formula))[1]
+  lapply(sample.int(nrow(at$mean), n_synthetic), function(s) {
+    mean <- rep_len(at$mean[s, ], nrow(data))
+    data[[outcome]] <- family$draw(length(mean), mean, at$size[s])
+    data
+  })
+}
+
+# One row of densities for each draw.
+by_draw <- function(y, at, density) {
+  n <- length(y)
+  t(vapply(seq_len(nrow(at$mean)), function(s) {
+    density(y, rep_len(at$mean[s, ], n), at$size[s])
+  }, numeric(n)))
+}
+
+family_in_r <- function(density, draw, above_one = FALSE) {
+  list(log_lik = function(y, at) by_draw(y, at, density), draw = draw, above_one = above_one)
+}
+
+beta_family <- family_in_r(
+  function(y, mean, size) stats::dbeta(y, size * mean, size * (1 - mean), log = TRUE),
+  function(n, mean, size) stats::rbeta(n, size * mean, size * (1 - mean)),
+  above_one = TRUE
+)
+
+families_in_r <- list(
+  negative_binomial = family_in_r(
+    function(y, mean, size) stats::dnbinom(y, size = size, mu = mean, log = TRUE),
+    function(n, mean, size) stats::rnbinom(n, size = size, mu = mean)
+  ),
+  poisson = family_in_r(
+    function(y, mean, size) stats::dpois(y, mean, log = TRUE),
+    function(n, mean, size) stats::rpois(n, mean)
+  ),
+  bernoulli = family_in_r(
+    function(y, mean, size) stats::dbinom(y, 1, mean, log = TRUE),
+    function(n, mean, size) stats::rbinom(n, 1, mean)
+  ),
+  beta = beta_family,
+  beta_regression = beta_family
+)

@@ -1,0 +1,95 @@
+"""The workflow in R alone: its weights, bound and charge are Python's on the same draws."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines.rstan import RStanEngine
+from tests.conftest import require
+from tests.parity.test_supplement import PRINTED
+
+RNG = np.random.default_rng(4)
+X = np.resize([0, 1], 80)
+TABLE = pd.DataFrame({"y": RNG.negative_binomial(2, 2 / (2 + np.exp(2.5 + 0.3 * X))), "x": X})
+SHORT = {"chains": 2, "iter_warmup": 300, "iter_sampling": 200, "seed": 3}
+
+
+def _log_lik(fit: dict[str, Any]) -> Any:
+    """Of a published negative binomial fit, chain after chain, by Python's model."""
+    draws = {name: np.concatenate(list(fit["draws"][name])) for name in ("beta", "phi")}
+    design = np.column_stack([np.ones(len(X)), X])
+    return ph.NegativeBinomial("y ~ x").log_lik(draws, TABLE["y"].to_numpy(float), design)
+
+
+@pytest.fixture(scope="module")
+def release(r: Callable[..., Any]) -> dict[str, Any]:
+    status = RStanEngine().status()
+    require(status.available, f"rstan cannot be used: {status.cause}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of chains this short
+        told: dict[str, Any] = r(
+            "pseudo_posterior", formula="y ~ x", data=TABLE, n_synthetic=2, relation="replace",
+            program="published/negative_binomial", delta=1e-5, **SHORT,
+        )  # fmt: skip
+    return told
+
+
+def test_weights_bound_and_charges_are_pythons(release: dict[str, Any]) -> None:
+    before, after = _log_lik(release["unweighted"]), _log_lik(release["weighted"])
+    alpha = ph.lipschitz_weights(before)
+    np.testing.assert_allclose(release["alpha"], alpha, rtol=1e-8, atol=1e-10)
+    bound = ph.lipschitz_bounds(after, alpha).overall
+    change = ph.recomputed_terms(after, ph.lipschitz_without(before))
+    mu = ph.gaussian_mu(change, chains=2).upper
+    expected = {
+        "lipschitz": ph.epsilon_of_bound(bound, n_draws_released=2, relation="replace"),
+        "range": ph.epsilon_of_range(
+            ph.loss_ranges(change).overall, n_draws_released=2, relation="replace"
+        ),
+        "gaussian": ph.epsilon_of_mu(
+            ph.mu_of_release(mu, n_draws_released=2, relation="replace"), 1e-5
+        ),
+    }
+    for name, epsilon in expected.items():
+        assert release["epsilon"][name] == pytest.approx(epsilon, abs=0.011), name  # rounded up
+
+
+def test_the_printed_script_gives_the_same_on_these_fits(
+    release: dict[str, Any], r: Callable[..., Any]
+) -> None:
+    if not Path(PRINTED).is_file():
+        pytest.skip("the supplement's script is not beside this checkout: it is not ours to ship")
+    theirs = r(
+        "run_supplement", file=str(PRINTED), log_lik_unweighted=_log_lik(release["unweighted"]),
+        log_lik_weighted=np.asarray(release["weighted"]["log_lik"]),
+    )  # fmt: skip
+    np.testing.assert_allclose(theirs["weights"], release["alpha"], rtol=1e-7, atol=1e-9)
+    assert theirs["bound"] == pytest.approx(release["bounds"]["overall"], rel=1e-9)
+
+
+def test_synthetic_sets_have_the_datas_columns(release: dict[str, Any]) -> None:
+    assert len(release["synthetic"]) == 2
+    for made in release["synthetic"]:
+        frame = pd.DataFrame(made)
+        assert frame["x"].tolist() == X.tolist()
+        assert (np.asarray(frame["y"]) >= 0).all()
+        assert 0.3 < frame["y"].mean() / TABLE["y"].mean() < 3
+
+
+def test_what_it_cannot_do_is_named(r: Callable[..., Any]) -> None:
+    for wrong, words in (
+        ({"program": "ordinal"}, "program must be one of negative_binomial"),
+        ({"delta": 0.1}, "delta must be below 1 / n"),
+        ({"program": "published/negative_binomial", "formula": "y ~ offset(x)"}, "no offset"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            r("pseudo_posterior", **{"formula": "y ~ x", "data": TABLE, **SHORT, **wrong})
