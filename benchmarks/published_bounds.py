@@ -1,8 +1,7 @@
-"""The papers' programs through `StanModel`, in their own parametrization: bounds beside ours.
+"""The papers' programs (``program="published"``), in their own parametrization: bounds beside ours.
 
-The negative binomial of [V25] supp. 2, whose log_lik is weighted (`log_lik_weighted=True`), on the
-counts of study C, and the censored beta of [C25] supp. 2 on Beta(0.5, 3): the programs that
-tests/models/published holds, in the embedded engine and, where it is found, in rstan. Bounds are
+The negative binomial of [V25] supp. 2 on the counts of study C, and the censored beta of [C25]
+supp. 2 on Beta(0.5, 3): the programs that stan/published holds, in the embedded engine and, where it is found, in rstan. Bounds are
 largest values over draws: they differ by what chains do, and two seeds of ours say by how much.
 
     python -m benchmarks published_bounds
@@ -11,7 +10,6 @@ largest values over draws: they differ by what chains do, and two seeds of ours 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +22,6 @@ from pyhybrid.models import Model
 from pyhybrid.studies.counts import mixture_counts
 from pyhybrid.studies.strict import beta_database
 
-_PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "models" / "published"
 _SETTINGS = SamplerSettings(chains=2, warmup=300, draws=300, parallel_chains=1)
 _RUNS = (
     ("built-in, embedded, seed 1", "embedded", 1),
@@ -41,19 +38,14 @@ def run() -> None:
         "counts of study C, negative binomial",
         pd.DataFrame({"y": counts}),
         ph.NegativeBinomial("y ~ 1"),
-        ph.StanModel(
-            program=_PROGRAMS / "negative_binomial.stan", outcome="y", data={}, formula="y ~ 1",
-            predict="y_rep", log_lik_weighted=True, density_above_one=False, decimals=0,
-        ),
+        ph.NegativeBinomial("y ~ 1", program="published"),
         rstan=True,
     )  # fmt: skip
     _side_by_side(
         "Beta(0.5, 3), beta",
         beta_database(np.random.default_rng(1)),
         ph.Beta("y ~ 1"),
-        ph.StanModel(
-            program=_PROGRAMS / "beta.stan", outcome="y", data={}, predict="y_rep", decimals=15
-        ),
+        ph.Beta("y ~ 1", program="published"),
         rstan=False,  # its n = 2000 records, one by one, take rstan minutes a fit
     )
 

@@ -79,7 +79,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "calibration's path": (lambda: ph.Censored(calibration="c"), r"mechanisms\.Calibration\.load"),
     "calibrate swapped": (lambda: ph.calibrate(DF, MODEL, epsilon=1), "must come first"),
     "calibrate without": (lambda: ph.calibrate(MODEL, DF), r"ph\.calibrate\(model, last_year"),
-    "settings as dict": (lambda: LW.release(DF, settings={"draws": 9}), r"engines\.SamplerSettings\("),
+    "settings as dict": (lambda: LW.release(DF, settings={"draws": 9}), r"SamplerSettings\("),
     "one draw": (lambda: SamplerSettings(draws=1), "draws must be a whole number >= 4"),
     "one chain": (lambda: SamplerSettings(chains=1), "chains must be a whole number >= 2"),
     "half a set": (lambda: LW.release(DF, n_synthetic=2.5), "n_synthetic must be a whole number"),

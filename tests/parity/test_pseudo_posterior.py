@@ -48,15 +48,15 @@ def test_weights_bound_and_charges_are_pythons(release: dict[str, Any]) -> None:
     alpha = ph.lipschitz_weights(before)
     np.testing.assert_allclose(release["alpha"], alpha, rtol=1e-8, atol=1e-10)
     bound = ph.lipschitz_bounds(after, alpha).overall
-    change = ph.recomputed_terms(after, ph.lipschitz_without(before))
+    change = ph.arrays.recomputed_terms(after, ph.arrays.lipschitz_without(before))
     mu = ph.gaussian_mu(change, chains=2).upper
     expected = {
-        "lipschitz": ph.epsilon_of_bound(bound, n_draws_released=2, relation="replace"),
-        "range": ph.epsilon_of_range(
+        "lipschitz": ph.arrays.epsilon_of_bound(bound, n_draws_released=2, relation="replace"),
+        "range": ph.arrays.epsilon_of_range(
             ph.loss_ranges(change).overall, n_draws_released=2, relation="replace"
         ),
         "gaussian": ph.epsilon_of_mu(
-            ph.mu_of_release(mu, n_draws_released=2, relation="replace"), 1e-5
+            ph.arrays.mu_of_release(mu, n_draws_released=2, relation="replace"), 1e-5
         ),
     }
     for name, epsilon in expected.items():

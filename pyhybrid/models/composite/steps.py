@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
@@ -419,6 +420,11 @@ class BoundParts:
     def program(self) -> StanProgram:
         """The parts' programs as one."""
         programs = {part.name: part.bound.program.name for part in self.parts}
+        if any("/" in name for name in programs.values()):
+            raise InvalidInput(
+                "program='published' must be of a single model: the parts of "
+                f"{self.model.name} are sampled by one program that joins theirs"
+            )
         if self.inflated is None:
             return joint_program(programs, " + ".join(f"of_{name}" for name in programs))
         own = (self.inflated.zero.name, self.inflated.count.part.name)

@@ -406,7 +406,7 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     @property
     def stan_program(self) -> str:
         """Without bounds the one that reads sums over the records."""
-        return "truncated_normal" if self.bounded else self.program_name
+        return "truncated_normal" if self.bounded else super().stan_program
 
     @property
     def model_ends(self) -> tuple[float, float]:

@@ -165,6 +165,8 @@ class BoundMixture(BoundRegression):
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         data = super().stan_data(alpha, cap=cap, emit_log_lik=emit_log_lik)
+        if self.model.program != "default":
+            return data
         for name in ("spread_sigma", "spread_ratio"):
             data[name] = dispersion * data[name]
         for name in ("information", "score"):  # inverse to the starts' variance

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ from pyhybrid.models.columns.support import (
     limits_of_dtype,
     support_said,
 )
+from pyhybrid.models.families.published import check_program, published_data
 from pyhybrid.models.formula.design import Design, Matrix, read_design, row_label
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization import dispersed, rough_fits_of
@@ -171,16 +172,22 @@ class RegressionModel(ABC):
     formula : str
         Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``. An
         ``offset(log(days))`` is added to the linear predictor without a coefficient: rates per day.
+    program : {"default", "published"}, keyword
+        "published" samples the program as the papers print or describe it (stan/published), of the
+        models that have one: the same posterior, by longer chains.
     """
 
     formula: str
+    _: KW_ONLY
+    program: str = "default"
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:  # noqa: B027
+    def __post_init__(self) -> None:
         """Check the settings; classes below check their own and call this."""
+        check_program(self)
 
     @property
     def name(self) -> str:
@@ -189,7 +196,8 @@ class RegressionModel(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the model."""
-        return {"model": self.name, "formula": self.formula}
+        program = {} if self.program == "default" else {"program": self.program}
+        return {"model": self.name, "formula": self.formula, **program}
 
     @property
     def any_rank(self) -> bool:
@@ -203,7 +211,7 @@ class RegressionModel(ABC):
     @property
     def stan_program(self) -> str:
         """Name of the program that is sampled."""
-        return self.program_name
+        return self.program_name if self.program == "default" else f"published/{self.program_name}"
 
     @property
     def monitored_parameters(self) -> tuple[str, ...]:
@@ -373,19 +381,23 @@ class BoundRegression:
 
     @property
     def takes_center(self) -> bool:
-        """True: all built-in programs do."""
-        return True
+        """True: all built-in programs do but the papers' own."""
+        return self.model.program == "default"
 
     @property
     def first_try(self) -> FirstTry | None:
-        """Settings of a first try, if there is one."""
+        """Settings of a first try, if there is one: of what samples standardized coefficients."""
+        if self.model.program != "default":
+            return None
         return self.model.first_try(self.design.columns)
 
     @property
     def grid_form(self) -> GridForm | None:
         """How the parameters lie on a grid; None if they do not."""
         # With an offset the coordinates are no longer those of the mean that the ends suit.
-        return None if self.design.has_offset else self.model.grid_form(self.design.columns)
+        if self.design.has_offset or self.model.program != "default":
+            return None
+        return self.model.grid_form(self.design.columns)
 
     @property
     def decimals_given(self) -> bool:
@@ -423,6 +435,9 @@ class BoundRegression:
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         clip = None if cap is None else Cap.of(cap)
+        if self.model.program != "default":
+            outcome = self._stan_outcome(self.design.y)
+            return published_data(self.model, self.design, alpha, outcome, clip)
         rows = self.stan_rows(alpha, None if clip is None else clip.unit)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         offset = self.design.offset[rows.first]

@@ -1,0 +1,84 @@
+"""The papers' own programs, as they print or describe them: which models have one, what it reads.
+
+``program="published"`` of a model samples the program of that name in stan/published. The one in
+stan/ has the same posterior and is faster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.core.checks import FloatArray, check_choice
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.formula.design import Design
+from pyhybrid.privacy.censoring import Cap
+
+__all__ = ["PROGRAMS", "PUBLISHED", "check_program", "published_data"]
+
+PROGRAMS = ("default", "published")
+PUBLISHED = {
+    "poisson": ("n", "K", "y", "weights", "X", "M"),
+    "negative_binomial": ("n", "K", "y", "weights", "X", "M"),
+    "beta": ("n", "outcome", "alpha", "M"),
+    "beta_regression": ("n", "K", "outcome", "alpha", "X", "M"),
+    "normal_mixture": ("n", "P", "K", "y", "weights", "X", "M"),
+}
+"""Data of the programs in stan/published, by the name of the program that has their posterior."""
+_NONE = 1e300  # no term reaches it
+
+
+def check_program(model: Any) -> None:
+    """Raise InvalidInput unless the model has the program that it asks for."""
+    if check_choice(model.program, "program", PROGRAMS) == "default":
+        return
+    if model.program_name not in PUBLISHED or model.stan_program not in _names():
+        raise InvalidInput(
+            f"program='published' must be of Poisson, NegativeBinomial, Beta, BetaRegression or "
+            f"MixtureRegression, which the papers print or describe: {model.name} with these "
+            "settings has none"
+        )
+    if getattr(model, "prior", "published") != "published":
+        raise InvalidInput("program='published' has the papers' prior: leave prior= out")
+
+
+def _names() -> set[str]:
+    return {f"published/{name}" for name in PUBLISHED}
+
+
+def published_data(
+    model: Any, design: Design, alpha: FloatArray, outcome: Any, cap: Cap | None
+) -> dict[str, Any]:
+    """Data block of a published program: every record a row of its own, in the papers' names.
+
+    Raises
+    ------
+    InvalidInput
+        For an offset, terms (1 | g), and a cap with a center, units or unequal sides: the papers
+        have none.
+    """
+    if design.has_offset or design.n_terms:
+        raise InvalidInput(
+            "program='published' takes neither offset() nor (1 | g), which the papers do not have: "
+            "leave program= out, the default one samples the same posterior"
+        )
+    if cap is not None and (
+        cap.reference is not None or cap.unit is not None or cap.below != cap.above
+    ):
+        raise InvalidInput(
+            "program='published' clips the terms of single records at a cap about 0: leave center, "
+            "calibration and unit out, or program="
+        )
+    everything = {
+        "n": design.y.size,
+        "P": design.X.shape[1],
+        "K": getattr(model, "n_components", design.X.shape[1]),
+        "X": design.X,
+        "y": outcome,
+        "outcome": outcome,
+        "weights": alpha,
+        "alpha": alpha,
+        "M": _NONE if cap is None or not np.isfinite(cap.below) else cap.below,
+    }
+    return {name: everything[name] for name in PUBLISHED[model.program_name]}
