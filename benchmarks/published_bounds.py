@@ -1,8 +1,9 @@
 """The papers' programs (``program="published"``), in their own parametrization: bounds beside ours.
 
 The negative binomial of [V25] supp. 2 on the counts of study C, and the censored beta of [C25]
-supp. 2 on Beta(0.5, 3): the programs that stan/published holds, in the embedded engine and, where it is found, in rstan. Bounds are
-largest values over draws: they differ by what chains do, and two seeds of ours say by how much.
+supp. 2 on Beta(0.5, 3): the programs that stan/published holds, in the embedded engine and, where
+it is found, in rstan. Bounds are largest values over draws: they differ by what chains do, and two
+seeds of ours say by how much.
 
     python -m benchmarks published_bounds
 """
