@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-import pyhybrid
-from pyhybrid.privacy.conversions import round_up
+from pyhybrid.arrays import PrivacyCharge
+from pyhybrid.validation.agreement import arrays
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden"
 _NUMBERS = {"Inf": np.inf, "-Inf": -np.inf, "NaN": np.nan}
@@ -50,8 +50,7 @@ def in_python(function: str, args: dict[str, Any]) -> Any:
     args = dict(args)
     if "charges" in args:
         args["charges"] = [_charge(**charge) for charge in args["charges"]]
-    own = round_up if function == "round_up" else getattr(pyhybrid, function)
-    value = own(**args)
+    value = arrays.in_python(function)(**args)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
@@ -84,8 +83,8 @@ def message_part(case: dict[str, Any], *, first: int) -> str:
     return re.sub(r"\{record (\d+)\}", lambda hit: f"record {int(hit[1]) + first}", text)
 
 
-def _charge(epsilon: float, kind: str, relation: str) -> pyhybrid.arrays.PrivacyCharge:
-    return pyhybrid.arrays.PrivacyCharge(
+def _charge(epsilon: float, kind: str, relation: str) -> PrivacyCharge:
+    return PrivacyCharge(
         mechanism="Unweighted",
         epsilon=epsilon,
         kind=kind,

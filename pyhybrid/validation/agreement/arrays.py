@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,14 +55,23 @@ def _call(
     )
 
 
+def in_python(function: str) -> Callable[..., Any]:
+    """The function of arrays that R has under the same name."""
+    if function == "round_up":
+        return round_up
+    rooms = (pyhybrid, pyhybrid.arrays, pyhybrid.measures, pyhybrid.masking)
+    room = next(room for room in rooms if function in room.__all__ or hasattr(room, function))
+    found: Callable[..., Any] = getattr(room, function)
+    return found
+
+
 def array_rows(rng: np.random.Generator) -> Iterator[Row]:
     """One row per function and variant."""
     for call in calls(rng):
-        in_python = round_up if call.function == "round_up" else getattr(pyhybrid, call.function)
         yield compare(
             PART,
             call.quantity,
-            in_python(**call.arguments),
+            in_python(call.function)(**call.arguments),
             call_r(call.r_function, **call.in_r),
             tolerance=call.tolerance,
             to_largest=call.to_largest,
