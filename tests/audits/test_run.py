@@ -64,7 +64,7 @@ def test_a_program_that_does_not_clip_is_refuted(monkeypatch: pytest.MonkeyPatch
 
         return made
 
-    for place in ("families.regression.load_program", "composite.bound_steps.joint_program"):
+    for place in ("families.regression.load_program", "composite.steps.joint_program"):
         module, name = place.rsplit(".", 1)
         make = getattr(importlib.import_module(f"pyhybrid.models.{module}"), name)
         monkeypatch.setattr(f"pyhybrid.models.{place}", without_clip(make))

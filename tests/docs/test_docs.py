@@ -85,7 +85,7 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
         assert loaded == [], page.name
         assert not re.search(r":math:|\.\. math::|class=\"arithmatex", text), page.name
     equations = (tmp_path / "site" / "reference" / "accounting.html").read_text().count("<math")
-    assert equations > 15
+    assert equations >= 12
 
 
 @pytest.mark.parametrize("name", ["survey", "verification"])

@@ -331,4 +331,4 @@ def test_what_is_told_belongs_to_its_fit(session: FitSession) -> None:
     start = ph.LipschitzWeighted(MODEL).fit(session).fit
     search = reweighting._Search(session=session, plan=Reweighting(), limit=1.0)
     for bounds in [replace(start.bounds, overall=float(bound)) for bound in range(1, 100)]:
-        assert search.told(replace(start, bounds=bounds)).overall == bounds.overall
+        assert search.leveled(replace(start, bounds=bounds)).overall == bounds.overall

@@ -96,7 +96,7 @@ DASK = """
     import numpy as np, pandas as pd
     from distributed import Client, LocalCluster
     import pyhybrid as ph
-from pyhybrid.studies import risk_utility_curve
+    from pyhybrid.studies import risk_utility_curve
     from pyhybrid.engines import SamplerSettings
     from tests.running.test_tasks import TASKS, _square_or_fail
     from pyhybrid.running.tasks import run_tasks
