@@ -40,9 +40,15 @@ NAMED = pytest.mark.parametrize("name", MODELS)
 ALPHA = np.random.default_rng(1).uniform(0.2, 1, N)
 
 
+def _data(name: str, alpha: Any, cap: Any = None) -> dict[str, Any]:
+    """With the cap that R's users may give; Python's models take one for `Beta` alone."""
+    data: dict[str, Any] = MODELS[name].bind(TABLE).stan_data(alpha)
+    return data if cap is None else data | {"M": cap}
+
+
 def _values(name: str, alpha: Any, cap: Any = None) -> tuple[ProgramAtPoints, Any, dict[str, Any]]:
     bound = MODELS[name].bind(TABLE)
-    program = ProgramAtPoints(bound.program, bound.stan_data(alpha, cap=cap))
+    program = ProgramAtPoints(bound.program, _data(name, alpha, cap))
     points = np.random.default_rng(3).normal(size=(8, program.n_unconstrained)) / 3
     if name == "negative_binomial":  # its 1/phi is unbounded, as published
         points[:, -1] = np.abs(points[:, -1]) + 0.1
@@ -77,9 +83,7 @@ def test_the_target_moves_with_the_clipped_weighted_terms_alone(
     other = np.random.default_rng(2).uniform(size=N)
     bound = MODELS[name].bind(TABLE)
     moved = program.log_density(points)
-    moved = moved - ProgramAtPoints(bound.program, bound.stan_data(other, cap=cap)).log_density(
-        points
-    )
+    moved = moved - ProgramAtPoints(bound.program, _data(name, other, cap)).log_density(points)
     at = At({key: value[None] for key, value in values.items()})
     f = np.concatenate(list(bound.log_lik_blocks(at)), axis=1)[:, bound.rows.row_of]
 
@@ -88,6 +92,25 @@ def test_the_target_moves_with_the_clipped_weighted_terms_alone(
 
     np.testing.assert_allclose(moved, terms(ALPHA) - terms(other), rtol=1e-8, atol=1e-7)
     assert np.abs(moved - (terms(ALPHA) - terms(0.8 * other))).max() > 0.05, "control"
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "beta"])
+def test_a_cap_is_refused_where_predictors_could_step_around_it(name: str) -> None:
+    with pytest.raises(InvalidInput, match="takes no cap"):
+        MODELS[name].bind(TABLE).stan_data(ALPHA, cap=0.4)
+    assert MODELS["beta"].bind(TABLE).stan_data(ALPHA, cap=0.4)["M"] == 0.4
+
+
+@pytest.mark.parametrize("name", ["poisson", "beta_regression"])
+def test_a_record_far_out_does_step_around_it(name: str) -> None:
+    """Why: one predictor of 1e6 leaves no density, whatever M; the default program has one."""
+    far = TABLE.assign(z=np.where(np.arange(N) == 0, 1e6, Z))
+    for program, finite in (("published", False), ("default", True)):
+        bound = replace(MODELS[name], program=program).bind(far)
+        data = bound.stan_data(ALPHA, cap=0.4) if finite else bound.stan_data(ALPHA) | {"M": 0.4}
+        at = ProgramAtPoints(bound.program, data)
+        found = at.log_density(np.full((1, at.n_unconstrained), 0.3))
+        assert np.isfinite(found).all() == finite
 
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=500, parallel_chains=1)
@@ -145,7 +168,7 @@ def test_releases_run_on_it_and_say_so() -> None:
         ),
         (
             lambda: (
-                MODELS["poisson"]
+                MODELS["beta"]
                 .bind(TABLE)
                 .stan_data(ALPHA, cap=Cap(below=1.0, above=1.0, reference=np.zeros(N)))
             ),

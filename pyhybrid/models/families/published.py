@@ -55,13 +55,19 @@ def published_data(
     Raises
     ------
     InvalidInput
-        For an offset, terms (1 | g), and a cap with a center, units or unequal sides: the papers
-        have none.
+        For an offset and terms (1 | g), which the papers do not have; and for a cap, but of `Beta`
+        about 0: a record whose predictors are far out makes Stan's own functions fail, and so tells
+        more than any cap.
     """
     if design.has_offset or design.n_terms:
         raise InvalidInput(
             "program='published' takes neither offset() nor (1 | g), which the papers do not have: "
             "leave program= out, the default one samples the same posterior"
+        )
+    if cap is not None and model.program_name != "beta":
+        raise InvalidInput(
+            f"program='published' of {model.name} takes no cap: where a record's predictors are "
+            "far out its density fails, which tells more of it than the cap; leave program= out"
         )
     if cap is not None and (
         cap.reference is not None or cap.unit is not None or cap.below != cap.above
