@@ -17,8 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 import pyhybrid
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 
-__all__ = ["COMMANDS", "run"]
-
 COMMANDS = {
     "plan": "survey.csv --sensitive income,voted --out plan.json",
     "synthesize": "survey.csv --formula 'visits ~ age' --out out",

@@ -15,8 +15,6 @@ from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
 from pyhybrid.models import default_name
 from pyhybrid.privacy.conversions import epsilon_text
 
-__all__ = ["calibrate"]
-
 
 @options
 def calibrate(

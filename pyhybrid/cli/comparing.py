@@ -22,8 +22,6 @@ from pyhybrid.running.files import write_folder
 from pyhybrid.studies.comparing import comparison as comparing
 from pyhybrid.studies.comparing import curve as curves
 
-__all__ = ["build_mechanisms", "compare", "curve"]
-
 DEFAULT_SET = {
     "Unweighted": "unweighted",
     "LW": "lipschitz",

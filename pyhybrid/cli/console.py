@@ -19,9 +19,6 @@ from rich.text import Text
 
 from pyhybrid.running.tasks import Progress
 
-__all__ = ["EVERY", "fitted", "names_in_full", "note", "progress_bars", "progress_lines", "show",
-           "table_of"]  # fmt: skip
-
 
 @contextlib.contextmanager
 def progress_bars() -> Iterator[Progress]:

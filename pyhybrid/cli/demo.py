@@ -20,8 +20,6 @@ from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import NegativeBinomial
 from pyhybrid.releases.release import Release
 
-__all__ = ["demo"]
-
 _EPSILON = 1.0
 _N_REFERENCE = 2_000
 

@@ -14,8 +14,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.ledger import Ledger, LedgerEntry
 
-__all__ = ["commands"]
-
 commands = typer.Typer(
     add_completion=False,
     no_args_is_help=True,

@@ -26,8 +26,6 @@ from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.reports.masking import mask_report
 
-__all__ = ["mask"]
-
 FAMILIES = {"linear": "ols", "probit": "probit", "logit": "logit"}
 
 

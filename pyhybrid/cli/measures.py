@@ -28,8 +28,6 @@ from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.running.tasks import Progress
 
-__all__ = ["parse_key", "risk", "utility", "verify"]
-
 _NOTE = (
     "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
     "epsilon; publish none of it."

@@ -44,10 +44,6 @@ from pyhybrid.models import (
     default_name,
 )
 
-__all__ = ["build_mechanism", "build_model", "chosen_mechanism", "converted", "default_models",
-           "listed", "named", "options", "reweighting_of", "sampler_settings", "support_of",
-           "survey_design", "with_target"]  # fmt: skip
-
 TWO_PART, ZERO_INFLATED, OWN_PROGRAM, COMPOSED = "two_part", "zero_inflated", "stan", "composed"
 MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, COMPOSED, OWN_PROGRAM)
 """What --model can name."""

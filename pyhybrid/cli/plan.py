@@ -10,8 +10,6 @@ from pyhybrid.cli.tables import read_table, read_types
 from pyhybrid.running.files import check_new_file
 from pyhybrid.tables.plan import Table
 
-__all__ = ["plan"]
-
 
 @options
 def plan(

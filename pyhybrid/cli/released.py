@@ -31,9 +31,6 @@ from pyhybrid.releases.statement import AFTERWARDS, check_still_published
 from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.page import number_text
 
-__all__ = ["Afterwards", "check_afterwards", "first_paragraph", "predictors_of",
-           "read_afterwards", "save_with_these", "show_release"]  # fmt: skip
-
 STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
     "15th percentile": lambda y: np.quantile(y, 0.15),

@@ -17,8 +17,6 @@ from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_not
 if TYPE_CHECKING:
     from pyhybrid.studies import StudyResult
 
-__all__ = ["commands", "report"]
-
 commands = typer.Typer(
     add_completion=False,
     no_args_is_help=True,

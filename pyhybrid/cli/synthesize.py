@@ -42,8 +42,6 @@ from pyhybrid.releases.release import Release
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
 
-__all__ = ["synthesize"]
-
 _WITH_PLAN = (
     "--epsilon, --reference and --select go with --plan; with --formula give --target-epsilon 1 (a "
     "local charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"

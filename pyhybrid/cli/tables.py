@@ -16,8 +16,6 @@ from pyhybrid.masking import MaskedRelease
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
 
-__all__ = ["SourceTable", "read_table", "read_types"]
-
 _MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
 _WHOLE = r"[+-]?\d+"

@@ -26,8 +26,6 @@ from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement.validation import UNITS
 from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
-__all__ = ["Finding", "audit", "doctor", "validate"]
-
 _LONGEST = 24  # characters of a word in the first column
 
 

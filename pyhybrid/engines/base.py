@@ -15,21 +15,6 @@ import numpy.typing as npt
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 
-__all__ = [
-    "METRICS",
-    "ContinuingEngine",
-    "Draws",
-    "Engine",
-    "EngineStatus",
-    "FirstTry",
-    "Progress",
-    "Provenance",
-    "SamplerSettings",
-    "StanProgram",
-    "WarmStart",
-    "without_values",
-]
-
 Progress = Callable[[int, int], None]
 """Called with (iterations done, iterations in all), summed over chains."""
 METRICS = ("adapted", "unit")

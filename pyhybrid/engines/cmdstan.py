@@ -37,8 +37,6 @@ from pyhybrid.engines.base import (
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.running.files import cache_folder, private_folder
 
-__all__ = ["CmdStanEngine", "compiled_program"]
-
 _INSTALL = "python -m cmdstanpy.install_cmdstan (or: conda install -c conda-forge cmdstan)"
 
 

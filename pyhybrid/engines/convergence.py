@@ -19,8 +19,6 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.base import Draws
 from pyhybrid.privacy.diagnostics import effective_draws
 
-__all__ = ["ConvergenceRule", "Diagnostics", "diagnose", "diagnose_quantities"]
-
 _TAILS = (0.05, 0.95)
 _BLOM = 3 / 8  # offset of ranks before they become normal scores
 

@@ -36,8 +36,6 @@ from pyhybrid.engines.base import (
 )
 from pyhybrid.engines.programs import parameter_names
 
-__all__ = ["EmbeddedEngine", "ProgramAtPoints", "as_json", "check_compiles", "compiled"]
-
 _STILL = 1e-300  # a step of this size does not move
 
 

@@ -18,19 +18,6 @@ from pathlib import Path
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import StanProgram
 
-__all__ = [
-    "DROPPED",
-    "SHARED",
-    "block_text",
-    "declared_names",
-    "joint_program",
-    "load_function",
-    "load_program",
-    "parameter_names",
-    "program_names",
-    "with_large_weights",
-]
-
 _WEIGHTS = re.compile(
     r"<\s*lower\s*=\s*0\s*,\s*upper\s*=\s*1\s*>(\s*\[[^\]]*\]\s*(?:pyhybrid_)?weights\w*)"
 )

@@ -31,8 +31,6 @@ from pyhybrid.engines.base import (
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.running.files import cache_folder
 
-__all__ = ["RStanEngine"]
-
 
 class RStanEngine:
     """Samples with rstan; version 2.21 (Debian's) and current ones."""

@@ -22,8 +22,6 @@ from scipy.special import gammaln
 
 from pyhybrid.core.checks import FloatArray
 
-__all__ = ["exposed_columns"]
-
 IntArray = npt.NDArray[np.intp]
 _LOG_CHANCE = math.log(1e-6)  # a relation that chance would show less often than this
 _SAMPLE, _CELLS = 2000, 4_000_000

@@ -26,8 +26,6 @@ from pyhybrid.primitives.noise import opendp_version
 from pyhybrid.primitives.selection import exponential_mechanism
 from pyhybrid.privacy.censoring import Cap
 
-__all__ = ["ExactPosterior", "exact_posterior", "frozen_draws"]
-
 _CHUNK = 20_000  # candidates at a time
 
 

@@ -22,8 +22,6 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.models.formula.values import with_columns
 
-__all__ = ["in_one_dtype", "joined", "marked", "synthesize"]
-
 
 def choose_draws(
     kept_draws: npt.NDArray[np.bool_],

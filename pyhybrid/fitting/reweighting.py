@@ -36,8 +36,6 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.privacy.bounds import LipschitzBounds
 from pyhybrid.privacy.weights import RISKS, reweight
 
-__all__ = ["Reweighted", "Reweighting", "reweighted_fit"]
-
 _TRUSTED_PARETO_K = 0.7
 _SMALLEST_BRACKET = 1e-3
 _MOST_CANDIDATES = 60

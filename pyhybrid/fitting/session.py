@@ -50,24 +50,13 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
-from pyhybrid.models.formula.design import row_label
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
 from pyhybrid.privacy.weights import risk_of
 from pyhybrid.running.tasks import Progress
-
-__all__ = [
-    "FitOptions",
-    "FitProgress",
-    "FitSession",
-    "FitStore",
-    "PosteriorFit",
-    "check_rows_per_unit",
-    "open_session",
-    "read_units",
-]
 
 FitProgress = Progress
 _Key = tuple[bytes, "tuple[object, ...] | None"]  # weights, cap with its center and units

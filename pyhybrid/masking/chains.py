@@ -19,8 +19,6 @@ from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.running.tasks import Progress
 
-__all__ = ["AssociationModel", "Chains", "GibbsSettings", "Snapshot", "run_chains"]
-
 _LABEL = "association model"
 _TICK = 10
 

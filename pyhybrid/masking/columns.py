@@ -18,20 +18,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import decimals_of
-from pyhybrid.models.formula.design import row_label
-
-__all__ = [
-    "KINDS",
-    "BoundKeys",
-    "Column",
-    "KeySynthesis",
-    "bind_keys",
-    "check_keys",
-    "checked_names",
-    "key_kinds",
-    "read_column",
-    "unusable",
-]
+from pyhybrid.models.formula.values import row_label
 
 KINDS = ("continuous", "binary", "ordered", "nominal")
 MAX_LEVELS = 50

@@ -26,8 +26,6 @@ from pyhybrid.masking.columns import BoundKeys, Column, KeySynthesis, bind_keys
 from pyhybrid.masking.families import draw_levels
 from pyhybrid.masking.release import MaskedRelease, masked_release
 
-__all__ = ["CartSynthesis", "ParametricSynthesis"]
-
 Values = npt.NDArray[Any]
 
 

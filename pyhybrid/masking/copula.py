@@ -34,8 +34,6 @@ from pyhybrid.masking.columns import BoundKeys, Column
 from pyhybrid.masking.families import draw_levels, elliptical_slice, log_between, truncated_normal
 from pyhybrid.masking.masks import Evidence
 
-__all__ = ["CopulaModel"]
-
 Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
 _ORDER = ("continuous", "ordered", "binary")

@@ -39,21 +39,6 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from pyhybrid.core.checks import FloatArray
 
-__all__ = [
-    "SLOPE_PRECISION",
-    "LevelModel",
-    "LogPosterior",
-    "Metric",
-    "NormalPosterior",
-    "Unknown",
-    "Walker",
-    "draw_levels",
-    "elliptical_slice",
-    "log_between",
-    "metric_at_mode",
-    "truncated_normal",
-]
-
 LogPosterior = Callable[[FloatArray], tuple[float, FloatArray]]
 """Log density up to a constant, and its gradient."""
 

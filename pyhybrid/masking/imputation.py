@@ -22,24 +22,13 @@ from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Sna
 from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
 from pyhybrid.masking.masks import KeyMasks, check_masks, described, draw_evidence, weakened
-from pyhybrid.masking.release import NESTED, PARTIAL, MaskedRelease, masked_release
+from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.matching import matching_risk
-from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.tables.models import NESTED, SINGLE, ModelUtility, model_utility
 from pyhybrid.running.tasks import Progress
-
-__all__ = [
-    "MaskedFit",
-    "MaskedImputation",
-    "TunedMask",
-    "coefficient_loss",
-    "masked_utility",
-    "naming_share",
-    "release_risk",
-    "tune_mask",
-]
 
 ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationModel]] = {
     "sequential": SequentialModel,

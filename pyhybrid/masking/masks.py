@@ -36,28 +36,6 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import Column, key_kinds
 
-__all__ = [
-    "MASKS",
-    "SUBGROUPS",
-    "Evidence",
-    "GaussianMask",
-    "KeyMasks",
-    "Mask",
-    "MisclassificationMask",
-    "MixtureMask",
-    "check_masks",
-    "described",
-    "draw_evidence",
-    "gaussian_mask_log_density",
-    "level_log_density",
-    "masked_level_probabilities",
-    "masked_normal",
-    "masks_by_type",
-    "misclassification_log_density",
-    "mixture_mask_log_density",
-    "weakened",
-]
-
 _LOG_2PI = float(np.log(2 * np.pi))
 Codes = npt.NDArray[np.intp]
 SUBGROUPS = ("low", "medium", "high")

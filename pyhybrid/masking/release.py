@@ -45,17 +45,6 @@ from pyhybrid.releases.folder import (
 )
 from pyhybrid.running.files import folder_aside, whole_only
 
-__all__ = [
-    "NESTED",
-    "PARTIAL",
-    "MaskedRelease",
-    "RiskStatement",
-    "masked_release",
-    "rounding_step",
-    "stated_shares",
-    "unchanged_shares",
-]
-
 PARTIAL = "partially_synthetic"
 _FORMAT, _KIND = 1, "masked"
 ALMOST_ALL = 0.95

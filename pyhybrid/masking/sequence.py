@@ -55,8 +55,6 @@ from pyhybrid.masking.families import (
 )
 from pyhybrid.masking.masks import Evidence
 
-__all__ = ["Later", "SequentialModel", "draw_step"]
-
 Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
 _PRELIMINARY = 15

@@ -20,8 +20,6 @@ from pyhybrid.masking.columns import check_keys, checked_names, read_column
 from pyhybrid.masking.masks import SUBGROUPS
 from pyhybrid.measures.arrays.matching import match_counts
 
-__all__ = ["RiskSubgroups", "risk_subgroups"]
-
 _MISSING = -1
 
 

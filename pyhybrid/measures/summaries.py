@@ -39,17 +39,6 @@ from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_ut
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
-__all__ = [
-    "MEASURES",
-    "Measure",
-    "RiskSummary",
-    "UtilitySummary",
-    "risk_as_dict",
-    "risk_summary",
-    "utility_as_dict",
-    "utility_summary",
-]
-
 _LESS, _MORE = "smaller is more useful", "larger is more useful"
 _SAFER, _RISKIER = "larger is safer", "smaller is safer"
 

@@ -22,8 +22,6 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import check_weights
 
-__all__ = ["Sampled", "SurveyDesign", "Weights", "design_weights", "read_sampled", "survey_mean"]
-
 _FAR_OFF = 0.1
 _LARGEST = 1e15
 """Of a weight: beyond it sums and shares leave what floats can hold."""

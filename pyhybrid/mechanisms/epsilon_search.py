@@ -55,8 +55,6 @@ from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_text
 from pyhybrid.privacy.diagnostics import RELIABLE_K, smoothed_log_weights
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["WITH_EPSILON", "meet_epsilon", "solve_scale", "solve_shift", "with_epsilon"]
-
 WITH_EPSILON = (Censored, PerturbedHistogram)
 """Mechanisms whose epsilon is given before the data are seen."""
 _TOLERANCE = 0.05  # of the target

@@ -38,16 +38,6 @@ from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 
-__all__ = [
-    "Made",
-    "Mechanism",
-    "MechanismSettings",
-    "NoiseMechanism",
-    "check_columns",
-    "check_unit_of_noise",
-    "without_weights",
-]
-
 
 class Mechanism(ABC):
     """One interface, one release path: a row of `pyhybrid.mechanisms`, or a sequence of them."""

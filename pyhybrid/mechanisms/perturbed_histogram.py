@@ -31,15 +31,13 @@ from pyhybrid.mechanisms.mechanism import (
 )
 from pyhybrid.models.columns.form import Form, check_levels_given, level_places, outcome_levels
 from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
-from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.formula.row_rules import RowRule, meeting
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import in_steps, perturbed_probabilities
-
-__all__ = ["BoundHistogram", "PerturbedHistogram", "bins_of"]
 
 IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers

@@ -46,9 +46,6 @@ from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 
-__all__ = ["SequentialSynthesis", "Step"]
-
-
 Step = PseudoPosteriorMechanism | PerturbedHistogram
 Joined = BoundModel | BoundHistogram
 """A step joined to the table."""

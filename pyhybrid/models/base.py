@@ -17,8 +17,6 @@ from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["BoundModel", "Model", "ReleasedByMechanism"]
-
 _RELEASED = "a mechanism fits it and releases, e.g. ph.LipschitzWeighted(model).release(df)"
 _RIGHT_CALLS = dict.fromkeys(("fit", "release", "synthesize", "sample", "predict"), _RELEASED)
 

@@ -31,23 +31,6 @@ from pyhybrid.models.formula.design import Design
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import kind_of
 
-__all__ = [
-    "FEWEST_GROUPED",
-    "HISTOGRAM",
-    "MOST_LEVELS",
-    "RULES",
-    "DefaultModel",
-    "ModelRule",
-    "default_name",
-    "formula_of",
-    "is_grouped",
-    "n_coefficients",
-    "quoted",
-    "rule_for",
-    "terms_of",
-    "unusable",
-]
-
 HISTOGRAM = "perturbed_histogram"
 MOST_LEVELS = 30
 """Levels beyond which a column is synthesized without predictors, and is none itself."""

@@ -16,18 +16,6 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_count, check_finite
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = [
-    "Axis",
-    "BernoulliForm",
-    "BetaForm",
-    "GridForm",
-    "NegativeBinomialForm",
-    "NormalForm",
-    "ParameterGrid",
-    "PoissonForm",
-    "scale_mixture_log_density",
-]
-
 _MOST_CANDIDATES = 5_000_000
 _NODES = 600  # of the quadrature over the prior's scale
 

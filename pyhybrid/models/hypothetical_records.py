@@ -19,17 +19,6 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.formula.values import kind_of, with_columns
 
-__all__ = [
-    "Support",
-    "check_support",
-    "crossed",
-    "of_records",
-    "outcome_grid",
-    "predictor_grid",
-    "regression_of",
-    "support_text",
-]
-
 Support = Mapping[str, Sequence[Any]]
 """By column: a tuple (lowest, highest) of a column of numbers, or a list of values."""
 

@@ -32,23 +32,6 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.running.tasks import one_blas_thread
 
-__all__ = [
-    "LOGIT",
-    "LOG_LINEAR",
-    "Family",
-    "RoughFit",
-    "ScoredFit",
-    "SizedLikelihood",
-    "cholesky_or_diagonal",
-    "dispersed",
-    "log_of_levels",
-    "rough_fit",
-    "rough_fits_of",
-    "rough_levels",
-    "rough_ordinal",
-    "scored_fit",
-]
-
 _RIDGE = 0.1
 _SCORING_STEPS = 25
 _ENOUGH = 1e-4  # of a posterior standard deviation, or of the log size

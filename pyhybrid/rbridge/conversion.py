@@ -31,8 +31,6 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 
-__all__ = ["RError", "from_r", "to_r"]
-
 _NA_INT = -(2**31)
 _NA_INT64 = -(2**63)
 _NA_REAL_BITS = 0x7FF00000000007A2

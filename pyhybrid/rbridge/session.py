@@ -30,8 +30,6 @@ from typing import Any
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError, SamplingError
 from pyhybrid.rbridge.conversion import RError, from_r, to_r
 
-__all__ = ["RStatus", "call_r", "collect", "r_status", "start_r"]
-
 _TIMEOUT = 60.0
 _R_4_5 = (4, 5)
 _LAST_FOR_OLDER_R = (3, 6, 5)

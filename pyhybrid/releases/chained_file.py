@@ -22,8 +22,6 @@ from typing import Any, BinaryIO
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.running.files import lock, unlock
 
-__all__ = ["ChainedFile", "Line", "locked_file"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Line:

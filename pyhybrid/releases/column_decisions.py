@@ -20,8 +20,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.models.formula.values import with_columns
 
-__all__ = ["Decisions", "check_decided", "decided_tables"]
-
 _MOST_NAMED = 10
 
 

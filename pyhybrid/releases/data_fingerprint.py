@@ -19,8 +19,6 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_count
 
-__all__ = ["DataMark", "data_mark", "keyed", "normalized"]
-
 _LENGTH = 32  # hexadecimal digits of a digest
 _TRUTH = {"True": 1.0, "False": 0.0}
 

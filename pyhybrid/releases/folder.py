@@ -40,24 +40,6 @@ from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.statement import public_metadata
 from pyhybrid.running.files import folder_aside, make_private, whole_only
 
-__all__ = [
-    "FORMATS",
-    "load_release",
-    "published",
-    "read_diagnostics",
-    "read_json",
-    "read_names",
-    "read_records",
-    "read_released",
-    "read_tables",
-    "save_release",
-    "table_schema",
-    "write_json",
-    "write_private",
-    "write_table",
-    "write_tables",
-]
-
 _NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
 _AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
 # pyarrow's own exceptions of these names are among them.

@@ -36,8 +36,6 @@ from pyhybrid.privacy.conversions import (
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.data_fingerprint import DataMark, keyed
 
-__all__ = ["Ledger", "LedgerEntry"]
-
 _DELTA = 1e-6
 _ENTERED = ("time", "made_by", "identifier", "content_sha256")
 _FORMAT = 1

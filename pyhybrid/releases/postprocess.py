@@ -28,8 +28,6 @@ from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import AFTERWARDS, afterwards_of, read_afterwards, shaping_columns
 
-__all__ = ["changed_release", "with_households", "with_rows", "with_totals"]
-
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 _DIGITS = 10  # of a sum: floating-point noise is cut off

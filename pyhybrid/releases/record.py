@@ -31,16 +31,6 @@ from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
 
-__all__ = [
-    "Confidential",
-    "Origin",
-    "ReleaseRecord",
-    "Remarks",
-    "content_digest",
-    "record_digests",
-    "tables_digest",
-]
-
 Remarks = Mapping[str, Mapping[str, float]]
 """Shares of records by what they are of, under a heading."""
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")

@@ -21,7 +21,6 @@ from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import (
-    Confidential,
     Origin,
     ReleaseRecord,
     content_digest,
@@ -29,9 +28,6 @@ from pyhybrid.releases.record import (
     tables_digest,
 )
 from pyhybrid.releases.statement import check_still_published, privacy_statement
-
-__all__ = ["Confidential", "Release"]
-
 
 _SETS = "the synthetic tables are the list release.synthetic"
 _RIGHT_CALLS = {

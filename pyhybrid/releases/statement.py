@@ -24,17 +24,6 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 
-__all__ = [
-    "AFTERWARDS",
-    "afterwards_of",
-    "afterwards_sentences",
-    "check_still_published",
-    "privacy_statement",
-    "public_metadata",
-    "read_afterwards",
-    "shaping_columns",
-]
-
 AFTERWARDS = "afterwards"
 """Name of the public setting: a list of what was done, in its order."""
 _READ_FOR = {

@@ -23,8 +23,6 @@ from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import afterwards_sentences
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page, sentence
 
-__all__ = ["COUNTED", "review_checklist"]
-
 COUNTED = {
     "gaussian": "by the Gaussian limit",
     "range": "by range of the log-likelihood",

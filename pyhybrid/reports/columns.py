@@ -25,9 +25,6 @@ from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, judge
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GroupedMeans", "by_predictor", "grouped_means", "lost_relations", "plot_release",
-           "predictive_section", "tail_word"]  # fmt: skip
-
 _MOST_GROUPS, _BINS, _LEAST = 8, 5, 10
 _MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
 

@@ -38,9 +38,6 @@ from pyhybrid.studies.comparing.comparison import (
     synthetic_means,
 )
 
-__all__ = ["charge_name", "charges_title", "comparison_report", "curve_report", "epsilon_words",
-           "in_lines", "statistic_names"]  # fmt: skip
-
 _ADVICE = "publish no part of this page"
 _NAMES = {"q15": "15th percentile", "q90": "90th percentile"}
 

@@ -10,8 +10,6 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.reports.figures.mechanisms import plot_bound_against_weight, plot_weights_before_after
 from pyhybrid.reports.page import Section, Table, meanings, number_text, section
 
-__all__ = ["convergence_section", "exact_section", "reweighting_section"]
-
 
 def convergence_section(
     fits: Mapping[str, Diagnostics], *, of: str = "the released fit"

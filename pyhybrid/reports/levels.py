@@ -16,8 +16,6 @@ from pyhybrid.reports.page import Table, sentence
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["level_figure", "level_shares", "level_table", "shares_of"]
-
 _MOST = 30
 
 

@@ -30,8 +30,6 @@ from pyhybrid.reports.page import (
 from pyhybrid.reports.side_by_side import plain_term
 from pyhybrid.reports.verdicts import mask_verdict
 
-__all__ = ["mask_report", "masked_pages"]
-
 _ADVICE = "publish only the folder public/"
 _FEW = 5  # other records that match one of low risk, unless said otherwise
 

@@ -26,9 +26,6 @@ from pyhybrid.reports.page import (
 )
 from pyhybrid.reports.verdicts import judged_cell, measure_label, risk_verdict, utility_verdict
 
-__all__ = ["judged_cell", "measure_label", "measure_rows", "risk_report",
-           "utility_report"]  # fmt: skip
-
 _ADVICE = "publish no part of this page"
 _MOST_PANELS, _MOST_PAIRS, _MOST_COLUMNS = 9, 15, 30
 _NAMES = {"mean": "mean", "median": "median", "q15": "15th perc.", "q90": "90th perc."}

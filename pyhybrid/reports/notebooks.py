@@ -16,8 +16,6 @@ from pyhybrid.running.tasks import Progress
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["NotebookFailed", "find_notebook", "notebook_names", "render_notebook"]
-
 SIZES = ("quick", "paper")
 _PACKAGE = Path(__file__).resolve().parent.parent
 # No warnings, and no word of rpy2 on the way it was built.

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Marked", "Section", "Table", "filled", "interval_text", "meanings",
-           "number_text", "render_page", "rendered", "section", "sentence", "setting_text",
-           "statement_sections"]  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True)
 class Marked:

@@ -13,8 +13,6 @@ from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.mechanisms import plot_losses, plot_told
 from pyhybrid.reports.page import Section, Table, number_text, section
 
-__all__ = ["loss_section", "told_section"]
-
 _QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
 _MOST_RECORDS, _MOST_DRAWS = 1_000, 1_000
 

@@ -51,8 +51,6 @@ from pyhybrid.reports.record_loss import loss_section, told_section
 from pyhybrid.reports.side_by_side import side_by_side
 from pyhybrid.reports.verdicts import verdict_section
 
-__all__ = ["public_report", "release_pages", "release_report"]
-
 
 def release_pages(release: Release) -> dict[str, str]:
     """The owner's pages of a release by file name, as `Release.save` writes them. CONFIDENTIAL.

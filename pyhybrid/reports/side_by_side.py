@@ -29,8 +29,6 @@ from pyhybrid.reports.measures import measure_rows, model_table
 from pyhybrid.reports.page import Cell, Section, Table, section, sentence
 from pyhybrid.reports.verdicts import judged_cell
 
-__all__ = ["coefficients_section", "side_by_side"]
-
 IntArray = npt.NDArray[np.intp]
 
 _MOST_TARGETS, _MOST_ROWS, _MOST_FITTED = 10_000, 4_000, 20_000

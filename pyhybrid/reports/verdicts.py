@@ -32,10 +32,6 @@ from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, ren
 from pyhybrid.studies.comparing.comparison import DATA, Comparison, moved_away_text, outcome_of
 from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 
-__all__ = ["FAIR", "GOOD", "LIMITS", "POOR", "comparison_verdict", "curve_verdict", "is_number",
-           "judge_outcome", "mask_verdict", "measure_label", "risk_verdict", "utility_verdict",
-           "verdict_section", "word_of"]  # fmt: skip
-
 GOOD, FAIR, POOR = "good", "fair", "POOR"
 
 LIMITS: Mapping[str, tuple[float, float]] = {

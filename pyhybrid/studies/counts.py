@@ -48,17 +48,6 @@ from pyhybrid.studies.study import (
     session_over,
 )
 
-__all__ = [
-    "LARGEST_SALARY",
-    "STUDY_A",
-    "STUDY_B",
-    "STUDY_C",
-    "STUDY_D",
-    "candidates",
-    "mixture_counts",
-    "salaries",
-]
-
 LARGEST_SALARY = 509_000
 """Of the survey of [V25] sec. 3, in dollars."""
 _STEP = Reweighting.published(k=0.95)

@@ -39,8 +39,6 @@ from pyhybrid.studies.study import (
     session_over,
 )
 
-__all__ = ["CE_FORMULA", "PUBLISHED_BOUNDS", "STUDY_E", "ce_incomes", "simulated_incomes"]
-
 CE_FORMULA = (
     "FINCBTAX ~ SEX + age + I(age**2) + EDUCA + REGION + BLS_URBN + MARITAL + CUTENURE"
     " + FAM_SIZE + NO_EARNR + spending"

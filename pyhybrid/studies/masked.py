@@ -45,8 +45,6 @@ from pyhybrid.studies.study import (
     means_of,
 )
 
-__all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]
-
 _SETTING, _AFTER = "n = 1000", "n = 1000, outcome collected after synthesis"
 _MISSING, _SUBGROUPS = "n = 1000, a fifth of x missing", "n = 1000, masks by risk subgroup"
 FORMULA, KEYS, RADIUS = "y ~ x + b + z1", ["x", "b"], {"x": 0.05}

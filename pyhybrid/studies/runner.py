@@ -42,17 +42,6 @@ from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
 from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
 
-__all__ = [
-    "Reproduced",
-    "StudyResult",
-    "load_study",
-    "made_with",
-    "reproduce",
-    "reproduction_page",
-    "run_study",
-    "stacked",
-]
-
 _FORMAT = 1
 _ERRORS, _DEVIATIONS = 2.0, 3.0  # all numbers of one published database err together
 

@@ -65,18 +65,6 @@ from pyhybrid.studies.study import (
     utility_rows,
 )
 
-__all__ = [
-    "EPSILONS",
-    "STUDY_F",
-    "STUDY_G",
-    "STUDY_H",
-    "beta_database",
-    "replaced_and_removed",
-    "reported_salaries",
-    "simulated_salaries",
-    "strict_mechanisms",
-]
-
 Mechanisms = dict[str, PseudoPosteriorMechanism]
 
 EPSILONS = (5, 4, 3)

@@ -21,27 +21,6 @@ from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, s
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
 
-__all__ = [
-    "ACCOUNTING",
-    "BOUND",
-    "Claim",
-    "Found",
-    "Measured",
-    "Published",
-    "Size",
-    "Study",
-    "bound_row",
-    "estimand_rows",
-    "fitted",
-    "in_each_setting",
-    "listed",
-    "mean_of",
-    "means_of",
-    "session_over",
-    "summarize",
-    "utility_rows",
-]
-
 ACCOUNTING = "lipschitz"
 """The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
 BOUND = "Lipschitz bound"

@@ -17,9 +17,6 @@ from pyhybrid.models.columns.support import of_steps
 from pyhybrid.models.registry import PREDICTED
 from pyhybrid.privacy.histogram import in_steps
 
-__all__ = ["FEWEST_BELOW_ZERO", "MOST_BINS", "MOST_EFFECTS_OF_A_COLUMN", "association",
-           "below_zero", "domain_of", "measured_with", "most_tables", "note_of_tables"]  # fmt: skip
-
 MOST_BINS = 12
 """Of a column in two-way tables: its bins are merged to so many; see `pyhybrid.NoisyMarginals`."""
 _FEW = 100  # whole numbers in a range of so many are cells of their own

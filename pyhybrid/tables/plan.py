@@ -36,8 +36,6 @@ from pyhybrid.running.files import write_files
 from pyhybrid.tables.domains import below_zero, measured_with, most_tables, note_of_tables
 from pyhybrid.tables.table_spec import SOURCES, DescribedTable, KnownKind
 
-__all__ = ["Plan", "PlannedColumn", "Table"]
-
 SPLITS = ("equal", "need")
 """Rules for a column's share of epsilon: the same, or by the root of the coefficients of its
 model: a record's term moves as that root over the root of n, and what moves further is clipped."""

@@ -49,9 +49,6 @@ from pyhybrid.running.tasks import first_failure, run_tasks
 from pyhybrid.tables.domains import MOST_BINS, domain_of
 from pyhybrid.tables.plan import Plan, PlannedColumn
 
-__all__ = ["MECHANISMS", "calibrate_table", "delta_of", "in_form_of_data", "marginals_by_plan",
-           "measured", "synthesize_table", "working_table"]  # fmt: skip
-
 MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
 _AT_EPSILON = ("censored", "scalar", "marginals")  # whose epsilon is given
 _LOCAL: Mapping[str, Any] = {

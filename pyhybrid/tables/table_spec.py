@@ -12,10 +12,8 @@ import pandas as pd
 from pyhybrid.core.checks import check_choice, check_flag, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
-from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
-
-__all__ = ["SOURCES", "DescribedTable", "KnownKind"]
+from pyhybrid.models.formula.values import row_label
 
 SOURCES: Mapping[str, str] = {
     "declared": "declared",

@@ -12,8 +12,9 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.columns.support import in_dtype_of
-from pyhybrid.models.families.regression import distinct_rows, weighted_rows
+from pyhybrid.models.families.regression import weighted_rows
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import LOG_LINEAR, rough_fit
 

@@ -21,15 +21,6 @@ import numpy.typing as npt
 from pyhybrid.core.checks import FloatArray, check_finite, check_numeric, check_positive
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = [
-    "Combined",
-    "combine_fully_synthetic",
-    "combine_multiple_imputation",
-    "combine_nested",
-    "combine_noise_aware",
-    "combine_partially_synthetic",
-]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Combined:

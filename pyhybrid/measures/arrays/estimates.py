@@ -24,18 +24,6 @@ from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_ve
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
 
-__all__ = [
-    "STATISTICS",
-    "Estimates",
-    "average_one",
-    "avg_ecdf",
-    "check_weights",
-    "effective_size",
-    "estimates",
-    "max_ecdf",
-    "summaries",
-]
-
 STATISTICS = ("mean", "median", "q15", "q90")
 """The papers' estimands: mean, median, 15th and 90th percentile."""
 _BLOCK_ELEMENTS = 2_000_000

@@ -27,8 +27,6 @@ from pyhybrid.core.checks import FloatArray, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 
-__all__ = ["MatchingRisk", "match_counts", "matches_own_record", "matching_risk_of_counts"]
-
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 

@@ -36,21 +36,6 @@ from pyhybrid.core.checks import FloatArray, check_choice, check_numeric, check_
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import check_weights, max_ecdf
 
-__all__ = [
-    "NULLS",
-    "TABLE_STATISTICS",
-    "NullPmse",
-    "TableDistance",
-    "interval_overlap",
-    "logistic_propensities",
-    "null_pmse",
-    "orthonormal_design",
-    "pmse",
-    "specks",
-    "standardised_difference",
-    "table_distance",
-]
-
 NULLS = ("population", "data", "paired")
 _MOST_STEPS, _STEEPEST = 100, 35.0
 

@@ -24,14 +24,6 @@ from pyhybrid.measures.arrays.utility import TABLE_STATISTICS, TableDistance, ta
 from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
 
-__all__ = [
-    "DATA",
-    "ColumnUtility",
-    "TableUtility",
-    "column_utility",
-    "table_utility",
-]
-
 DATA, SYNTHETIC = "data", "synthetic"
 """Names of the sources of estimates."""
 

@@ -26,14 +26,6 @@ from pyhybrid.measures.arrays.matching import (
 )
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables, synthetic_sets
 
-__all__ = [
-    "AttributeRisk",
-    "ReplicatedUniques",
-    "attribute_risk",
-    "matching_risk",
-    "replicated_uniques",
-]
-
 Radius = float | Mapping[str, float] | None
 _ULPS = 4 * float(np.finfo(np.float64).eps)
 _KINDS = ("absolute", "relative")

@@ -26,17 +26,6 @@ from pyhybrid.measures.arrays.utility import interval_overlap, standardised_diff
 from pyhybrid.measures.survey import Sampled, Weights
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
 
-__all__ = [
-    "MODEL_RULES",
-    "NESTED",
-    "RULES",
-    "SINGLE",
-    "ModelUtility",
-    "Pooled",
-    "model_utility",
-    "pool",
-]
-
 NESTED = "nested"
 """Sets that are syntheses of imputations [R04]."""
 

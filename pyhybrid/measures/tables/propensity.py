@@ -28,8 +28,6 @@ from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
-__all__ = ["PropensityUtility", "propensity_utility"]
-
 CLASSIFIERS = ("logistic", "cart")
 
 _AVERAGED = ("pmse", "ratio", "standardised", "specks")

@@ -19,8 +19,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import average_one
 from pyhybrid.measures.survey import Sampled, SurveyDesign, Weights, read_sampled
 
-__all__ = ["Tables", "is_numeric", "keeps_rows", "reconcile_tables", "synthetic_sets"]
-
 _DATA = "the data"
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
 

@@ -24,20 +24,6 @@ from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
 
-__all__ = [
-    "OWNERS_WORD",
-    "SAY_SO",
-    "WARNINGS",
-    "charge_of_censored_fit",
-    "charge_of_fit",
-    "check_delta_of",
-    "public_sentences",
-    "released_by_record",
-    "unsynthesized_sentence",
-    "with_bought",
-    "with_evidence",
-]
-
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 SAY_SO = (
     "if the reference holds none of the records to be released, say so: "

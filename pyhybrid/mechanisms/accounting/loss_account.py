@@ -54,19 +54,6 @@ from pyhybrid.privacy.weight_sensitivity import (
 )
 from pyhybrid.privacy.weights import risk_of
 
-__all__ = [
-    "account_of_fit",
-    "check_same_coding",
-    "known_without",
-    "possible_account",
-    "refits_by_default",
-    "refits_without",
-    "risk_draws",
-    "risks_joined",
-    "stepped",
-    "with_possible",
-]
-
 _TERMS_OF_UNITS = 50_000_000  # elements; beyond, the account is made from fewer draws
 _ROWS = 10  # of predictors, those whose records move most
 _LOOKED_AT = 5  # outcomes by which they are found

@@ -72,8 +72,6 @@ from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon
 from pyhybrid.releases.folder import read_names
 from pyhybrid.running.files import folder_aside, whole_only
 
-__all__ = ["Calibration", "calibrate"]
-
 _FEWEST_FOR_VARIANCE = 20
 _VERSION = 1
 _KEY_BYTES = 16

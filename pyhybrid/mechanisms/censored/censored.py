@@ -42,8 +42,6 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.log_lik import unit_terms
 from pyhybrid.releases.record import Remarks
 
-__all__ = ["Censored"]
-
 SAMPLINGS = ("auto", "exact", "chains")
 _NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
 _OF_CALIBRATION = "frozen"

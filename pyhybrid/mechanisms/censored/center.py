@@ -70,17 +70,6 @@ from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap, FrozenTerms
 from pyhybrid.releases.data_fingerprint import normalized
 
-__all__ = [
-    "REGION",
-    "Center",
-    "ReferenceRecords",
-    "center_of_draws",
-    "given_center",
-    "reference_records",
-    "shares_records",
-    "with_frozen_rows",
-]
-
 REGION = 10.0
 """Half width of the default region, in posterior standard deviations of the reference."""
 _SIZES = {1: 20_000, 2: 500}  # points of an axis, by the number of axes

@@ -49,8 +49,6 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, RELATIONS, add_epsilons, shown
 from pyhybrid.privacy.histogram import perturbed_probabilities
 
-__all__ = ["Round", "calibrate_privately", "center_of_model"]
-
 _HISTOGRAM_SHARE = 0.25  # of epsilon
 _MECHANISM = "calibrate_privately"
 _SHARES = (0.1, 0.1, 0.2)

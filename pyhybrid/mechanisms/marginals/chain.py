@@ -45,8 +45,6 @@ from pyhybrid.mechanisms.marginals.log_linear import (
     probabilities,
 )
 
-__all__ = ["Chain", "KnownOf", "fit_link", "predictors_of"]
-
 SIMULATED = 20_000
 """Rows, at least, that the tables of later columns are held against."""
 IntArray = npt.NDArray[np.int64]

@@ -28,22 +28,6 @@ from pyhybrid.models.columns.support import decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.privacy.histogram import in_steps
 
-__all__ = [
-    "ALONE",
-    "PARTS",
-    "ColumnDomain",
-    "Predictor",
-    "Rows",
-    "of_cells",
-    "of_nothing",
-    "of_public",
-    "read_domain",
-    "reference_domain",
-    "spread",
-    "stacked",
-    "with_steps",
-]
-
 IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _FEW = 10  # numbers of a reference with at most so many values are levels

@@ -40,16 +40,6 @@ from scipy import linalg, sparse
 
 from pyhybrid.core.checks import FloatArray
 
-__all__ = [
-    "MOST_EFFECTS",
-    "Known",
-    "LogLinear",
-    "Measurement",
-    "Prior",
-    "fit_log_linear",
-    "probabilities",
-]
-
 _LEAST_VARIANCE = 1e-9  # variance of a cell that is divided by
 IntArray = npt.NDArray[np.int64]
 MOST_EFFECTS = 3000

@@ -50,17 +50,6 @@ from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Known, Measur
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
-__all__ = [
-    "Columns",
-    "Measured",
-    "Measuring",
-    "Reference",
-    "check_predictors",
-    "most_cells",
-    "reference_of",
-    "within",
-]
-
 IntArray = npt.NDArray[np.int64]
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau

@@ -59,8 +59,6 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
-__all__ = ["NoisyMarginals"]
-
 IntArray = npt.NDArray[np.int64]
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "

@@ -59,8 +59,6 @@ from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
 
-__all__ = ["SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
-
 MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
 _CHOICE = 0.1  # of a round's price, for the choice
 _NOTHING_LEFT = 1e-9

@@ -45,8 +45,6 @@ from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord, Remarks
 from pyhybrid.releases.release import Release
 
-__all__ = ["Accounts", "PseudoPosteriorMechanism"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Accounts:

@@ -18,8 +18,6 @@ from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import weights_without
 from pyhybrid.privacy.weights import count_weights
 
-__all__ = ["CountWeighted"]
-
 
 @dataclass(frozen=True)
 class CountWeighted(PseudoPosteriorMechanism):

@@ -14,8 +14,6 @@ from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.hypothetical_records import WeightsWith
 
-__all__ = ["GivenWeights"]
-
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights(PseudoPosteriorMechanism):

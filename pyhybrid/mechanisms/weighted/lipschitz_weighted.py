@@ -17,8 +17,6 @@ from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import risk_weights_without
 from pyhybrid.privacy.weights import RISKS, risk_of, weights_from_lipschitz
 
-__all__ = ["LipschitzWeighted"]
-
 
 @dataclass(frozen=True)
 class LipschitzWeighted(PseudoPosteriorMechanism):

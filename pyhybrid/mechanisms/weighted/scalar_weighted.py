@@ -19,8 +19,6 @@ from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import risk_weights_without, scalar_map
 from pyhybrid.privacy.weights import risk_of, scalar_weights
 
-__all__ = ["ScalarWeighted"]
-
 
 @dataclass(frozen=True)
 class ScalarWeighted(PseudoPosteriorMechanism):

@@ -20,8 +20,6 @@ from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, risk_weights_without, truncate_map
 from pyhybrid.privacy.weights import risk_of, truncate_weights
 
-__all__ = ["CappedMechanism", "Truncated"]
-
 
 @dataclass(frozen=True)
 class CappedMechanism(PseudoPosteriorMechanism):

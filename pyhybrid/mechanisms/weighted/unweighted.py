@@ -12,8 +12,6 @@ from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.hypothetical_records import WeightsWith
 
-__all__ = ["Unweighted"]
-
 
 @dataclass(frozen=True)
 class Unweighted(PseudoPosteriorMechanism):

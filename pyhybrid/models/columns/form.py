@@ -24,20 +24,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals
 from pyhybrid.models.formula.values import row_label, with_columns
 
-__all__ = [
-    "Form",
-    "OutcomeLevels",
-    "check_levels_given",
-    "column_of",
-    "form_of_levels",
-    "forms_of",
-    "in_their_forms",
-    "level_places",
-    "levels_declared",
-    "outcome_levels",
-    "read_in_forms",
-]
-
 _MOST_LEVELS = 1000
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}

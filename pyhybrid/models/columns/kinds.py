@@ -21,21 +21,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, check_levels_given
 from pyhybrid.models.columns.support import FEW, check_decimals, decimals_of
 
-__all__ = [
-    "KINDS",
-    "Amounts",
-    "Counts",
-    "Kind",
-    "Leveled",
-    "Nominal",
-    "Number",
-    "Ordered",
-    "Real",
-    "SemiContinuous",
-    "kind_from_dict",
-    "kind_of",
-]
-
 _SMALL = 1000  # whole numbers up to it are taken for counts
 _COUNTED = 6  # levels: that so many codes have one peak is chance, of 1 in 22
 _POINT = 0.02  # share of zeros from which they are a point mass

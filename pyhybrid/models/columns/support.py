@@ -34,26 +34,6 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.privacy.histogram import in_steps
 
-__all__ = [
-    "LARGEST",
-    "TRANSFORMS",
-    "Transform",
-    "check_decimals",
-    "check_many_counts",
-    "decimals_of",
-    "draw_within",
-    "grid_ends",
-    "in_decimals",
-    "in_dtype_of",
-    "in_form_of",
-    "limits_of_dtype",
-    "of_steps",
-    "on_grid",
-    "plain_dtype",
-    "snapped",
-    "support_said",
-]
-
 LARGEST = float(2**53)
 """Beyond this, about 9e15, floating point no longer holds every whole number."""
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = ["OtherValues", "like_the_data", "references"]
-
 _REAL = [(0.1, 0.9), (1.1, 1.9), (2.1, 9.9)]
 _REAL += [(1.1 * 10.0**k, 9.9 * 10.0**k) for k in range(1, 7)]
 _REAL += [(-0.9, -0.1), (-99.0, -1.0), (-9e4, -1e3)]

@@ -21,6 +21,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
@@ -32,9 +33,7 @@ from pyhybrid.models.families.regression import (
     Parameters,
     Positions,
     RegressionModel,
-    Rows,
     cap_data,
-    distinct_rows,
     frozen_log_lik,
     weighted_rows,
 )
@@ -43,29 +42,6 @@ from pyhybrid.models.formula.values import Completion, with_columns
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap, FrozenParts, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
-
-__all__ = [
-    "Amount",
-    "BoundParts",
-    "Constant",
-    "Inflated",
-    "Node",
-    "Part",
-    "PartsModel",
-    "Replicate",
-    "Step",
-    "amounts_of",
-    "decision",
-    "designs_of",
-    "frozen_parts",
-    "frozen_terms",
-    "inflated_of",
-    "of_part",
-    "outcome_of",
-    "parts_of",
-    "terms_with_frozen",
-    "with_missing",
-]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

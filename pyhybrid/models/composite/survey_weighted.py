@@ -26,8 +26,6 @@ from pyhybrid.models.columns.form import Form, forms_of
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["SurveyWeighted", "weights_told"]
-
 
 @dataclass(frozen=True)
 class SurveyWeighted:

@@ -31,8 +31,6 @@ from pyhybrid.models.families.regression import Positions, RegressionModel
 from pyhybrid.models.formula.design import check_formulas
 from pyhybrid.models.formula.values import row_label, with_columns
 
-__all__ = ["TwoPart", "ZeroInflated"]
-
 _ABOVE_ZERO = (float(np.nextafter(0, 1)), np.inf)
 
 

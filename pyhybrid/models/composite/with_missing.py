@@ -29,8 +29,6 @@ from pyhybrid.models.formula.design import check_formulas
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import Completion, completion_of, row_label
 
-__all__ = ["WithMissing"]
-
 
 @dataclass(frozen=True)
 class WithMissing:

@@ -15,25 +15,14 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals, decimals_of
 from pyhybrid.models.families.coefficients import LinearModel, quadratic, sized_hints
 from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel, refuse_rows
-from pyhybrid.models.formula.design import Design, row_label
+from pyhybrid.models.formula.design import Design
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.grid import NormalForm
 from pyhybrid.models.initialization import (
     LOG_LINEAR,
     SizedLikelihood,
     rough_fit,
 )
-
-__all__ = [
-    "BoundedModel",
-    "Gamma",
-    "LogNormal",
-    "NormalRegression",
-    "TransformedModel",
-    "gamma_log_mass",
-    "gamma_within",
-    "normal_log_mass",
-    "normal_within",
-]
 
 Ends = tuple[float, float]
 

@@ -40,8 +40,6 @@ from pyhybrid.models.initialization import (
     scored_fit,
 )
 
-__all__ = ["NORMAL_ACCEPTANCE", "PRIORS", "LinearModel", "prior_scales", "quadratic", "sized_hints"]
-
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
 _INTERCEPT = "Intercept"

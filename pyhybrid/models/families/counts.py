@@ -24,8 +24,6 @@ from pyhybrid.models.initialization import (
     rough_fit,
 )
 
-__all__ = ["BetaBinomial", "CountModel", "NegativeBinomial", "Poisson", "draw_counts_error"]
-
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
 
 

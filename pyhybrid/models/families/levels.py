@@ -14,6 +14,7 @@ from scipy.special import expit, logsumexp
 
 from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.columns.form import (
     Form,
@@ -31,8 +32,6 @@ from pyhybrid.models.families.regression import (
     Parameters,
     Positions,
     RegressionModel,
-    Rows,
-    distinct_rows,
     softplus,
 )
 from pyhybrid.models.formula.design import Design, read_design
@@ -45,15 +44,6 @@ from pyhybrid.models.initialization import (
     rough_ordinal,
 )
 from pyhybrid.privacy.censoring import Cap
-
-__all__ = [
-    "Bernoulli",
-    "BoundLevels",
-    "BoundManyLevels",
-    "Categorical",
-    "LevelModel",
-    "Ordinal",
-]
 
 _BLOCK_ELEMENTS = 4_000_000
 

@@ -25,8 +25,6 @@ from pyhybrid.models.families.regression import BoundRegression, Offset, Paramet
 from pyhybrid.models.formula.design import Design
 from pyhybrid.privacy.censoring import Cap
 
-__all__ = ["BoundMixture", "MixtureRegression", "RoughMixture", "rough_mixture"]
-
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _EMPTY = 4.0  # -psi(a / C), and what log pi_k moves by either way: chains start with less
 _ROWS_MONITORED = (0.05, 0.5, 0.95)  # by their fitted mean

@@ -22,7 +22,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.coefficients import LinearModel, sized_hints
 from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
-from pyhybrid.models.formula.design import Design, row_label
+from pyhybrid.models.formula.design import Design
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.initialization import (
     LOGIT,
@@ -30,8 +31,6 @@ from pyhybrid.models.initialization import (
     cholesky_or_diagonal,
     rough_fit,
 )
-
-__all__ = ["Beta", "BetaRegression", "ProportionModel"]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.design import Design
 from pyhybrid.privacy.censoring import Cap
 
-__all__ = ["PROGRAMS", "PUBLISHED", "check_program", "published_data"]
-
 PROGRAMS = ("default", "published")
 PUBLISHED = {
     "poisson": ("n", "K", "y", "weights", "X", "M"),

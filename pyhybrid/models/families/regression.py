@@ -34,28 +34,12 @@ from pyhybrid.models.columns.support import (
     support_said,
 )
 from pyhybrid.models.families.published import check_program, published_data
-from pyhybrid.models.formula.design import Design, Matrix, read_design, row_label
+from pyhybrid.models.formula.design import Design, Matrix, read_design
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization import dispersed, rough_fits_of
 from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
-
-__all__ = [
-    "BoundRegression",
-    "Offset",
-    "Parameters",
-    "Positions",
-    "RegressionModel",
-    "Rows",
-    "cap_data",
-    "distinct_rows",
-    "frozen_log_lik",
-    "frozen_rows",
-    "refuse_rows",
-    "softplus",
-    "weighted_rows",
-    "with_frozen",
-]
 
 
 def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -25,16 +25,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.terms import ARITHMETIC, COMPARISONS, ELEMENTWISE, Factor
 from pyhybrid.models.formula.values import check_levels, kind_of, levels_of, numbers_of
 
-__all__ = [
-    "Categories",
-    "Coded",
-    "Numbers",
-    "State",
-    "code_factor",
-    "levels_taken",
-    "takes_all_records",
-]
-
 State = dict[str, Any]
 """Values that factors took from the data, by their text: frozen with the model."""
 Options = Mapping[str, Any]

@@ -34,8 +34,6 @@ from pyhybrid.models.formula.coding import (
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
 from pyhybrid.models.formula.values import kind_of, numbers_of, row_label
 
-__all__ = ["Coding", "Design", "Matrix", "check_formulas", "read_design", "row_label"]
-
 _READ_FIRST: Mapping[str, str] = {
     "str": "; read it first, e.g. pd.read_csv('survey.csv')",
     "PosixPath": "; read it first, e.g. pd.read_csv('survey.csv')",

@@ -18,8 +18,6 @@ from scipy.optimize import minimize_scalar
 
 from pyhybrid.core.checks import FloatArray
 
-__all__ = ["grouped_hints"]
-
 _USUAL_SCALE = 2.5  # of the other coefficients, for a rough guess of tau
 _LOG_TAU = (-5.0, 4.0)
 _ROUNDS = 2  # over the terms

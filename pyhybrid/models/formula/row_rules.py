@@ -23,8 +23,6 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.formula.terms import ARITHMETIC, COMPARISONS, unquoted
 from pyhybrid.models.formula.values import with_columns
 
-__all__ = ["RowRule", "meeting", "read_rules", "rules_met_by"]
-
 _TRIES = 1000
 _ALLOWED = (
     ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, ast.And,

@@ -19,18 +19,6 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = [
-    "ARITHMETIC",
-    "COMPARISONS",
-    "ELEMENTWISE",
-    "FUNCTIONS",
-    "Factor",
-    "Formula",
-    "has_groups",
-    "parse_formula",
-    "unquoted",
-]
-
 ELEMENTWISE: Mapping[str, Callable[[FloatArray], Any]] = {
     "abs": np.abs, "cos": np.cos, "exp": np.exp, "expm1": np.expm1, "log": np.log,
     "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "sin": np.sin, "sqrt": np.sqrt,

@@ -20,17 +20,6 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = [
-    "Completion",
-    "check_levels",
-    "completion_of",
-    "kind_of",
-    "levels_of",
-    "numbers_of",
-    "row_label",
-    "with_columns",
-]
-
 _MISSING_LEVEL = "(missing)"
 _MOST_LEVELS = 1000
 _IDENTIFIER = 50  # records, from which on a level for each is an identifier

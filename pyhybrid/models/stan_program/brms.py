@@ -37,8 +37,6 @@ from pyhybrid.models.stan_program.stan_text import (
     written,
 )
 
-__all__ = ["from_brms"]
-
 _LIKELIHOOD = re.compile(
     r"if \(!prior_only\) \{(?P<before>.*?)"
     r"for \(n in 1:N\) \{\s*target \+= weights\[n\] \* \((?P<term>"

@@ -38,24 +38,6 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names, parameter_names
 from pyhybrid.models.columns.surrogate_values import OtherValues, like_the_data
 
-__all__ = [
-    "DataBlock",
-    "Mask",
-    "NotChecked",
-    "Reads",
-    "all_pairs",
-    "check_acts_at",
-    "check_declares",
-    "check_follows_rows",
-    "check_holds_no_records",
-    "check_no_copy",
-    "check_weights_act",
-    "check_yielded",
-    "is_copy",
-    "one_split",
-    "usable_points",
-]
-
 _SEED, _SEED_OF_FIT = 20220101, 20220102
 _ROUNDING = 1e-9  # of the log of a probability of 1
 _TRIES, _POINTS = 60, 4

@@ -28,8 +28,6 @@ from pyhybrid.models.stan_program.own_program import (
 from pyhybrid.models.stan_program.stan_text import Declared
 from pyhybrid.privacy.censoring import Cap
 
-__all__ = ["BoundComposedModel", "ComposedModel"]
-
 _DESIGN, _N_COLUMNS = "X", "K"
 _NO_FROZEN = ("n_frozen", "farthest", "steep")
 

@@ -53,8 +53,6 @@ from pyhybrid.models.stan_program.text_rules import (
     why_not_total,
 )
 
-__all__ = ["OURS", "REPLICATE", "ComposedText", "composed_template"]
-
 OURS = "pyhybrid_"
 """Beginning of pyhybrid's names, and of no name of the user's."""
 REPLICATE = "pyhybrid_replicate"

@@ -25,8 +25,6 @@ from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.stan_program.checks import check_yielded
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["BoundProgram", "OwnProgram", "one_draw"]
-
 _BLOCK_ELEMENTS = 2_000_000
 
 

@@ -46,8 +46,6 @@ from pyhybrid.models.stan_program.own_program import BoundProgram, OwnProgram, o
 from pyhybrid.models.stan_program.text_rules import check_decides_nothing
 from pyhybrid.privacy.censoring import Cap
 
-__all__ = ["BoundStanModel", "StanModel"]
-
 _SEEDS = (20220101, 20220102)
 _MANY, _PART = 500, 128
 _DRAWS_CHECKED = 6

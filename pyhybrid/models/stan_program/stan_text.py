@@ -14,26 +14,6 @@ from dataclasses import dataclass
 
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = [
-    "TYPES",
-    "WHOLE_PROGRAM",
-    "Declared",
-    "Function",
-    "Token",
-    "arguments",
-    "blocks_of",
-    "closing",
-    "conditions",
-    "declarations",
-    "functions_of",
-    "names_in",
-    "segments",
-    "statements",
-    "tokens_of",
-    "without_index",
-    "written",
-]
-
 WHOLE_PROGRAM = (
     "functions", "data", "transformed data", "parameters", "transformed parameters", "model",
     "generated quantities",

@@ -44,8 +44,6 @@ from pyhybrid.models.stan_program.stan_text import (
     written,
 )
 
-__all__ = ["RELIED_ON", "check_decides_nothing", "guarded", "guards", "reached", "why_not_total"]
-
 _NAMES = (
     "abs fabs append_array append_col append_row asinh atan atan2 block cbrt ceil col cols "
     "columns_dot_product columns_dot_self cos cosh cumulative_sum diag_matrix diag_post_multiply "

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pyhybrid.masking import RiskSubgroups, TunedMask
 
-__all__ = ["plot_match_risk", "plot_subgroups", "plot_tuning"]
-
 Points = Mapping[str, tuple[float, float]]
 _GROUP_COLORS = {"low": COLORS[2], "medium": COLORS[4], "high": COLORS[1]}
 _RISK = "share of records that an intruder names correctly"

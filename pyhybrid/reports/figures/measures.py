@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURES", "plot_curve", "plot_ecdfs", "plot_forest", "plot_grouped_means",
-           "plot_levels", "plot_matching_risk", "plot_pairs", "plot_predictive",
-           "plot_propensities"]  # fmt: skip
-
 _MOST_STEPS = 400
 _CAP = 10.0
 _NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors

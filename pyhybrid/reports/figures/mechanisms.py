@@ -50,10 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["figure_data_uri", "figure_png", "plot_bound_against_weight", "plot_bounds",
-           "plot_distributions", "plot_intervals", "plot_losses", "plot_mean_density",
-           "plot_told", "plot_weights", "plot_weights_before_after"]  # fmt: skip
-
 Groups = Mapping[str, npt.ArrayLike]
 Sets = Mapping[str, Sequence[npt.ArrayLike]]
 Fit = tuple[npt.ArrayLike, npt.ArrayLike, float]

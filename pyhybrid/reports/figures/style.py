@@ -16,9 +16,6 @@ from pyhybrid.core.errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "INK", "MARKERS", "NUMBER", "PALE", "RULE", "STYLES", "TEXT", "finish",
-           "finite_of", "named", "new_panels", "plain"]  # fmt: skip
-
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P")

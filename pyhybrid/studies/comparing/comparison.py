@@ -36,21 +36,6 @@ from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 
-__all__ = [
-    "DATA",
-    "NOT_COVERED",
-    "Comparison",
-    "Outcome",
-    "compare",
-    "levels_of_outcome",
-    "means_of",
-    "moved_away",
-    "moved_away_text",
-    "outcome_of",
-    "present",
-    "synthetic_means",
-]
-
 DATA = "data"
 """Name of the confidential data among the sources of estimates."""
 

@@ -52,8 +52,6 @@ from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts
 from pyhybrid.running.tasks import first_failure, run_tasks
 from pyhybrid.studies.comparing.comparison import levels_of_outcome, present
 
-__all__ = ["NEAR", "NOT_COVERED", "RiskUtilityCurve", "risk_utility_curve"]
-
 NOT_COVERED = (
     "Every point was computed on the confidential data. A scale and shift chosen by looking at "
     "this curve are a choice that no epsilon here covers; nothing of the curve may be published."

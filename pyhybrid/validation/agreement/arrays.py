@@ -16,8 +16,6 @@ from pyhybrid.privacy.weights import RISKS, TRANSFORMS
 from pyhybrid.rbridge import call_r
 from pyhybrid.validation.agreement.validation import ARITHMETIC, EXACT, Row, compare
 
-__all__ = ["PART", "array_rows", "calls"]
-
 PART = "array functions"
 
 

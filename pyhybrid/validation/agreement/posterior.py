@@ -29,15 +29,6 @@ from pyhybrid.validation.agreement.validation import (
     compare,
 )
 
-__all__ = [
-    "GENERATED",
-    "generated_table",
-    "mean_rows",
-    "same_draws_rows",
-    "short_settings",
-    "table_rows",
-]
-
 TABLE, SAME_DRAWS, MEANS = "table", "same draws", "posterior means"
 _NUMBERS = 4_000_000  # log-likelihoods that Stan is asked to write, over all draws
 _LOOP_DRAWS, _LOOP_RECORDS = 10, 300  # of R's leave-one-out loop, which takes S n^2 steps

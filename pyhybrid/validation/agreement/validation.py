@@ -15,8 +15,6 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.running.files import check_new_file, write_files
 
-__all__ = ["ARITHMETIC", "EXACT", "MONTE_CARLO", "UNITS", "Row", "Validation", "compare"]
-
 EXACT = 1e-12
 """Relative tolerance of the same formula on the same numbers."""
 ARITHMETIC = 1e-10

@@ -37,8 +37,6 @@ from pyhybrid.privacy.censoring import Cap, FrozenTerms
 from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
-__all__ = ["program_audits"]
-
 _TIMES = 4.0
 _BELOW = 0.7  # share of the interval below the center
 _POINTS, _SPREAD = 300, 3.0

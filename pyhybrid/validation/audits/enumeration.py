@@ -54,25 +54,6 @@ from pyhybrid.privacy.weight_sensitivity import lipschitz_without, recomputed_te
 from pyhybrid.privacy.weights import count_weights, lipschitz_weights, weights_from_lipschitz
 from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
-__all__ = [
-    "HELD",
-    "RELEASED_ONLY",
-    "Terms",
-    "censored_audits",
-    "centered_audits",
-    "held_loss",
-    "histogram_audit",
-    "histogram_loss",
-    "largest_loss",
-    "local_audits",
-    "log_posterior",
-    "loss",
-    "response_audit",
-    "response_loss",
-    "rounds_audits",
-    "unit_audits",
-]
-
 Terms = Callable[[FloatArray], FloatArray]
 """From the values of a database, shape (n,), to its weighted terms on a grid, (grid, n)."""
 Database = tuple[float, ...]

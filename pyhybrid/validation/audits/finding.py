@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["EPSILON", "AuditFinding", "AuditReport"]
-
 EPSILON = 1.0
 """Stated epsilon of most audits, nats."""
 _ROUNDING = 1 + 1e-9

@@ -47,8 +47,6 @@ from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from pyhybrid.privacy.epsilon_audit import audit_epsilon
 from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
-__all__ = ["NOISE", "marginals_audits", "noise_audit", "released_shares", "share_in_first_bin"]
-
 _DELTA = 1e-6
 _PUBLIC = (0, 2)  # predictors of the two records
 _RECORDS = [*itertools.product((0, 1), (0, 1))]
