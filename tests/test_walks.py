@@ -15,7 +15,6 @@ import pytest
 
 import pyhybrid as ph
 
-pytestmark = pytest.mark.xdist_group("walks")  # one release for all
 ROOT = Path(ph.__file__).parent
 SECTION = (
     (ROOT.parent / "CONTRIBUTING.md").read_text().split("**Three walks**")[1].split("\n\n**")[0]
