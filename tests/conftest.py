@@ -4,11 +4,13 @@ module uses, and skips that CI does not allow.
 `make test` runs what needs no sampler, no R and no long study, and the short fits of SHORT_FITS. A
 test outside it says why, by a marker (pyproject.toml): `samples`, `needs_r` (given to users of
 R_FIXTURES) or `long`. One without marker that reaches a sampler or R fails, wherever it runs.
-`normal_draws` has the embedded engine's place taken by `tests/normal_draws.py`.
+`pictures` are drawn where a test looks at them. `normal_draws` has the embedded engine's place
+taken by `tests/normal_draws.py`.
 """
 
 from __future__ import annotations
 
+import base64
 import functools
 import os
 import signal
@@ -27,6 +29,7 @@ import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # ArviZ announces its next version once a day: to one test
@@ -125,6 +128,10 @@ def _room(item: pytest.Item) -> str:
     return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
+_BLANK = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+"""A picture of one point."""
 _running: list[pytest.Item] = []
 _sampler, _start_r = EmbeddedEngine._run, session.start_r
 
@@ -167,6 +174,19 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     above = 2 if "PYTEST_XDIST_WORKER" in os.environ else 1  # workers have folders of their own
     root = tmp_path_factory.getbasetemp().parents[above - 1] / "pyhybrid-test-cache"
     monkeypatch.setenv("PYHYBRID_CACHE", str(root))
+
+
+@pytest.fixture(autouse=True)
+def _blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without drawing, where a test does not look at pictures: half of a report's time."""
+    drawn = request.node.get_closest_marker("pictures") is not None
+    if drawn or _room(request.node) not in ROOMS_OF_NORMAL_DRAWS:
+        return
+
+    def savefig(figure: Figure, file: Any, **_: Any) -> None:
+        file.write(_BLANK) if hasattr(file, "write") else Path(file).write_bytes(_BLANK)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
 
 
 @pytest.fixture

@@ -178,6 +178,7 @@ def test_keys_as_text() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.pictures
 def test_figures_are_drawn_and_the_same_each_time() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=80)

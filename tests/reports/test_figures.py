@@ -13,6 +13,7 @@ from scipy.integrate import trapezoid
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.figures import mechanisms as plots
 
+pytestmark = pytest.mark.pictures
 RNG = np.random.default_rng(20240229)
 COUNTS = RNG.negative_binomial(1, 0.3, 400)
 BOUNDS = RNG.gamma(3, 1, 300)

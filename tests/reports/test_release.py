@@ -220,6 +220,7 @@ def test_the_seed_is_in_neither_report(html, releases):
             assert not re.search(rf"{seed}|{seed:,}|{seed:_}", without_images(report))
 
 
+@pytest.mark.pictures
 def test_equal_arguments_give_equal_reports(html, releases, data):
     assert release_report(releases[0], data, baseline=releases[1]) == html
 
