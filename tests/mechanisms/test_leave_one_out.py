@@ -148,10 +148,11 @@ def test_nothing_of_it_is_public(run: Callable[..., tuple[int, str, str]], tmp_p
     assert "Refits without single records" in (
         tmp_path / "out" / "confidential" / "report.html"
     ).read_text(encoding="utf-8")
-    numbers = [f"{value:.3g}" for value in table[["refit_largest_loss", "refit_moved"]].iloc[0]]
+    # Five digits: three of one number stand in another by chance.
+    numbers = [f"{value:.5g}" for value in table[["refit_largest_loss", "refit_moved"]].iloc[0]]
     for path in (tmp_path / "out" / "public").iterdir():
         text = path.read_text(encoding="utf-8")
-        assert not any(number in text for number in numbers), path.name
+        assert not any(number in text for number in [*numbers, "refit"]), path.name
     code, _, problem = run(
         "synthesize", "data.csv", "--formula", "y ~ 1", "--out", "other", "--leave-one-out", "1",
         "--mechanism", "perturbed_histogram:lower=0,upper=60,n_bins=30,epsilon=1",
