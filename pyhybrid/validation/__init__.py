@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pyhybrid.validation.agreement import Validation, validate
+from pyhybrid.validation.agreement import Validation, validate, validate_published
 from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
 __all__ = [
@@ -9,4 +9,5 @@ __all__ = [
     "Validation",
     "run_audits",
     "validate",
+    "validate_published",
 ]

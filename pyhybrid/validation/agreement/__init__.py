@@ -7,6 +7,7 @@ table                  outcome and design matrix: formulaic against R's model.ma
 array functions        Python's against R's of the same name, on generated input
 same draws             numpy's log-likelihood, bounds and weights against Stan's and R's
 posterior means        of the engines, in Monte Carlo standard errors
+published programs     the papers' text by each engine against ours: `validate_published`
 ====================== ===============================================================
 """
 
@@ -23,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import check_choice
+from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
@@ -37,7 +38,7 @@ from pyhybrid.engines import (
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.models import ComposedModel, Model, StanModel
 from pyhybrid.privacy.weights import weights_from_lipschitz
-from pyhybrid.rbridge import call_r, start_r
+from pyhybrid.rbridge import call_r, r_status, start_r
 from pyhybrid.validation.agreement.arrays import array_rows
 from pyhybrid.validation.agreement.posterior import (
     generated_table,
@@ -46,9 +47,10 @@ from pyhybrid.validation.agreement.posterior import (
     short_settings,
     table_rows,
 )
-from pyhybrid.validation.agreement.validation import Row, Validation
+from pyhybrid.validation.agreement.published import SETTINGS, published_rows, study_cases
+from pyhybrid.validation.agreement.validation import Row, Speed, Validation
 
-__all__ = ["Row", "Validation", "validate"]
+__all__ = ["Row", "Speed", "Validation", "validate", "validate_published"]
 
 _ENGINES = ("all", "auto", "cmdstan", "embedded")
 _IN_PYTHON = ("embedded", "cmdstan")
@@ -133,6 +135,93 @@ def validate(
         left_out=left_out,
         notes=tuple(dict.fromkeys(n for draws in run.fits for n in draws.provenance.notes)),
     )
+
+
+def validate_published(
+    program: str | None = None,
+    *,
+    engine: str = "all",
+    quick: bool = False,
+    seed: int = 1,
+    records: int = 80,
+    income: str | None = None,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare the papers' own programs with ours, by each engine at hand.
+
+    Parameters
+    ----------
+    program : str, optional
+        One of poisson, negative_binomial, beta, beta_regression and normal_mixture; all of them if
+        omitted.
+    engine : {"all", "auto", "cmdstan", "embedded"}
+        Of the published programs: every one that is found, rstan too, or one. Ours is run by the
+        first of them.
+    quick : bool, default False
+        Leave out rstan, which compiles each program for about a minute once.
+    seed : int, default 1
+        All random numbers come from it. It is in the report.
+    records : int, default 80
+        Size of the part of each study's data. Published programs take seconds per hundred.
+    income : path, optional
+        The February CE file, for the mixture; simulated incomes if omitted.
+    settings : SamplerSettings, optional
+        4 chains of 500 + 500 iterations and adapt_delta 0.95 if omitted.
+    progress : callable, optional
+        Called with (label, done, total).
+
+    Returns
+    -------
+    Validation
+        With `speeds`. A program whose chains do not converge disagrees, and says so.
+    """
+    check_choice(engine, "engine", _ENGINES)
+    check_count(records, "records", at_least=20)
+    source = streams(seed)
+    cases = study_cases(source.generator("data of studies"), income, records)
+    if program is not None:
+        name = check_choice(program, "model", tuple(cases))
+        cases = {name: cases[name]}
+    engines, left_out = _at_hand(engine, quick=quick)
+    found = list(published_rows(cases, engines, source, settings, progress))
+    sides = [side for _, _, all_sides in found for side in all_sides]
+    programs = {side.session.bound.program for side in sides}
+    sampler = settings or SETTINGS
+    return Validation(
+        rows=tuple(row for rows, _, _ in found for row in rows),
+        speeds=tuple(speed for _, speeds, _ in found for speed in speeds),
+        versions=_versions(),
+        programs={f"stan/{one.name}.stan": one.sha256 for one in sorted(programs, key=str)},
+        settings={
+            "table": "the studies' data, " + ("simulated incomes" if income is None else "CE file"),
+            "records": str(records),
+            "engines": ", ".join(one.name for one in engines),
+            **_sampler_settings(sampler),
+        },
+        seed=source.entropy,
+        own_data=income is not None,
+        left_out=left_out,
+        notes=tuple(
+            dict.fromkeys(
+                note for side in sides for fit in side.fits for note in fit.draws.provenance.notes
+            )
+        ),
+    )
+
+
+def _at_hand(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
+    """Engines that can run here, ours first, and why others cannot."""
+    if engine != "all":
+        return (resolve_engine(engine),), (f"other engines: --engine {engine}",)
+    engines = [engine_by_name(name) for name in (*_IN_PYTHON, *(() if quick else ("rstan",)))]
+    able = tuple(one for one in engines if one.status().available)
+    left_out = [f"{one.name}: {one.status().cause}" for one in engines if one not in able]
+    if quick:
+        left_out.append("rstan: --quick was given")
+    if not able:
+        raise EngineUnavailable(f"no engine can run here: {'; '.join(left_out)}")
+    return able, tuple(left_out)
 
 
 def _table_and_model(
@@ -232,12 +321,17 @@ class _Run:
 
 
 def _settings(model: Model, n: int, run: _Run, *, own_data: bool) -> dict[str, str]:
-    sampler = run.settings
     return {
         **{name: str(value) for name, value in model.describe().items()},
         "table": "the user's own" if own_data else "generated",
         "records": str(n),
         "engines": ", ".join(engine.name for engine in run.engines),
+        **_sampler_settings(run.settings),
+    }
+
+
+def _sampler_settings(sampler: SamplerSettings) -> dict[str, str]:
+    return {
         "chains": str(sampler.chains),
         "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
         "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
@@ -251,6 +345,8 @@ def _versions() -> dict[str, str]:
     versions.update((name, _version(name)) for name in _PACKAGES)
     cmdstan = engine_by_name("cmdstan").status()
     versions["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
+    if not r_status().available:
+        return versions
     in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
     versions["R"] = f"{in_r['R']} ({in_r['platform']})"
     versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
