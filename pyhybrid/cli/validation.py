@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,8 @@ def validate(
     engine: str = "all",
     quick: bool = False,
     published: bool = False,
+    supplement: Path | None = None,
+    program: Path | None = None,
     out: Path | None = None,
     seed: int = 1,
     chains: int | None = None,
@@ -55,43 +58,36 @@ def validate(
     engine: Python's side: all that are found, auto, cmdstan or embedded.
     quick: Leave out rstan, which compiles for about a minute.
     published: Compare the papers' own programs with ours, by each engine at hand.
+    supplement: FILE.R, your copy of the script that the supplement prints, to compare with ours.
+    program: With --supplement, FILE.stan, your copy of the program, too.
     out: Report, an HTML file; its rows where the name ends in .csv, rows and speeds in .json.
     seed: Seed of all random numbers.
     """
-    settings = sampler_settings(chains, warmup, draws, None)
-    if published:
-        if formula is not None:
-            raise InvalidInput("--published has formulas of its own: leave --formula out")
-        if out is not None:
-            check_new_file(out, overwrite=overwrite, what="report")
-        with progress_bars() as progress:
-            found = agreement.validate_published(
-                model,
-                engine=engine,
-                quick=quick,
-                seed=seed,
-                income=None if data is None else str(data),
-                settings=settings,
-                progress=progress,
-            )
-        return _told(found, out, overwrite=overwrite)
-    if (data is None) != (formula is None):
-        raise InvalidInput("DATA and --formula must be given together, or neither of them")
     if out is not None:
         check_new_file(out, overwrite=overwrite, what="report")
-    table = None if data is None else read_table(data).frame
-    model = model or "negative_binomial"
-    chosen = model if formula is None else build_model(model, formula)
+    if program is not None and supplement is None:
+        raise InvalidInput("--program goes with --supplement FILE.R, which reads its log_lik")
+    papers = published or supplement is not None
+    if papers and formula is not None:
+        raise InvalidInput("the papers' programs have formulas of their own: leave --formula out")
+    if not papers and (data is None) != (formula is None):
+        raise InvalidInput("DATA and --formula must be given together, or neither of them")
     with progress_bars() as progress:
-        found = agreement.validate(
-            table,
-            chosen,
-            engine=engine,
-            quick=quick,
-            seed=seed,
-            settings=settings,
-            progress=progress,
-        )
+        how: dict[str, Any] = {
+            "engine": engine, "seed": seed, "progress": progress,
+            "settings": sampler_settings(chains, warmup, draws, None),
+        }  # fmt: skip
+        if supplement is not None:
+            how["engine"] = "auto" if engine == "all" else engine
+            found = agreement.validate_supplement(supplement, program, **how)
+        elif published:
+            income = None if data is None else str(data)
+            found = agreement.validate_published(model, quick=quick, income=income, **how)
+        else:
+            name = model or "negative_binomial"
+            chosen = name if formula is None else build_model(name, formula)
+            table = None if data is None else read_table(data).frame
+            found = agreement.validate(table, chosen, quick=quick, **how)
     return _told(found, out, overwrite=overwrite)
 
 

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from pyhybrid.validation.agreement import Validation, validate, validate_published
+from pyhybrid.validation.agreement import (
+    Validation,
+    validate,
+    validate_published,
+    validate_supplement,
+)
 from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
 __all__ = [
@@ -10,4 +15,5 @@ __all__ = [
     "run_audits",
     "validate",
     "validate_published",
+    "validate_supplement",
 ]

@@ -23,7 +23,7 @@ from pyhybrid.validation.agreement import published
 from pyhybrid.validation.agreement.validation import Speed
 
 Run = Callable[..., tuple[int, str, str]]
-QUICK = SamplerSettings(warmup=300, draws=300, adapt_delta=0.9, max_draws=300)
+QUICK = SamplerSettings(warmup=300, draws=300)
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +128,7 @@ def test_chains_that_do_not_converge_disagree_and_name_the_way_out(
         ours.fits[1] = type("Fit", (), {"alpha": np.ones(3)})()
         return ours
 
-    monkeypatch.setattr(published, "_side", side)
+    monkeypatch.setattr(published, "side_of", side)
     cases = published.study_cases(np.random.default_rng(1), records=30)
     only = {"poisson": cases["poisson"]}
     engine = EmbeddedEngine()
@@ -140,11 +140,13 @@ def test_chains_that_do_not_converge_disagree_and_name_the_way_out(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--formula", "y ~ x"], "--published has formulas of its own"),
+        (["--formula", "y ~ x"], "the papers' programs have formulas of their own"),
         (["--model", "ordinal"], "model must be one of poisson, negative_binomial"),
         (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
         (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
         (["missing.csv"], "must be the February CE file"),
+        (["--supplement", "missing.R"], "must be your copy of the printed R script: missing.R is"),
+        (["--program", "x.stan"], "--program goes with --supplement FILE.R"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

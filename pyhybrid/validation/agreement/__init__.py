@@ -8,15 +8,17 @@ array functions        Python's against R's of the same name, on generated input
 same draws             numpy's log-likelihood, bounds and weights against Stan's and R's
 posterior means        of the engines, in Monte Carlo standard errors
 published programs     the papers' text by each engine against ours: `validate_published`
+supplement             the user's printed script and program against ours: `validate_supplement`
 ====================== ===============================================================
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
@@ -47,10 +49,25 @@ from pyhybrid.validation.agreement.posterior import (
     short_settings,
     table_rows,
 )
-from pyhybrid.validation.agreement.published import SETTINGS, published_rows, study_cases
+from pyhybrid.validation.agreement.published import (
+    SETTINGS,
+    compare_sides,
+    published_rows,
+    side_of,
+    study_cases,
+    unweighted_log_lik,
+)
+from pyhybrid.validation.agreement.supplement import (
+    PrintedEngine,
+    check_script,
+    read_printed,
+    script_rows,
+)
 from pyhybrid.validation.agreement.validation import Row, Speed, Validation
 
-__all__ = ["Row", "Speed", "Validation", "validate", "validate_published"]
+__all__ = [
+    "Row", "Speed", "Validation", "validate", "validate_published", "validate_supplement",
+]  # fmt: skip
 
 _ENGINES = ("all", "auto", "cmdstan", "embedded")
 _IN_PYTHON = ("embedded", "cmdstan")
@@ -167,7 +184,7 @@ def validate_published(
     income : path, optional
         The February CE file, for the mixture; simulated incomes if omitted.
     settings : SamplerSettings, optional
-        4 chains of 500 + 500 iterations and adapt_delta 0.95 if omitted.
+        If omitted 4 chains of 500 + 1000 iterations, adapt_delta 0.95 for published programs.
     progress : callable, optional
         Called with (label, done, total).
 
@@ -185,28 +202,103 @@ def validate_published(
         cases = {name: cases[name]}
     engines, left_out = _at_hand(engine, quick=quick)
     found = list(published_rows(cases, engines, source, settings, progress))
-    sides = [side for _, _, all_sides in found for side in all_sides]
-    programs = {side.session.bound.program for side in sides}
-    sampler = settings or SETTINGS
+    return _of_sides(
+        found,
+        table="the studies' data, " + ("simulated incomes" if income is None else "CE file"),
+        source=source,
+        settings=settings,
+        own_data=income is not None,
+        left_out=left_out,
+    )
+
+
+def validate_supplement(
+    script: str | os.PathLike[str],
+    program: str | os.PathLike[str] | None = None,
+    *,
+    engine: str = "auto",
+    seed: int = 1,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare the printed script, and the printed program, of a supplement with ours.
+
+    Parameters
+    ----------
+    script : path
+        Your copy of the R script that the supplement of [V25] prints, as it is. It is code: R runs
+        it with your rights. What it leaves undefined is supplied.
+    program : path, optional
+        Your copy of the Stan program, as it is: it is run by the engine, old arrays rewritten, and
+        compared as `validate_published` does; the script then reads its log_lik, too.
+    engine : str, default "auto"
+    seed, settings, progress
+        As in `validate_published`.
+
+    Returns
+    -------
+    Validation
+        On a part of the RAND visits.
+
+    Raises
+    ------
+    EngineUnavailable
+        If R cannot be used.
+    InvalidInput
+        If a file is missing, the script makes none of the known numbers, or the program has the
+        data of none that the papers print.
+    """
+    path, source = check_script(script), streams(seed)
+    printed = None if program is None else read_printed(program)
+    start_r()
+    cases = study_cases(source.generator("data of studies"))
+    name = "negative_binomial" if printed is None else printed[0]
+    runner: Engine = resolve_engine(engine)
+    run: Any = {"source": source, "settings": settings, "progress": progress}
+    ours = side_of(cases[name][0], table=cases[name][1], engine=runner, **run)
+    rows = [*script_rows(path, unweighted_log_lik(ours))]
+    speeds, sides = [ours.speed(name, "default")], [ours]
+    if printed is not None:
+        theirs = side_of(
+            replace(cases[name][0], program="published"), table=cases[name][1],
+            engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
+            **run,
+        )  # fmt: skip
+        rows += compare_sides(f"supplement: program {name} by {runner.name}", theirs, ours, source)
+        written = [fit.draws.flat("log_lik") for fit in theirs.fits]
+        rows += script_rows(path, *written, of=" on the program's log_lik")
+        speeds.append(theirs.speed(name, "published"))
+        sides.append(theirs)
+    return _of_sides([(rows, speeds, sides)], table="RAND visits", source=source, settings=settings)
+
+
+def _of_sides(
+    found: Sequence[tuple[list[Row], list[Speed], list[Any]]],
+    *,
+    table: str,
+    source: Streams,
+    settings: SamplerSettings | None,
+    own_data: bool = False,
+    left_out: tuple[str, ...] = (),
+) -> Validation:
+    """A comparison of programs from its rows, speeds and fits."""
+    sides = [side for _, _, of_program in found for side in of_program]
+    fits = [fit.draws.provenance for side in sides for fit in side.fits]
     return Validation(
         rows=tuple(row for rows, _, _ in found for row in rows),
         speeds=tuple(speed for _, speeds, _ in found for speed in speeds),
         versions=_versions(),
-        programs={f"stan/{one.name}.stan": one.sha256 for one in sorted(programs, key=str)},
+        programs={f"stan/{one.program}.stan": one.program_sha256 for one in fits},
         settings={
-            "table": "the studies' data, " + ("simulated incomes" if income is None else "CE file"),
-            "records": str(records),
-            "engines": ", ".join(one.name for one in engines),
-            **_sampler_settings(sampler),
+            "table": table,
+            "records": str(sides[0].session.bound.n),
+            "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
+            **_sampler_settings(settings or SETTINGS),
         },
         seed=source.entropy,
-        own_data=income is not None,
+        own_data=own_data,
         left_out=left_out,
-        notes=tuple(
-            dict.fromkeys(
-                note for side in sides for fit in side.fits for note in fit.draws.provenance.notes
-            )
-        ),
+        notes=tuple(dict.fromkeys(note for one in fits for note in one.notes)),
     )
 
 

@@ -32,6 +32,7 @@ from pyhybrid.models import (
     NegativeBinomial,
     Poisson,
 )
+from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import lipschitz_weights, reweight, weights_from_lipschitz
 from pyhybrid.studies.income import ce_incomes, simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
@@ -46,8 +47,8 @@ from pyhybrid.validation.agreement.validation import (
 
 PART = "published program"
 RECORDS = 80
-SETTINGS = SamplerSettings(warmup=500, draws=500, adapt_delta=0.95, max_draws=500)
-_RULE = ConvergenceRule(rhat=1.05, ess_per_chain=25, divergent_share=0.1)
+SETTINGS = SamplerSettings(warmup=500, draws=1000, adapt_delta=0.95)
+_RULE = ConvergenceRule(rhat=1.05, ess_per_chain=20, divergent_share=0.1)
 _BLOCKS, _SETS = 20, 20
 _ENDS = (0.05, 0.5, 0.95)
 _STATISTICS: Mapping[str, Callable[[FloatArray], FloatArray]] = {
@@ -119,7 +120,7 @@ def published_rows(
 ) -> Iterator[tuple[list[Row], list[Speed], list[_Side]]]:
     """Rows, speeds and what was run, of each program."""
     for name, (model, table) in cases.items():
-        make = partial(_side, table=table, source=source, settings=settings, progress=progress)
+        make = partial(side_of, table=table, source=source, settings=settings, progress=progress)
         ours = make(model, engine=engines[0])
         speeds, rows, sides = [ours.speed(name, "default")], [], [ours]
         for engine in engines:
@@ -137,7 +138,7 @@ def published_rows(
         yield rows, speeds, sides
 
 
-def _side(
+def side_of(
     model: Any,
     *,
     table: pd.DataFrame,
@@ -156,7 +157,7 @@ def _side(
         bound,
         seed=source.engine_seed(title),
         engine=engine,
-        settings=settings or SETTINGS,
+        settings=settings or replace(SETTINGS, adapt_delta=None if alpha is None else 0.95),
         rule=_RULE,
         progress=None
         if progress is None
@@ -171,6 +172,15 @@ def _side(
     column = bound.synthesized[0]
     made = [summaries(one[column].to_numpy(dtype=float)) for one in release.synthetic]
     return _Side(session=session, fits=(plain, weighted), estimands=np.array(made))
+
+
+def unweighted_log_lik(side: _Side) -> FloatArray:
+    """Unweighted log-likelihood (S, n) of the fit without weights."""
+    return _matrix(side.session.bound.log_lik(side.fits[0].draws))
+
+
+def _matrix(log_lik: LogLik) -> FloatArray:
+    return np.concatenate([f for _, f in log_lik.blocks()], axis=1)[:, log_lik.row_of]
 
 
 def compare_sides(part: str, printed: _Side, ours: _Side, source: Streams) -> Iterator[Row]:
@@ -214,8 +224,7 @@ class _Blocks:
         chains, length = fit.draws.divergent.shape
         within = np.linspace(0, length - 1, n_draws // chains).astype(int)
         places = (np.arange(chains)[:, None] * length + within).ravel()
-        log_lik = bound.log_lik(fit.draws).at(places)
-        matrix = np.concatenate([f for _, f in log_lik.blocks()], axis=1)[:, log_lik.row_of]
+        matrix = _matrix(bound.log_lik(fit.draws).at(places))
         grouped: dict[str, list[FloatArray]] = {}
         for label, values in ingredients(bound, fit).items():
             grouped.setdefault(label.partition("[")[0], []).append(values.ravel()[places])
@@ -249,8 +258,7 @@ def _log_lik_rows(part: str, printed: _Side) -> Iterator[Row]:
     """What the printed program writes, which is weighted, against numpy at the same theta."""
     bound = printed.session.bound
     for name, fit in zip(("unweighted", "weighted"), printed.fits, strict=True):
-        log_lik = bound.log_lik(fit.draws)
-        ours = np.concatenate([f for _, f in log_lik.blocks()], axis=1)[:, log_lik.row_of]
+        ours = _matrix(bound.log_lik(fit.draws))
         yield compare(
             part,
             f"log_lik of the same theta, {name}",
