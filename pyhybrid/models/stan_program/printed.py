@@ -15,6 +15,9 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import StanProgram
+from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.engines.programs import block_text
+from pyhybrid.models.stan_program.checks import DataBlock, usable_points
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"', re.DOTALL)
 _PLAIN = "int|real|vector|row_vector|matrix"
@@ -28,7 +31,7 @@ _DECLARATION = re.compile(
 )
 _NAME = re.compile(rf"\s*(?P<name>[A-Za-z]\w*)\s*(?P<dims>{_NESTED})?\s*(?P<value>=(?!=).*)?", re.S)
 _ARGUMENT = re.compile(rf"\b(?P<type>{_PLAIN})\s*\[(?P<dims>[\s,]*)\]")
-_APART = 1e-7
+_APART, _SEED = 1e-7, 20220103
 
 
 def modern_arrays(text: str) -> str:
@@ -67,14 +70,26 @@ def _between_commas(text: str) -> list[str]:
     return parts
 
 
-def is_weighted(program: StanProgram, ones: FloatArray, halves: FloatArray) -> bool:
-    """Whether log_lik is weighted, of its values (S, n) with all weights 1 and all 1/2.
+def is_weighted(program: StanProgram, data: DataBlock) -> bool:
+    """Whether log_lik is weighted, by weights of 1 and of 1/2 at random points; False where it
+    cannot be read, which other checks say.
 
     Raises
     ------
     InvalidInput
         If it is neither the same nor half as large: its weights can then not be divided out.
     """
+    at = ProgramAtPoints(program, data(1.0))
+    points, _ = usable_points(at, np.random.default_rng(_SEED), program)
+    both = [one.quantities(points) for one in (at, ProgramAtPoints(program, data(0.5)))]
+    if not all("log_lik" in found for found in both):
+        return False
+    return halved(program, *(found["log_lik"] for found in both))
+
+
+def halved(program: StanProgram, ones: FloatArray, halves: FloatArray) -> bool:
+    """Whether log_lik (S, n) with all weights 1/2 is half of that with 1; InvalidInput if it is
+    neither that nor the same."""
     finite = np.isfinite(ones) & np.isfinite(halves)
     for weighted, expected in ((False, ones), (True, ones / 2)):
         if finite.any() and np.allclose(halves[finite], expected[finite], rtol=1e-9, atol=1e-9):
@@ -104,20 +119,37 @@ def model_as_predictor(model: Any) -> Any:
     return model
 
 
+def formula_of(model: Any, formula: str | None) -> str:
+    """The formula of the declared model; InvalidInput if another one is given beside it."""
+    if formula is not None and formula != model.formula:
+        raise InvalidInput(
+            f"formula must be that of the model that predict= declares, {model.formula!r}, or left "
+            f"out: found {formula!r}"
+        )
+    return str(model.formula)
+
+
 def replicate_by(
-    model: Any, parameters: dict[str, FloatArray], X: FloatArray, rng: np.random.Generator
+    model: Any,
+    parameters: dict[str, FloatArray],
+    X: FloatArray,
+    rng: np.random.Generator,
+    decimals: int | None,
 ) -> FloatArray:
     """Outcomes (n,) of the declared model at the printed program's parameters of one draw."""
     own = {name: np.asarray(parameters[name]) for name in model.parameters}
-    return np.asarray(
-        model.from_support(model.draw_outcome(own, X, rng, 0.0), model_decimals(model))
-    )
+    return np.asarray(model.from_support(model.draw_outcome(own, X, rng, 0.0), decimals))
 
 
-def model_decimals(model: Any) -> int | None:
-    """Decimals that the declared model was given, if it takes any."""
-    decimals: int | None = getattr(model, "given_decimals", None)
-    return decimals
+def check_names_no_weights(program: StanProgram) -> None:
+    """Raise InvalidInput for a program that nothing can be tried of, if its log_lik may be weighted
+    by its text and the user does not say."""
+    if re.search(r"\bweights\b", block_text(program, r"generated\s+quantities")):
+        raise InvalidInput(
+            f"log_lik_weighted must be given for program {program.name!r}: its generated "
+            "quantities name weights, and nothing could be tried; a weighted log_lik that is "
+            "taken for an unweighted one makes epsilon too small"
+        )
 
 
 def check_is_model(
