@@ -56,18 +56,18 @@ def test_the_error_of_maxima_is_that_of_their_blocks() -> None:
         blocks = rng.standard_normal((2, 20, 25, 30))
         for of in statistics:
             one, two = of(blocks, axis=2)
-            worst.append(published._row("p", "q", one, two).difference)
-            assert published._row("p", "q", one, two + 1.2).difference > 5, of
+            worst.append(published._row("p", "q", [one, two]).difference)
+            assert published._row("p", "q", [one, two + 1.2]).difference > 5, of
     assert max(worst) < 5
 
 
 def test_numbers_that_do_not_vary_agree_only_with_themselves() -> None:
     still = np.full((20, 3), 2.0)
-    assert published._row("p", "q", still, still).difference == 0
+    assert published._row("p", "q", [still, still]).difference == 0
     moved = np.array(still)
     moved[:, 2] += 1e-3
-    assert published._row("p", "q", still, moved).difference == np.inf
-    assert not published._row("p", "q", still, moved).agrees
+    assert published._row("p", "q", [still, moved]).difference == np.inf
+    assert not published._row("p", "q", [still, moved]).agrees
 
 
 @pytest.mark.samples
@@ -90,6 +90,14 @@ def test_the_printed_beta_agrees_and_is_saved_in_three_forms(tmp_path: Path) -> 
     told = json.loads((tmp_path / "v.json").read_text())
     assert len(told["rows"]) == len(found.rows) == len(pd.read_csv(tmp_path / "v.csv"))
     assert told["speeds"][1]["rate"] > 0
+
+
+@pytest.mark.samples
+@pytest.mark.parametrize("program", ["normal_mixture", "negative_binomial"])
+def test_posteriors_of_published_programs_are_ours(program: str) -> None:
+    """The mixture's by sampling, whose weighted chains are the hardest, and a regression's."""
+    found = agreement.validate_published(program, quick=True, records=40)
+    assert found.agrees, found.table[~found.table["agrees"]].to_string()
 
 
 @pytest.mark.samples

@@ -266,7 +266,7 @@ def validate_supplement(
         )  # fmt: skip
         rows += compare_sides(f"supplement: program {name} by {runner.name}", theirs, ours, source)
         written = [fit.draws.flat("log_lik") for fit in theirs.fits]
-        rows += script_rows(path, *written, of=" on the program's log_lik")
+        rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
         speeds.append(theirs.speed(name, "published"))
         sides.append(theirs)
     return _of_sides([(rows, speeds, sides)], table="RAND visits", source=source, settings=settings)

@@ -193,16 +193,17 @@ def compare_sides(part: str, printed: _Side, ours: _Side, source: Streams) -> It
     row = partial(_row, part)
     for k, name in enumerate(("2 Delta, unweighted", "2 Delta_alpha,x, weighted")):
         shown = [2 * side.fits[k].bounds.overall for side in (printed, ours)]
-        yield row(name, *(b[k].each(lambda f: 2 * np.abs(f).max()) for b in both), shown=shown)
-    yield row("weights", *(b[0].each(lipschitz_weights) for b in both))
+        yield row(name, [b[k].each(lambda f: 2 * np.abs(f).max()) for b in both], shown)
+    yield row("weights", [b[0].each(lipschitz_weights) for b in both])
     again = [b[1].each(partial(_reweighted, printed.fits[1].alpha)) for b in both]
-    yield row("re-weighted weights", *again)
+    yield row("re-weighted weights", again)
     names = ", ".join(STATISTICS)
-    yield row(f"estimands of {_SETS} released sets: {names}", printed.estimands, ours.estimands)
+    estimands = [printed.estimands, ours.estimands]
+    yield row(f"estimands of {_SETS} released sets: {names}", estimands)
     for name in both[0][0].scalars:
         for statistic, of in _STATISTICS.items():
             values = [np.hstack([b.of_scalars(name, of) for b in pair]) for pair in both]
-            yield row(f"{name}: {statistic}", *values)
+            yield row(f"{name}: {statistic}", values)
     yield from _log_lik_rows(part, printed)
 
 
@@ -273,15 +274,15 @@ _SIDES = ("published", "ours")
 
 
 def _row(
-    part: str, quantity: str, one: FloatArray, two: FloatArray, shown: Sequence[float] = ()
+    part: str, quantity: str, values: Sequence[FloatArray], shown: Sequence[float] = ()
 ) -> Row:
-    """Values of blocks, (20, k) each: the number that is furthest apart, in standard errors."""
-    means, variances = ([f(x) for x in (one, two)] for f in (_mean, _variance_of_mean))
+    """Values of blocks of both, (20, k) each: the number furthest apart, in standard errors."""
+    means, variances = ([f(x) for x in values] for f in (_mean, _variance_of_mean))
     error = np.sqrt(sum(variances))
     apart = np.abs(means[0] - means[1])
     still = error <= 1e-12 * (1 + np.abs(means[0]))
     with np.errstate(divide="ignore", invalid="ignore"):
-        size = len(one) - 1
+        size = len(values[0]) - 1
         freedom = sum(variances) ** 2 / sum(v**2 / size for v in variances)
         ratio = np.where(
             still, np.where(apart > 1e-9 * (1 + np.abs(means[0])), np.inf, 0.0), apart / error
@@ -289,12 +290,12 @@ def _row(
     log_p = np.log(2) + stats.t.logsf(ratio, np.where(still, size, freedom))
     worst = int(np.argmin(log_p))
     adjusted = min(0.0, float(log_p[worst]) + np.log(apart.size))
-    values = shown or (means[0][worst], means[1][worst])
+    told = shown or (means[0][worst], means[1][worst])
     return Row(
         part=part,
         quantity=quantity,
-        python=float(values[0]),
-        r=float(values[1]),
+        python=float(told[0]),
+        r=float(told[1]),
         difference=_normal_of(adjusted),
         tolerance=MONTE_CARLO,
         unit=ERRORS,

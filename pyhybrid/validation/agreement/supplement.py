@@ -29,7 +29,7 @@ from pyhybrid.validation.agreement.validation import ARITHMETIC, Row, compare
 PART = "supplement"
 _SIDES = ("printed", "ours")
 _DRAWS = 200  # the script takes of order draws x records squared steps
-_SETTINGS: tuple[Mapping[str, float], ...] = (
+_SETTINGS: tuple[dict[str, Any], ...] = (
     {"draw_quantile": 1.0, "scale": 1.0, "shift": 0.0},
     {"draw_quantile": 0.9, "scale": 0.8, "shift": 0.1},
 )
@@ -56,7 +56,7 @@ def script_rows(
     places = np.linspace(0, len(log_lik) - 1, min(_DRAWS, len(log_lik))).astype(int)
     log_lik = log_lik[places]
     weighted = None if weighted is None else weighted[places]
-    given = {} if weighted is None else {"log_lik_weighted": weighted}
+    given: dict[str, Any] = {} if weighted is None else {"log_lik_weighted": weighted}
     for how in _SETTINGS:
         theirs = call_r(
             "run_supplement", file=str(file), log_lik_unweighted=log_lik, **how, **given

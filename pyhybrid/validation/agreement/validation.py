@@ -306,7 +306,7 @@ class Validation:
         """The comparison in JSON's types, numbers that are not finite as texts."""
         finite = dict.fromkeys(("python", "r", "difference"), number_or_text)
         rows = [
-            {k: finite.get(k, lambda v: v)(v) for k, v in row.items()}
+            {k: finite.get(str(k), lambda v: v)(v) for k, v in row.items()}
             for row in self.table.to_dict("records")
         ]
         speeds = [{**asdict(speed), "rate": speed.rate} for speed in self.speeds]
