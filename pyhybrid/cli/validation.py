@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from pyhybrid.models import Poisson
 from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation import agreement
-from pyhybrid.validation.agreement.validation import UNITS
+from pyhybrid.validation.agreement.validation import SPEED_HEADER, UNITS, speed_cells
 from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
 _LONGEST = 24  # characters of a word in the first column
@@ -33,9 +34,12 @@ _LONGEST = 24  # characters of a word in the first column
 def validate(
     data: Path | None = None,
     formula: str | None = None,
-    model: str = "negative_binomial",
+    model: str | None = None,
     engine: str = "all",
     quick: bool = False,
+    published: bool = False,
+    supplement: Path | None = None,
+    program: Path | None = None,
     out: Path | None = None,
     seed: int = 1,
     chains: int | None = None,
@@ -46,30 +50,49 @@ def validate(
     """Compare Python with R on this machine; exit code 1 on any disagreement.
 
     Options:
-    data (argument): Own records, .csv or .parquet. [default: generated]
+    data (argument): Own records, .csv or .parquet [default: generated]; with --published the
+        February CE file, for the mixture [default: simulated].
     formula: For DATA, e.g. 'visits ~ age'.
-    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,...
+    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: negative_binomial; with
+        --published all programs]
     engine: Python's side: all that are found, auto, cmdstan or embedded.
     quick: Leave out rstan, which compiles for about a minute.
-    out: Report, an HTML file.
+    published: Compare the papers' own programs with ours, by each engine at hand.
+    supplement: FILE.R, your copy of the script that the supplement prints, to compare with ours.
+    program: With --supplement, FILE.stan, your copy of the program, too.
+    out: Report, an HTML file; its rows where the name ends in .csv, rows and speeds in .json.
     seed: Seed of all random numbers.
     """
-    if (data is None) != (formula is None):
-        raise InvalidInput("DATA and --formula must be given together, or neither of them")
     if out is not None:
         check_new_file(out, overwrite=overwrite, what="report")
-    table = None if data is None else read_table(data).frame
-    chosen = model if formula is None else build_model(model, formula)
+    if program is not None and supplement is None:
+        raise InvalidInput("--program goes with --supplement FILE.R, which reads its log_lik")
+    papers = published or supplement is not None
+    if papers and formula is not None:
+        raise InvalidInput("the papers' programs have formulas of their own: leave --formula out")
+    if not papers and (data is None) != (formula is None):
+        raise InvalidInput("DATA and --formula must be given together, or neither of them")
     with progress_bars() as progress:
-        found = agreement.validate(
-            table,
-            chosen,
-            engine=engine,
-            quick=quick,
-            seed=seed,
-            settings=sampler_settings(chains, warmup, draws, None),
-            progress=progress,
-        )
+        how: dict[str, Any] = {
+            "engine": engine, "seed": seed, "progress": progress,
+            "settings": sampler_settings(chains, warmup, draws, None),
+        }  # fmt: skip
+        if supplement is not None:
+            how["engine"] = "auto" if engine == "all" else engine
+            found = agreement.validate_supplement(supplement, program, **how)
+        elif published:
+            income = None if data is None else str(data)
+            found = agreement.validate_published(model, quick=quick, income=income, **how)
+        else:
+            name = model or "negative_binomial"
+            chosen = name if formula is None else build_model(name, formula)
+            table = None if data is None else read_table(data).frame
+            found = agreement.validate(table, chosen, quick=quick, **how)
+    return _told(found, out, overwrite=overwrite)
+
+
+def _told(found: agreement.Validation, out: Path | None, *, overwrite: bool) -> int:
+    """Save and show a comparison; the exit code."""
     if out is not None:
         found.save(out, overwrite=overwrite)
     _show_agreement(found, out)
@@ -79,6 +102,10 @@ def validate(
 def _show_agreement(found: agreement.Validation, out: Path | None) -> None:
     for part in dict.fromkeys(row.part for row in found.rows):
         show(_agreement_table(part, [row for row in found.rows if row.part == part]))
+    if found.speeds:
+        cells = (speed_cells(speed) for speed in found.speeds)
+        title = "Seconds and effective draws"
+        show(table_of(title, SPEED_HEADER, cells, left=("engine",), simple=True))
     for cause in found.left_out:
         show(f"left out: {escape(cause)}")
     if out is not None:

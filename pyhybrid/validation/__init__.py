@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from pyhybrid.validation.agreement import Validation, validate
+from pyhybrid.validation.agreement import (
+    Validation,
+    validate,
+    validate_published,
+    validate_supplement,
+)
 from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
 __all__ = [
@@ -9,4 +14,6 @@ __all__ = [
     "Validation",
     "run_audits",
     "validate",
+    "validate_published",
+    "validate_supplement",
 ]

@@ -457,24 +457,24 @@ def fitted(
 
 def ranks(
     case: Calibrated, *, n_simulations: int, seed: int, wrong: float = 1.0,
-    program: StanProgram | None = None,
+    program: StanProgram | None = None, settings: Any = SETTINGS,
 ) -> dict[str, FloatArray]:  # fmt: skip
     """Ranks (M,) on 0..L_DRAWS of each quantity and of the log-likelihood."""
     rng = np.random.default_rng(seed)
     found: dict[str, list[int]] = {}
     for _ in range(n_simulations):
         theta, y, alpha = simulate(case, rng)
-        settings = SETTINGS
+        tried = settings
         for attempt in range(3):  # more draws if few of them are in A; y and theta stay
             bound, draws = fitted(
-                case.model, y, alpha, int(rng.integers(2**31)), program, settings, wrong=wrong
+                case.model, y, alpha, int(rng.integers(2**31)), program, tried, wrong=wrong
             )
             sample = {name: draws.flat(name) for name in theta}
             with np.errstate(all="ignore"):
                 kept = np.flatnonzero(case.inside(sample))
             if kept.size >= 4 * L_DRAWS:
                 break
-            settings = replace(settings, draws=settings.draws * 4 ** (attempt + 1))
+            tried = replace(tried, draws=tried.draws * 4 ** (attempt + 1))
         assert kept.size >= L_DRAWS, "the posterior is hardly ever in the region of the prior"
         kept = kept[np.linspace(0, kept.size - 1, L_DRAWS).astype(int)]
         thinned = {name: values[kept] for name, values in sample.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,14 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
-from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
+from tests.models.simulation_based_calibration import (
+    MODELS,
+    SETTINGS,
+    fitted,
+    ranks,
+    simulate,
+    uniformity,
+)
 
 pytestmark = pytest.mark.samples
 
@@ -44,6 +51,28 @@ def test_a_program_with_another_prior_is_caught() -> None:
     wrong = StanProgram(name="beta", text=text.replace("phi ~ beta(1, 1)", "phi ~ beta(9, 1)"))
     found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong)
     assert not uniformity(found["phi"]).holds
+
+
+PUBLISHED = {
+    "beta": 100, "poisson": 40, "negative_binomial": 30, "beta_regression": 30, "mixture": 16,
+}  # fmt: skip
+# Their coefficients and scales form a funnel, which takes short steps.
+IN_A_FUNNEL = replace(SETTINGS, adapt_delta=0.98)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_ranks_of_the_papers_programs_are_uniform(name: str) -> None:
+    case = MODELS[name]
+    case = replace(case, model=replace(case.model, program="published"))
+    found = ranks(case, n_simulations=PUBLISHED[name], seed=17, settings=IN_A_FUNNEL)
+    for quantity, own in found.items():
+        assert uniformity(own).holds, (quantity, uniformity(own))
+
+
+def test_a_published_program_that_halves_the_weights_is_caught() -> None:
+    case = replace(MODELS["beta"], model=ph.Beta("y ~ 1", program="published"))
+    found = ranks(case, n_simulations=200, seed=17, wrong=0.5)
+    assert not uniformity(found["log-likelihood"]).holds
 
 
 def test_uniformity_knows_uniform_ranks_from_others() -> None:

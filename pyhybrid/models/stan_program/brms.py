@@ -22,6 +22,7 @@ import numpy as np
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.embedded import check_compiles
 from pyhybrid.models.stan_program.composed_model import ComposedModel
+from pyhybrid.models.stan_program.printed import modern_arrays
 from pyhybrid.models.stan_program.stan_model import StanModel
 from pyhybrid.models.stan_program.stan_text import (
     WHOLE_PROGRAM,
@@ -44,10 +45,6 @@ _LIKELIHOOD = re.compile(
     re.DOTALL,
 )
 _LOOP = re.compile(r"for \(n in 1:N\) \{\s*target \+= weights\[n\] \* \(.*?\);\s*\}", re.DOTALL)
-_OLD_ARRAY = re.compile(
-    r"^(\s*)((?:int|real|vector|matrix)(?:<[^>\n]*>)?(?:\[[^\]\n]*\])?)\s+(\w+)\[([^\]\n]+)\]\s*;",
-    re.MULTILINE,
-)
 _AS_THEY_ARE = ("functions", "parameters", "transformed parameters", "generated quantities")
 _CENTERING = (
     "intKc=K-1;matrix[N,Kc]Xc;vector[Kc]means_X;for(iin2:K){means_X[i-1]=mean(X[,i]);"
@@ -120,7 +117,7 @@ def from_brms(
     if "{" not in text:
         text = Path(text).read_text(encoding="utf-8")
     _check_weights(text, standata)
-    text = _OLD_ARRAY.sub(r"\1array[\4] \2 \3;", text)  # as current Stan takes them
+    text = modern_arrays(text)
     likelihood = _likelihood(text)
     discrete = likelihood["kind"] == "lpmf"
     given: dict[str, Any] = {

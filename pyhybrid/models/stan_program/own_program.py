@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import check_decimals, decimals_of, in_form_of
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.stan_program.checks import check_yielded
+from pyhybrid.models.stan_program.printed import modern_arrays
 from pyhybrid.privacy.log_lik import LogLik
 
 _BLOCK_ELEMENTS = 2_000_000
@@ -67,13 +69,15 @@ class OwnProgram:
 
     @cached_property
     def source(self) -> StanProgram:
-        """Program that the user gave, as text or as a file, which is read once."""
+        """Program that the user gave, as text or as a file, which is read once; arrays as current
+        Stan declares them."""
         text = os.fspath(self.program)
         if "{" in text:
-            return StanProgram(name="user_program", text=text)
+            return StanProgram(name="user_program", text=modern_arrays(text))
         path = Path(text)
         try:
-            return StanProgram(name=path.stem, text=path.read_text(encoding="utf-8"))
+            text = modern_arrays(path.read_text(encoding="utf-8"))
+            return StanProgram(name=path.stem, text=text)
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None
@@ -271,3 +275,49 @@ def one_draw(draws: Draws, draw: int) -> Draws:
         treedepth=draws.treedepth[place][None, None],
         energy=draws.energy[place][None, None],
     )
+
+
+def handed_over(table: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
+    """A copy of these columns of `table`, in its order, without row labels and notes."""
+    shown: pd.DataFrame = table[[name for name in table.columns if name in columns]].reset_index(
+        drop=True
+    )
+    shown.attrs = {}
+    return shown
+
+
+def plain_numbers(values: pd.Series) -> npt.NDArray[Any]:
+    """The outcome as plain integers or floats, whatever pandas keeps it in."""
+    whole = pd.api.types.is_integer_dtype(values.dtype)
+    return np.asarray(values.to_numpy(dtype=np.int64 if whole else np.float64))
+
+
+def called_on(
+    function: Callable[[pd.DataFrame], Mapping[str, Any]],
+    shown: pd.DataFrame,
+    table: pd.DataFrame,
+    *,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Data that a function makes of the table it is shown; `quiet` on other values."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore" if quiet else None):
+            if quiet:
+                warnings.simplefilter("ignore")
+            given = function(shown)
+    except Exception as error:
+        if isinstance(error, (KeyError, AttributeError)):
+            name = error.name if isinstance(error, AttributeError) else (*error.args, None)[0]
+            if name in table.columns and name not in shown.columns:
+                raise InvalidInput(
+                    "data must read the outcome and declared predictors alone: it reads column "
+                    f"{name!r}, which is not among its predictors; name it in predictors="
+                ) from None
+        if quiet:
+            raise InvalidInput("data fails on other values of the outcome") from None
+        raise
+    if not isinstance(given, Mapping):
+        raise InvalidInput(
+            f"data must return a mapping of names to values: found {type(given).__name__}"
+        )
+    return dict(given)

@@ -25,6 +25,7 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError,
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.engines.programs import declared_names, parameter_names, with_large_weights
+from pyhybrid.models.base import Model
 from pyhybrid.models.columns.surrogate_values import OtherValues, references
 from pyhybrid.models.stan_program.checks import (
     Mask,
@@ -42,7 +43,22 @@ from pyhybrid.models.stan_program.checks import (
     usable_points,
 )
 from pyhybrid.models.stan_program.composed_text import composed_template
-from pyhybrid.models.stan_program.own_program import BoundProgram, OwnProgram, one_draw
+from pyhybrid.models.stan_program.own_program import (
+    BoundProgram,
+    OwnProgram,
+    called_on,
+    handed_over,
+    one_draw,
+    plain_numbers,
+)
+from pyhybrid.models.stan_program.printed import (
+    check_is_model,
+    check_names_no_weights,
+    formula_of,
+    is_weighted,
+    model_as_predictor,
+    replicate_by,
+)
 from pyhybrid.models.stan_program.text_rules import check_decides_nothing
 from pyhybrid.privacy.censoring import Cap
 
@@ -66,8 +82,9 @@ class StanModel(OwnProgram):
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
     log-likelihood by its weight; ``log_lik`` in its generated quantities is the same
-    log-likelihood, one value per record in the order of the table, not weighted. Whether the
-    weights act so is checked at random points when a table is bound.
+    log-likelihood, one value per record in the order of the table, not weighted, or times its
+    weight. A program may be as a paper prints it: arrays of old Stan are rewritten, for every
+    engine. Whether the weights act so is checked at random points when a table is bound.
 
     Parameters
     ----------
@@ -85,13 +102,17 @@ class StanModel(OwnProgram):
     predict : str or callable
         How a replicate of the outcome is made: the name of a generated quantity with one value per
         record, or ``predict(parameters, df, rng)``, which gets the variables of one draw by name
-        and the table without its outcome, and returns an array of shape (n,). Neither may read the
+        and the table without its outcome, and returns an array of shape (n,); or a regression of
+        ours that the program is declared to be, as printed programs, which make none, are:
+        ``ph.NegativeBinomial("y ~ x")``, whose formula is the program's then. That both have one
+        log-likelihood at the same parameters is tried. None may read the
         confidential outcome, which no epsilon would cover: one that moves when other values stand
         in its place is refused, and replicates are made from data without it.
-    log_lik_weighted : bool, default False
+    log_lik_weighted : bool, optional
         True for programs whose log_lik is already weighted, as the published ones and brms's: it is
         then never read from the fit, where a record of weight 0 has left no trace, but computed at
-        the same draws with all weights 1, which needs stanli and S x n numbers of memory.
+        the same draws with all weights 1, which needs stanli and S x n numbers of memory. If
+        omitted it is found by trying weights of 1 and 1/2, and refused if it is neither.
     density_above_one : bool, default True
         False for discrete outcomes, whose log-likelihood is never above 0: under relation "replace"
         they cost half as much. A wrong False is an understatement of epsilon: a log_lik above 0 is
@@ -132,25 +153,29 @@ class StanModel(OwnProgram):
     """
 
     _: KW_ONLY
-    predict: str | Predictor
+    predict: str | Predictor | Model
     data: Mapping[str, Any] | DataOfTable = field(default_factory=dict, repr=False)
-    log_lik_weighted: bool = False
+    log_lik_weighted: bool | None = None
     public: tuple[str, ...] = ()
     if_unchecked: str = "refuse"
     exposure: ClassVar[str] = "hand the exposure over in data= and name its column in predictors="
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_flag(self.log_lik_weighted, "log_lik_weighted")
+        if self.log_lik_weighted is not None:
+            check_flag(self.log_lik_weighted, "log_lik_weighted")
+        if self.declared is not None:
+            formula = formula_of(self.declared, self.formula)
+            object.__setattr__(self, "formula", formula)
         if not (callable(self.data) or isinstance(self.data, Mapping)):
             raise InvalidInput(
                 "data must be a mapping or a function of the table: found "
                 f"{type(self.data).__name__}"
             )
-        if not (callable(self.predict) or isinstance(self.predict, str)):
+        if self.declared is None and not (callable(self.predict) or isinstance(self.predict, str)):
             raise InvalidInput(
                 "predict must name a generated quantity, or be a function of (parameters, df, "
-                f"rng): found {type(self.predict).__name__}"
+                f"rng) or a regression of ours: found {type(self.predict).__name__}"
             )
         check_choice(self.if_unchecked, "if_unchecked", ("refuse", "local"))
         self._check_names("public")
@@ -164,9 +189,14 @@ class StanModel(OwnProgram):
             )
         check_decides_nothing(self.source)
 
+    @property
+    def declared(self) -> Any:
+        """The model of ours that the program is declared to be, if it is."""
+        return model_as_predictor(self.predict)
+
     def describe(self) -> dict[str, Any]:
         """Public settings: the program by name and hash, no data."""
-        how = self.predict
+        how: Any = self.predict if self.declared is None else type(self.predict)
         return {
             **super().describe(),
             "predict": how if isinstance(how, str) else getattr(how, "__qualname__", "a function"),
@@ -189,30 +219,35 @@ class StanModel(OwnProgram):
         """
         design = self.design_of(df)
         bound = BoundStanModel(
-            model=self, table=df, design=None if self.formula is None else design
+            model=self,
+            table=df,
+            design=None if self.formula is None else design,
+            weighted=bool(self.log_lik_weighted),
         )
         try:
-            check_bound(bound)
+            return check_bound(bound)
         except (EngineUnavailable, NotChecked) as error:
             if self.if_unchecked == "local":
+                if self.log_lik_weighted is None:
+                    check_names_no_weights(self.source)
                 return replace(bound, checked=False)
             raise InvalidInput(
                 f"what program {self.source.name!r} reads was not checked: {error}; name what is "
                 'public in predictors= and public=, or give if_unchecked="local" for a charge that '
                 "is never strict and says so"
             ) from None
-        return bound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundStanModel(BoundProgram):
     """A user's model joined to a table. Confidential.
 
-    `checked` if what the program does and reads was.
+    `checked` if what the program does and reads was; `weighted` if its log_lik is.
     """
 
     model: StanModel
     checked: bool = True
+    weighted: bool = False
     _seen: WeakSet[Draws] = field(default_factory=WeakSet)
     _tried: set[tuple[bytes, float | None]] = field(default_factory=set)
 
@@ -258,8 +293,8 @@ class BoundStanModel(BoundProgram):
 
     @property
     def weights_log_lik(self) -> bool:
-        """True if the user says so."""
-        return self.model.log_lik_weighted
+        """True if the user says so, or it was found to be."""
+        return self.weighted
 
     def data_of_ones(self) -> dict[str, Any]:
         """Data block with all weights 1, unchecked."""
@@ -296,7 +331,7 @@ class BoundStanModel(BoundProgram):
         if self.checked and (alpha.tobytes(), cap) not in self._tried:
             check_acts_at(
                 with_large_weights(self.program), self.data, self.others(), alpha, cap,
-                weighted=self.model.log_lik_weighted,
+                weighted=self.weighted,
             )  # fmt: skip
             self._tried.add((alpha.tobytes(), cap))
         return self.data(alpha, cap)
@@ -322,11 +357,11 @@ class BoundStanModel(BoundProgram):
         instead = _Instead(other=other, records=records, rest=rest, differ=differ)
         outcome = table[model.outcome].reset_index(drop=True)
         if other is not None:
-            outcome = pd.Series(instead.by_record(_plain(outcome))).astype(outcome.dtype)
-        shown = _handed_over(table, (*self.predictors, model.outcome))
+            outcome = pd.Series(instead.by_record(plain_numbers(outcome))).astype(outcome.dtype)
+        shown = handed_over(table, (*self.predictors, model.outcome))
         shown[model.outcome] = outcome
         if callable(model.data):
-            given = _called(model.data, shown, table, quiet=other is not None)
+            given = called_on(model.data, shown, table, quiet=other is not None)
         else:
             kept = {*model.public, *_FROM_PYHYBRID}
             given = {
@@ -361,7 +396,7 @@ class BoundStanModel(BoundProgram):
         """References of other values that suit the kinds of numbers here: "f" reals, "i" whole
         ones, "fi" both."""
         model = self.model
-        values = [_plain(self.table[model.outcome])]
+        values = [plain_numbers(self.table[model.outcome])]
         if isinstance(model.data, Mapping):
             values += [np.asarray(v) for name, v in model.data.items() if name not in model.public]
         kinds = {"i" if numbers.dtype.kind in "iub" else "f" for numbers in values}
@@ -372,7 +407,7 @@ class BoundStanModel(BoundProgram):
         return Reads(
             program=self.program, data=self.data, outcome=self.outcome, others=self.others,
             has_rest=self.has_rest, points=points, predict=predict,
-            weighted=self.model.log_lik_weighted,
+            weighted=self.weighted,
         )  # fmt: skip
 
     def check_draws(self, draws: Draws) -> None:
@@ -430,6 +465,8 @@ class BoundStanModel(BoundProgram):
     def predictor(self) -> str:
         """Maker of replicates, for messages."""
         how = self.model.predict
+        if self.model.declared is not None:
+            return f"the {type(how).__name__} that the program is declared to be"
         return how if isinstance(how, str) else "predict(parameters, df, rng)"
 
     def replicate_of(
@@ -441,13 +478,18 @@ class BoundStanModel(BoundProgram):
     ) -> FloatArray:
         """Outcome (n,) that the program generated, or the function in Python returns, of the
         variables at a point; floats, which may be infinite."""
-        how = self.model.predict
-        if isinstance(how, str):
-            values: Any = quantities[how][point]
+        how: Any = self.model.predict
+        if self.model.declared is not None:
+            assert self.design is not None
+            parameters = {name: v[point] for name, v in quantities.items()}
+            X = self.design.matrix_of(table)
+            values: Any = replicate_by(how, parameters, X, rng, self.decimals)
+        elif isinstance(how, str):
+            values = quantities[how][point]
         else:
             parameters = {name: v[point] for name, v in quantities.items() if name != "log_lik"}
             columns = tuple(name for name in table.columns if name != self.model.outcome)
-            values = how(parameters, _handed_over(table, columns), rng)
+            values = how(parameters, handed_over(table, columns), rng)
         try:
             replicate = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
@@ -525,53 +567,12 @@ class _Instead:
         return self.other.instead_of(array, differ=self.differ) if self.rest else value
 
 
-def _handed_over(table: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
-    """A copy of these columns of `table`, in its order, without row labels and notes."""
-    shown: pd.DataFrame = table[[name for name in table.columns if name in columns]].reset_index(
-        drop=True
-    )
-    shown.attrs = {}
-    return shown
-
-
-def _plain(values: pd.Series) -> npt.NDArray[Any]:
-    """The outcome as plain integers or floats, whatever pandas keeps it in."""
-    whole = pd.api.types.is_integer_dtype(values.dtype)
-    return np.asarray(values.to_numpy(dtype=np.int64 if whole else np.float64))
-
-
-def _called(
-    function: DataOfTable, shown: pd.DataFrame, table: pd.DataFrame, *, quiet: bool
-) -> dict[str, Any]:
-    """Data that a function makes of the table it is shown; `quiet` on other values."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore" if quiet else None):
-            if quiet:
-                warnings.simplefilter("ignore")
-            given = function(shown)
-    except Exception as error:
-        if isinstance(error, (KeyError, AttributeError)):
-            name = error.name if isinstance(error, AttributeError) else (*error.args, None)[0]
-            if name in table.columns and name not in shown.columns:
-                raise InvalidInput(
-                    "data must read the outcome and declared predictors alone: it reads column "
-                    f"{name!r}, which is not among its predictors; name it in predictors="
-                ) from None
-        if quiet:
-            raise InvalidInput("data fails on other values of the outcome") from None
-        raise
-    if not isinstance(given, Mapping):
-        raise InvalidInput(
-            f"data must return a mapping of names to values: found {type(given).__name__}"
-        )
-    return dict(given)
-
-
 # --- all that is checked when a table is bound, in the order of what it costs --------------------
 
 
-def check_bound(bound: BoundStanModel) -> None:
-    """Check the functions, the program's weights and cap, and what it reads.
+def check_bound(bound: BoundStanModel) -> BoundStanModel:
+    """Check the functions, the program's weights and cap, and what it reads; the same model, that
+    knows whether its log_lik is weighted.
 
     InvalidInput says which of the demands is not met, NotChecked and EngineUnavailable that nothing
     can be said.
@@ -583,11 +584,13 @@ def check_bound(bound: BoundStanModel) -> None:
     _check_public(bound)
     bound.data(1.0)  # what is wrong with the data is said first
     check_compiles(bound.program)
+    if model.log_lik_weighted is None:
+        bound = replace(bound, weighted=is_weighted(bound.program, bound.data))
     check_weights_act(
-        bound.program, bound.data, bound.n, weighted=model.log_lik_weighted, capped=bound.takes_cap
+        bound.program, bound.data, bound.n, weighted=bound.weighted, capped=bound.takes_cap
     )
     if callable(model.data):
-        shown = _handed_over(bound.table, (*bound.predictors, model.outcome))
+        shown = handed_over(bound.table, (*bound.predictors, model.outcome))
         try:
             check_follows_rows(model.data, shown, model.public)
         except InvalidInput:
@@ -598,6 +601,9 @@ def check_bound(bound: BoundStanModel) -> None:
             ) from None
     at, points = _points(bound)
     by_seed = [at.quantities(points, seed=seed) for seed in _SEEDS]
+    if model.declared is not None:
+        assert bound.design is not None
+        check_is_model(bound.program, model.declared, by_seed[0], bound.outcome, bound.design.X)
     generated = model.predict if isinstance(model.predict, str) else None
     named = generated in by_seed[0]  # a name that is not is refused where it is used
     _check_all_reads(bound, points, generated if named else None)
@@ -608,6 +614,7 @@ def check_bound(bound: BoundStanModel) -> None:
         if generated is None:
             _check_predicted(bound, points, here)
         check_no_copy(np.array([*here, *again]), bound.outcome, bound.predictor)
+    return bound
 
 
 def _check_all_reads(bound: BoundStanModel, points: FloatArray, generated: str | None) -> None:

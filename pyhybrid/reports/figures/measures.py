@@ -376,3 +376,29 @@ def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
             fontsize=TEXT - 2,
             bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6},
         )
+
+
+def plot_published(rows: pd.DataFrame, speeds: Sequence[Any]) -> Figure:
+    """Differences of published programs from ours, and effective draws per second of both.
+
+    `rows` and `speeds` are those of `pyhybrid.validation.agreement.Validation`.
+    """
+    shown = rows[(rows["unit"] == "standard error") & np.isfinite(rows["difference"])]
+    parts = list(dict.fromkeys(shown["part"]))
+    height = 1.2 + 0.35 * max(len(parts), len(speeds))
+    left, right = new_panels(11, height, columns=2)
+    for place, part in enumerate(parts):
+        apart = shown.loc[shown["part"] == part, "difference"]
+        left.plot(apart, np.full(len(apart), place), "o", color=COLORS[0], alpha=0.5, ms=5)
+    left.axvline(5, color="0.4", ls="--", lw=1)
+    left.set_yticks(range(len(parts)), [plain(part.partition(": ")[2]) for part in parts])
+    left.set_xlabel("difference, Monte Carlo standard errors (at most 5)")
+    for place, speed in enumerate(speeds):
+        right.barh(place, speed.rate, color=COLORS[speed.text == "default"])
+    names = [plain(f"{speed.program}, {speed.text}, {speed.engine}") for speed in speeds]
+    right.set_yticks(range(len(speeds)), names)
+    right.set_xscale("log")
+    right.set_xlabel("effective draws per second")
+    for ax in (left, right):
+        ax.invert_yaxis()
+    return finish(left)

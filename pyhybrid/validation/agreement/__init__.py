@@ -7,15 +7,18 @@ table                  outcome and design matrix: formulaic against R's model.ma
 array functions        Python's against R's of the same name, on generated input
 same draws             numpy's log-likelihood, bounds and weights against Stan's and R's
 posterior means        of the engines, in Monte Carlo standard errors
+published programs     the papers' text by each engine against ours: `validate_published`
+supplement             the user's printed script and program against ours: `validate_supplement`
 ====================== ===============================================================
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
@@ -23,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import check_choice
+from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
@@ -37,7 +40,7 @@ from pyhybrid.engines import (
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.models import ComposedModel, Model, StanModel
 from pyhybrid.privacy.weights import weights_from_lipschitz
-from pyhybrid.rbridge import call_r, start_r
+from pyhybrid.rbridge import call_r, r_status, start_r
 from pyhybrid.validation.agreement.arrays import array_rows
 from pyhybrid.validation.agreement.posterior import (
     generated_table,
@@ -46,9 +49,25 @@ from pyhybrid.validation.agreement.posterior import (
     short_settings,
     table_rows,
 )
-from pyhybrid.validation.agreement.validation import Row, Validation
+from pyhybrid.validation.agreement.published import (
+    SETTINGS,
+    compare_sides,
+    published_rows,
+    side_of,
+    study_cases,
+    unweighted_log_lik,
+)
+from pyhybrid.validation.agreement.supplement import (
+    PrintedEngine,
+    check_script,
+    read_printed,
+    script_rows,
+)
+from pyhybrid.validation.agreement.validation import Row, Speed, Validation
 
-__all__ = ["Row", "Validation", "validate"]
+__all__ = [
+    "Row", "Speed", "Validation", "validate", "validate_published", "validate_supplement",
+]  # fmt: skip
 
 _ENGINES = ("all", "auto", "cmdstan", "embedded")
 _IN_PYTHON = ("embedded", "cmdstan")
@@ -133,6 +152,168 @@ def validate(
         left_out=left_out,
         notes=tuple(dict.fromkeys(n for draws in run.fits for n in draws.provenance.notes)),
     )
+
+
+def validate_published(
+    program: str | None = None,
+    *,
+    engine: str = "all",
+    quick: bool = False,
+    seed: int = 1,
+    records: int = 80,
+    income: str | None = None,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare the papers' own programs with ours, by each engine at hand.
+
+    Parameters
+    ----------
+    program : str, optional
+        One of poisson, negative_binomial, beta, beta_regression and normal_mixture; all of them if
+        omitted.
+    engine : {"all", "auto", "cmdstan", "embedded"}
+        Of the published programs: every one that is found, rstan too, or one. Ours is run by the
+        first of them.
+    quick : bool, default False
+        Leave out rstan, which compiles each program for about a minute once.
+    seed : int, default 1
+        All random numbers come from it. It is in the report.
+    records : int, default 80
+        Size of the part of each study's data. Published programs take seconds per hundred.
+    income : path, optional
+        The February CE file, for the mixture; simulated incomes if omitted.
+    settings : SamplerSettings, optional
+        If omitted 4 chains of 500 + 1000 iterations, adapt_delta 0.95 for published programs.
+    progress : callable, optional
+        Called with (label, done, total).
+
+    Returns
+    -------
+    Validation
+        With `speeds`. A program whose chains do not converge disagrees, and says so.
+    """
+    check_choice(engine, "engine", _ENGINES)
+    check_count(records, "records", at_least=20)
+    source = streams(seed)
+    cases = study_cases(source.generator("data of studies"), income, records)
+    if program is not None:
+        name = check_choice(program, "model", tuple(cases))
+        cases = {name: cases[name]}
+    engines, left_out = _at_hand(engine, quick=quick)
+    found = list(published_rows(cases, engines, source, settings, progress))
+    return _of_sides(
+        found,
+        table="the studies' data, " + ("simulated incomes" if income is None else "CE file"),
+        source=source,
+        settings=settings,
+        own_data=income is not None,
+        left_out=left_out,
+    )
+
+
+def validate_supplement(
+    script: str | os.PathLike[str],
+    program: str | os.PathLike[str] | None = None,
+    *,
+    engine: str = "auto",
+    seed: int = 1,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare the printed script, and the printed program, of a supplement with ours.
+
+    Parameters
+    ----------
+    script : path
+        Your copy of the R script that the supplement of [V25] prints, as it is. It is code: R runs
+        it with your rights. What it leaves undefined is supplied.
+    program : path, optional
+        Your copy of the Stan program, as it is: it is run by the engine, old arrays rewritten, and
+        compared as `validate_published` does; the script then reads its log_lik, too.
+    engine : str, default "auto"
+    seed, settings, progress
+        As in `validate_published`.
+
+    Returns
+    -------
+    Validation
+        On a part of the RAND visits.
+
+    Raises
+    ------
+    EngineUnavailable
+        If R cannot be used.
+    InvalidInput
+        If a file is missing, the script makes none of the known numbers, or the program has the
+        data of none that the papers print.
+    """
+    path, source = check_script(script), streams(seed)
+    printed = None if program is None else read_printed(program)
+    start_r()
+    cases = study_cases(source.generator("data of studies"))
+    name = "negative_binomial" if printed is None else printed[0]
+    runner: Engine = resolve_engine(engine)
+    run: Any = {"source": source, "settings": settings, "progress": progress}
+    ours = side_of(cases[name][0], table=cases[name][1], engine=runner, **run)
+    rows = [*script_rows(path, unweighted_log_lik(ours))]
+    speeds, sides = [ours.speed(name, "default")], [ours]
+    if printed is not None:
+        theirs = side_of(
+            replace(cases[name][0], program="published"), table=cases[name][1],
+            engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
+            **run,
+        )  # fmt: skip
+        rows += compare_sides(f"supplement: program {name} by {runner.name}", theirs, ours, source)
+        written = [fit.draws.flat("log_lik") for fit in theirs.fits]
+        rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
+        speeds.append(theirs.speed(name, "published"))
+        sides.append(theirs)
+    return _of_sides([(rows, speeds, sides)], table="RAND visits", source=source, settings=settings)
+
+
+def _of_sides(
+    found: Sequence[tuple[list[Row], list[Speed], list[Any]]],
+    *,
+    table: str,
+    source: Streams,
+    settings: SamplerSettings | None,
+    own_data: bool = False,
+    left_out: tuple[str, ...] = (),
+) -> Validation:
+    """A comparison of programs from its rows, speeds and fits."""
+    sides = [side for _, _, of_program in found for side in of_program]
+    fits = [fit.draws.provenance for side in sides for fit in side.fits]
+    return Validation(
+        rows=tuple(row for rows, _, _ in found for row in rows),
+        speeds=tuple(speed for _, speeds, _ in found for speed in speeds),
+        versions=_versions(),
+        programs={f"stan/{one.program}.stan": one.program_sha256 for one in fits},
+        settings={
+            "table": table,
+            "records": str(sides[0].session.bound.n),
+            "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
+            **_sampler_settings(settings or SETTINGS),
+        },
+        seed=source.entropy,
+        own_data=own_data,
+        left_out=left_out,
+        notes=tuple(dict.fromkeys(note for one in fits for note in one.notes)),
+    )
+
+
+def _at_hand(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
+    """Engines that can run here, ours first, and why others cannot."""
+    if engine != "all":
+        return (resolve_engine(engine),), (f"other engines: --engine {engine}",)
+    engines = [engine_by_name(name) for name in (*_IN_PYTHON, *(() if quick else ("rstan",)))]
+    able = tuple(one for one in engines if one.status().available)
+    left_out = [f"{one.name}: {one.status().cause}" for one in engines if one not in able]
+    if quick:
+        left_out.append("rstan: --quick was given")
+    if not able:
+        raise EngineUnavailable(f"no engine can run here: {'; '.join(left_out)}")
+    return able, tuple(left_out)
 
 
 def _table_and_model(
@@ -232,12 +413,17 @@ class _Run:
 
 
 def _settings(model: Model, n: int, run: _Run, *, own_data: bool) -> dict[str, str]:
-    sampler = run.settings
     return {
         **{name: str(value) for name, value in model.describe().items()},
         "table": "the user's own" if own_data else "generated",
         "records": str(n),
         "engines": ", ".join(engine.name for engine in run.engines),
+        **_sampler_settings(run.settings),
+    }
+
+
+def _sampler_settings(sampler: SamplerSettings) -> dict[str, str]:
+    return {
         "chains": str(sampler.chains),
         "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
         "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
@@ -251,6 +437,8 @@ def _versions() -> dict[str, str]:
     versions.update((name, _version(name)) for name in _PACKAGES)
     cmdstan = engine_by_name("cmdstan").status()
     versions["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
+    if not r_status().available:
+        return versions
     in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
     versions["R"] = f"{in_r['R']} ({in_r['platform']})"
     versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)

@@ -156,7 +156,7 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
     log_lik = bound.log_lik(draws)
     ours = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
     stan = draws.flat("log_lik")
-    slack = _tolerance(draws, bound)
+    slack = log_lik_tolerance(draws, bound)
 
     def row(quantity: str, python: Any, r: Any, **how: Any) -> Row:
         return compare(part, quantity, python, r, tolerance=slack, **how)
@@ -183,7 +183,7 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
     yield row(name, mine.by_record, other["by_record"], to_largest=True)
 
 
-def _tolerance(draws: Draws, bound: BoundModel) -> float:
+def log_lik_tolerance(draws: Draws, bound: BoundModel) -> float:
     """Stan takes differences of lgamma(y + phi): a large phi or lambda leaves their rounding."""
     sizes = [
         values.max()
@@ -203,7 +203,7 @@ def mean_rows(
     """Posterior means of two fits, in Monte Carlo standard errors of their difference."""
     engines = python.draws.provenance.engine, other.draws.provenance.engine
     sides = ("Python", "R") if engines[1] == "rstan" else engines
-    one, two = _ingredients(bound, python), _ingredients(bound, other)
+    one, two = ingredients(bound, python), ingredients(bound, other)
     for name, values in one.items():
         error = np.hypot(_error_of_mean(values), _error_of_mean(two[name]))
         apart = abs(values.mean() - two[name].mean())
@@ -220,7 +220,7 @@ def mean_rows(
         )
 
 
-def _ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArray]:
+def ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArray]:
     """Scalars of each draw, shape (chains, draws): parameters, and what the bound is made of."""
     scalars: dict[str, FloatArray] = {}
     for name, values in bound.monitored(fit.draws).items():

@@ -1,0 +1,194 @@
+"""`validate --published`: the papers' programs against ours; wrong programs are caught."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, NotConverged
+from pyhybrid.core.randomness import streams
+from pyhybrid.engines import EngineStatus, SamplerSettings, StanProgram
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.models.families.published import PUBLISHED
+from pyhybrid.validation import agreement
+from pyhybrid.validation.agreement import published
+from pyhybrid.validation.agreement.validation import Speed
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = SamplerSettings(warmup=300, draws=300)
+
+
+@pytest.fixture(autouse=True)
+def _embedded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = EngineStatus(name="cmdstan", available=False, cause="not for these tests")
+    monkeypatch.setattr("pyhybrid.engines.cmdstan.CmdStanEngine.status", lambda self: missing)
+    unseen = type("R", (), {"available": False})()
+    monkeypatch.setattr(agreement, "r_status", lambda: unseen)
+
+
+def _beta(**how: Any) -> Any:
+    return agreement.validate_published("beta", quick=True, records=40, settings=QUICK, **how)
+
+
+def test_each_published_program_has_data_of_a_study() -> None:
+    cases = published.study_cases(np.random.default_rng(1), records=30)
+    assert set(cases) == set(PUBLISHED)
+    for name, (model, table) in cases.items():
+        assert len(table) == 30
+        bound = replace(model, program="published").bind(table)
+        assert bound.program.name == f"published/{name}"
+
+
+def test_the_error_of_maxima_is_that_of_their_blocks() -> None:
+    """Maxima, deviations and means of the same distribution agree; shifted ones do not."""
+    rng = np.random.default_rng(4)
+    statistics = (np.mean, np.std, np.max)
+    worst = []
+    for _ in range(200):
+        blocks = rng.standard_normal((2, 20, 25, 30))
+        for of in statistics:
+            one, two = of(blocks, axis=2)
+            worst.append(published._row("p", "q", [one, two]).difference)
+            assert published._row("p", "q", [one, two + 1.2]).difference > 5, of
+    assert max(worst) < 5
+
+
+def test_numbers_that_do_not_vary_agree_only_with_themselves() -> None:
+    still = np.full((20, 3), 2.0)
+    assert published._row("p", "q", [still, still]).difference == 0
+    moved = np.array(still)
+    moved[:, 2] += 1e-3
+    assert published._row("p", "q", [still, moved]).difference == np.inf
+    assert not published._row("p", "q", [still, moved]).agrees
+
+
+@pytest.mark.samples
+def test_the_printed_beta_agrees_and_is_saved_in_three_forms(tmp_path: Path) -> None:
+    found = _beta(progress=lambda *_: None)
+    assert found.agrees, found.table[~found.table["agrees"]].to_string()
+    quantities = [row.quantity for row in found.rows]
+    assert quantities[:2] == ["2 Delta, unweighted", "2 Delta_alpha,x, weighted"]
+    assert {"weights", "re-weighted weights", "predictions: deviations"} <= set(quantities)
+    exact = [row for row in found.rows if row.quantity.startswith("log_lik of the same theta")]
+    assert [row.unit for row in exact] == ["relative"] * 2
+    assert [(s.text, s.engine) for s in found.speeds] == [
+        ("default", "embedded"), ("published", "embedded"),
+    ]  # fmt: skip
+    assert {"stan/beta.stan", "stan/published/beta.stan"} == set(found.programs)
+    assert not found.own_data
+    for name in ("v.html", "v.json", "v.csv"):
+        found.save(tmp_path / name)
+    assert "data:image/png" in (tmp_path / "v.html").read_text()
+    told = json.loads((tmp_path / "v.json").read_text())
+    assert len(told["rows"]) == len(found.rows) == len(pd.read_csv(tmp_path / "v.csv"))
+    assert told["speeds"][1]["rate"] > 0
+
+
+@pytest.mark.samples
+@pytest.mark.parametrize("program", ["normal_mixture", "negative_binomial"])
+def test_posteriors_of_published_programs_are_ours(program: str) -> None:
+    """The mixture's by sampling, whose weighted chains are the hardest, and a regression's."""
+    found = agreement.validate_published(program, quick=True, records=40)
+    assert found.agrees, found.table[~found.table["agrees"]].to_string()
+
+
+@pytest.mark.samples
+@pytest.mark.parametrize(
+    ("old", "new", "wrong"),
+    [
+        ("lambda ~ pareto(0.1, 1.5)", "lambda ~ pareto(0.1, 60)", "lambda: means"),
+        ("fmin(M, alpha[i] *", "fmin(M, 0.2 * alpha[i] *", "sum of alpha f: deviations"),
+        ("log_lik_noM[i] = alpha[i] *", "log_lik_noM[i] = (1 + 1e-9) * alpha[i] *", "log_lik of"),
+        ("y_rep[i] = beta_rng(beta1", "y_rep[i] = beta_rng(2 * beta1", "predictions: means"),
+    ],
+)
+def test_a_wrong_program_is_caught(
+    old: str, new: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(EmbeddedEngine):
+        def sample(self, program: StanProgram, data: Any, **how: Any) -> Any:
+            if program.name == "published/beta":
+                assert old in program.text
+                program = replace(program, text=program.text.replace(old, new))
+            return super().sample(program, data, **how)
+
+    monkeypatch.setattr(agreement, "engine_by_name", lambda name: Broken())
+    monkeypatch.setattr(agreement, "_IN_PYTHON", ("embedded",))
+    found = _beta()
+    assert any(row.quantity.startswith(wrong) for row in found.disagreements)
+
+
+def test_chains_that_do_not_converge_disagree_and_name_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def side(model: Any, **_: Any) -> Any:
+        if model.program == "published":
+            raise NotConverged("R-hat of beta is 1.8")
+        ours = type("Ours", (), {"speed": lambda *_: None, "fits": [None] * 2})()
+        ours.fits[1] = type("Fit", (), {"alpha": np.ones(3)})()
+        return ours
+
+    monkeypatch.setattr(published, "side_of", side)
+    cases = published.study_cases(np.random.default_rng(1), records=30)
+    only = {"poisson": cases["poisson"]}
+    engine = EmbeddedEngine()
+    ((rows, _, _),) = published.published_rows(only, (engine,), streams(1), None, None)
+    assert "the default program has the same posterior: R-hat of beta is 1.8" in rows[0].quantity
+    assert not rows[0].agrees
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--formula", "y ~ x"], "the papers' programs have formulas of their own"),
+        (["--model", "ordinal"], "model must be one of poisson, negative_binomial"),
+        (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
+        (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
+        (["missing.csv"], "must be the February CE file"),
+        (["--supplement", "missing.R"], "must be your copy of the printed R script: missing.R is"),
+        (["--program", "x.stan"], "--program goes with --supplement FILE.R"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, run: Run
+) -> None:
+    code, out, err = run("validate", "--published", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="records must be a whole number >= 20"):
+        agreement.validate_published(records=3)
+    missing = EngineStatus(name="embedded", available=False, cause="stanli is gone")
+    monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing)
+    with pytest.raises(EngineUnavailable, match="stanli is gone"):
+        agreement.validate_published(quick=True)
+
+
+@pytest.mark.samples
+def test_the_command_shows_speeds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = agreement.validate_published
+
+    def short(*a: Any, **how: Any) -> Any:
+        return whole(*a, **{**how, "records": 40, "settings": QUICK})
+
+    monkeypatch.setattr(agreement, "validate_published", short)
+    code, out, _ = run("validate", "--published", "--quick", "--model", "beta")
+    assert code == 0
+    assert "Seconds and effective draws" in out
+    assert "published and ours agree on all" in out
+
+
+def test_a_rate_is_draws_per_second() -> None:
+    speed = Speed(program="p", text="default", engine="e", seconds=2.0, effective=10.0, divergent=0)
+    assert speed.rate == 5
+    assert ph.validation.validate_published is agreement.validate_published

@@ -1,0 +1,118 @@
+"""`validate --supplement`: the printed script and program, and scripts that are none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyhybrid import rbridge
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.engines import SamplerSettings, load_program
+from pyhybrid.validation import agreement
+from pyhybrid.validation.agreement import supplement
+from tests.conftest import require
+from tests.parity.test_supplement import PRINTED
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = SamplerSettings(warmup=300, draws=400, adapt_delta=0.95)
+OURS = """
+n_draws <- nrow(stan_estimate_unweighted$log_lik)
+log_ratio <- abs(stan_estimate_unweighted$log_lik)
+log_ratio_data <- colMaxs(logthresh_ratio)
+risks <- (log_ratio_data - min(log_ratio_data)) / diff(range(log_ratio_data))
+weights <- pmin(pmax(c * (1 - risks) + g, 0), 1)
+log_ratio <- abs(stan_estimate_weighted$log_lik)
+L <- quantile(rowMaxs(log_ratio), thresh)
+"""
+"""Same names, another way: what the demonstration of a printed script needs in CI."""
+
+
+@pytest.fixture
+def r() -> None:
+    status = rbridge.r_status()
+    require(status.available, f"R cannot be used: {status}")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.R"
+    path.write_text(OURS)
+    return path
+
+
+def _log_lik() -> np.ndarray:
+    return -np.random.default_rng(2).gamma(2, 2, (30, 12))
+
+
+def test_a_script_of_the_same_names_agrees_and_a_wrong_one_does_not(r: None, script: Path) -> None:
+    rows = list(supplement.script_rows(script, _log_lik()))
+    assert all(row.agrees for row in rows), [row.quantity for row in rows if not row.agrees]
+    assert next(row.quantity for row in rows) == "2 Delta_alpha,x"
+    assert {row.sides for row in rows} == {("printed", "ours")}
+    script.write_text(OURS.replace("(1 - risks)", "(1 - risks * (1 + 1e-8))"))
+    wrong = [row.quantity for row in supplement.script_rows(script, _log_lik()) if not row.agrees]
+    assert "weights" in wrong
+
+
+@pytest.mark.samples
+def test_other_scripts_are_refused(r: None, tmp_path: Path, run: Run) -> None:
+    with pytest.raises(InvalidInput, match="must be your copy of the printed R script"):
+        agreement.validate_supplement(tmp_path / "none.R")
+    (tmp_path / "other.R").write_text("x <- 1\n")
+    with pytest.raises(InvalidInput, match="it did not"):
+        list(supplement.script_rows(tmp_path / "other.R", _log_lik()))
+    (tmp_path / "broken.R").write_text("x <- (\n")
+    code, out, err = run("validate", "--supplement", str(tmp_path / "broken.R"), "--draws", "50")
+    assert (code, out) == (2, "")
+    assert "unexpected end of input" in err
+
+
+def test_without_r_the_cause_is_named(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise EngineUnavailable("R must be installed: no R is on the path")
+
+    monkeypatch.setattr(agreement, "start_r", missing)
+    with pytest.raises(EngineUnavailable, match="R must be installed"):
+        agreement.validate_supplement(script)
+
+
+def test_which_program_a_text_is_by_its_data(tmp_path: Path) -> None:
+    for name in ("poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture"):
+        path = tmp_path / f"{name}.stan"
+        path.write_text(load_program(f"published/{name}").text)
+        assert supplement.read_printed(path)[0] == name
+    path.write_text("data { int n; } parameters { real x; } model { }")
+    with pytest.raises(InvalidInput, match=r"with their names of data.*found n"):
+        supplement.read_printed(path)
+    with pytest.raises(InvalidInput, match=r"readable Stan file.*No such file"):
+        supplement.read_printed(tmp_path / "none.stan")
+
+
+@pytest.mark.samples
+def test_a_program_and_a_script_are_compared_number_by_number(
+    r: None, script: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "nb.stan"
+    old = load_program("published/negative_binomial").text
+    program.write_text(old.replace("array[n] int<lower=0> y;", "int<lower=0> y[n];"))
+    found = agreement.validate_supplement(script, program, engine="embedded", settings=QUICK)
+    assert found.agrees, found.table[~found.table["agrees"]].to_string()
+    parts = {row.part.partition(",")[0] for row in found.rows}
+    assert parts == {
+        "supplement: the script",
+        "supplement: program negative_binomial by embedded",
+        "supplement: the script on the program's log_lik",
+    }
+    assert found.speeds[1].effective > 50
+
+
+@pytest.mark.samples
+def test_the_printed_ones_agree(r: None) -> None:
+    if not PRINTED.is_file():
+        pytest.skip("the supplement is not beside this checkout: it is not ours to ship")
+    program = PRINTED.with_name("supplement_2.stan")
+    found = agreement.validate_supplement(PRINTED, program, engine="embedded", settings=QUICK)
+    assert found.agrees, found.table[~found.table["agrees"]].to_string()
