@@ -32,7 +32,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_alpha, check_choice, did_you_mean
-from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
     ContinuingEngine,
@@ -50,6 +50,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
+from pyhybrid.models.families.published import remedy_if_published
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
@@ -433,14 +434,20 @@ class FitSession:
         warm_start: WarmStart | None,
         label: str,
     ) -> tuple[Draws, Diagnostics]:
-        draws = self.engine.sample(
-            self.bound.program,
-            data,
-            seed=self.streams.engine_seed("posterior"),
-            settings=settings,
-            warm_start=warm_start,
-            progress=self.steps_of(label),
-        )
+        try:
+            draws = self.engine.sample(
+                self.bound.program,
+                data,
+                seed=self.streams.engine_seed("posterior"),
+                settings=settings,
+                warm_start=warm_start,
+                progress=self.steps_of(label),
+            )
+        except SamplingError as error:
+            instead = remedy_if_published(self.bound.program.name)
+            if not instead:
+                raise
+            raise SamplingError(f"{error}{instead}") from error
         return draws, self._diagnosed(draws)
 
     def _more(
@@ -478,6 +485,7 @@ class FitSession:
             tried = "within draws whose number was fixed beforehand"
             more = ", max_draws above draws to let chains go on"
         message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
+        message += remedy_if_published(self.bound.program.name)
         if self.on_not_converged == "raise":
             raise NotConverged(
                 f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.engines.programs import load_program
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.families.published import PUBLISHED
@@ -185,3 +185,36 @@ def test_releases_run_on_it_and_say_so() -> None:
 def test_what_it_cannot_be_is_named(make: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make()
+
+
+INSTEAD = r"leave program= out: stan/poisson\.stan samples the same posterior"
+
+
+def _release(program: str, **options: Any) -> ph.Release:
+    model = ph.Poisson("y ~ z", program=program)  # type: ignore[arg-type]
+    return ph.Unweighted(model).release(
+        TABLE, seed=1, engine="embedded", leave_one_out=0, settings=SHORT, **options
+    )
+
+
+@pytest.mark.normal_draws
+def test_chains_that_do_not_converge_name_the_default_program() -> None:
+    never = ConvergenceRule(ess_per_chain=1e9)
+    with pytest.raises(NotConverged, match=INSTEAD):
+        _release("published", rule=never)
+    with pytest.raises(NotConverged) as of_default:
+        _release("default", rule=never)
+    assert "same posterior" not in str(of_default.value)
+
+
+@pytest.mark.parametrize("program", ["published", "default"])
+def test_an_engine_that_fails_on_it_names_the_default_program(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise SamplingError("no chain finished")
+
+    monkeypatch.setattr(EmbeddedEngine, "sample", fails)
+    with pytest.raises(SamplingError, match="no chain finished") as told:
+        _release(program)
+    assert ("same posterior" in str(told.value)) == (program == "published")

@@ -13,7 +13,10 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.engines.rstan import RStanEngine
+from pyhybrid.fitting.session import open_session
+from pyhybrid.rbridge import session as session_in_r
 from tests.conftest import require
 from tests.parity.test_supplement import PRINTED
 
@@ -38,7 +41,7 @@ def release(r: Callable[..., Any]) -> dict[str, Any]:
         warnings.simplefilter("ignore")  # of chains this short
         told: dict[str, Any] = r(
             "pseudo_posterior", formula="y ~ x", data=TABLE, n_synthetic=2, relation="replace",
-            program="published/negative_binomial", delta=1e-5, **SHORT,
+            program="published/negative_binomial", delta=1e-5, on_not_converged="warn", **SHORT,
         )  # fmt: skip
     return told
 
@@ -93,3 +96,71 @@ def test_what_it_cannot_do_is_named(r: Callable[..., Any]) -> None:
     ):
         with pytest.raises(InvalidInput, match=words):
             r("pseudo_posterior", **{"formula": "y ~ x", "data": TABLE, **SHORT, **wrong})
+
+
+# --- release by release, on the same draws: no sampler --------------------------------------------
+
+_STORED = """
+function(pseudo_posterior) function(stored, ...) {
+  fits <- stored
+  fit <- function(program, data, seed, ...) {
+    draws <- fits[[1]]
+    fits <<- fits[-1]
+    sound <- list(rhat = 1, ess_bulk = 1e6, ess_tail = 1e6, divergences = 0)
+    list(draws = draws, diagnostics = sound)
+  }
+  pseudo_posterior(..., fit = fit)
+}
+"""
+SHARES = TABLE.assign(s=np.random.default_rng(2).beta(2, 5, 80), b=(TABLE["y"] > 10).astype(int))
+RELEASES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "negative_binomial": (ph.NegativeBinomial("y ~ x"), {}),
+    "poisson": (ph.Poisson("y ~ x"), {"transform": "softmax", "relation": "replace"}),
+    "bernoulli": (ph.Bernoulli("b ~ x"), {"risk": "deviation", "scale": 0.8, "shift": 0.1}),
+    "beta_regression": (ph.BetaRegression("s ~ x"), {"relation": "replace", "scale": 0.7}),
+    "published/negative_binomial": (ph.NegativeBinomial("y ~ x", program="published"), {}),
+}
+
+
+def _as_r_has_it(name: str, draws: Draws) -> dict[str, Any]:
+    """The mean of each record, under the name that the program gives it, and the size."""
+    linear = draws.variables["beta"] @ np.column_stack([np.ones(80), X]).T
+    levels = name in ("bernoulli", "beta_regression")
+    mean = 1 / (1 + np.exp(-linear)) if levels else np.exp(linear)
+    own = {"mu": linear} if name.startswith("published/") else {"mu_record": mean}
+    return own | {key: draws.variables[key] for key in ("phi", "lambda") if key in draws.variables}
+
+
+@pytest.mark.normal_draws
+@pytest.mark.parametrize("name", RELEASES)
+def test_releases_cost_what_pythons_do(r: Callable[..., Any], name: str) -> None:
+    import rpy2.rinterface as ri
+
+    model, how = RELEASES[name]
+    short = SamplerSettings(chains=2, warmup=300, draws=200)
+    options = {"seed": 1, "engine": "embedded", "settings": short, "on_not_converged": "warn"}
+    session = open_session(model.bind(SHARES), **options)
+    release = ph.LipschitzWeighted(model, delta=1e-5, **how).release_from(
+        session, n_synthetic=2, n_draws_released=2, leave_one_out=0
+    )
+    fits = [session.unweighted(), session.fit(release.confidential.alpha, label="weighted fit")]
+    session_in_r.start_r()
+    package = session_in_r._package()
+    package["from_stored"] = ri.evalr(_STORED.strip())(package["pseudo_posterior"])
+    told = r(
+        "from_stored", stored=[_as_r_has_it(name, fit.draws) for fit in fits], data=SHARES,
+        formula=str(model.formula), program=name, n_synthetic=2, delta=1e-5, seed=1, **how,
+    )  # fmt: skip
+    np.testing.assert_allclose(told["alpha"], release.confidential.alpha, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        told["bounds"]["by_record"], fits[1].bounds.by_record, rtol=1e-9, atol=1e-9
+    )
+    charge = release.charge
+    for way in ("lipschitz", "range"):
+        assert told["epsilon"][way] == pytest.approx(charge.epsilon_by(way), rel=1e-9), way
+    gaussian = ph.epsilon_of_mu(charge.mu_of_release, 1e-5)
+    assert told["epsilon"]["gaussian"] == pytest.approx(gaussian, rel=1e-6)
+    assert charge.epsilon_by("gaussian") >= told["epsilon"]["gaussian"]  # it checks the limit, too
+    assert told["epsilon"]["gaussian"] != pytest.approx(ph.epsilon_of_mu(charge.mu, 1e-5)), (
+        "control"
+    )

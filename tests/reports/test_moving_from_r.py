@@ -1,4 +1,4 @@
-"""The page for users of R: all its blocks run, and both languages give the same numbers."""
+"""The page for users of R: its columns run, and both languages give the same numbers."""
 
 from __future__ import annotations
 
@@ -11,30 +11,38 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import nbinom
 
 import pyhybrid as ph
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.running.files import cache_folder
 from tests.conftest import require
+from tests.docs.snippets import python_snippets
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "notebooks" / "07_moving_from_r.ipynb"
-SEEDS = range(1, 9)  # largest terms scatter by .13: four of them can lie within .03 by chance
+PAGE = ROOT / "docs" / "pages" / "howto" / "from_the_supplement.md"
+NOTEBOOK = ROOT / "notebooks" / "07_moving_from_r.ipynb"
+SEEDS = range(2, 10)  # largest terms scatter by .13: four of them can lie within .03 by chance
 
 # What the test takes out of R when the page has run.
 _RECORD = """
 write_matrix <- function(x, file) writeBin(as.vector(x), file)
 write_matrix(f, "f.bin")
 write_matrix(weighted$log_lik, "weighted.bin")
+write_matrix(release$weighted$draws$beta, "beta.bin")
+write_matrix(release$weighted$draws$phi, "phi.bin")
 jsonlite::write_json(
   list(
     alpha = alpha, by_record = bounds$by_record, overall = bounds$overall, epsilon = epsilon,
     alpha_final = alpha_final, overall_final = bounds_final$overall, n_draws = nrow(f),
-    synthetic = lapply(synthetic, function(x) x$visits), columns = names(synthetic[[1]]),
-    X = data$X
+    alpha_m = alpha_m, overall_unweighted = bounds_unweighted$overall,
+    overall_m = bounds_m$overall, charged = release$epsilon, alpha_release = release$alpha,
+    synthetic = lapply(release$synthetic, function(x) x$visits),
+    columns = names(release$synthetic[[1]]), X = data$X
   ),
   "r.json", digits = NA
 )
@@ -42,35 +50,44 @@ jsonlite::write_json(
 
 
 def _cells() -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
+    cells: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     return [{**cell, "source": "".join(cell["source"])} for cell in cells]
 
 
-def _blocks(language: str, *, until: str = "## Both") -> str:
-    """Code of one language up to a heading; the side-by-side part needs both in one process."""
+def _rows() -> list[tuple[str, str, str]]:
+    """The page's three columns: the supplement's step, R and Python."""
     found = []
-    for cell in _cells():
-        if cell["cell_type"] == "markdown" and until in cell["source"]:
-            break
-        text = cell["source"]
-        if cell["cell_type"] == "code" and not text.startswith("%load_ext"):
-            is_r = text.startswith("%%R")
-            if is_r == (language == "r"):
-                found.append(text.removeprefix("%%R\n"))
-    assert len(found) >= 6
-    return "\n".join(found)
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| **"):
+            step, *columns = line.strip("| ").split(" | ")
+            code = ["\n".join(re.findall(r"`(.+?)`(?:<br>|$)", column)) for column in columns]
+            found.append((step, code[0], code[1]))
+    assert len(found) == 10
+    return found
+
+
+def _blocks(language: str, until: str = "") -> str:
+    """Code of one column, above the row whose step is `until`."""
+    column = 1 if language == "r" else 2
+    before = [bool(until) and row[0].startswith(f"**{until}.") for row in _rows()]
+    last = before.index(True) if any(before) else None
+    return "\n".join(row[column] for row in _rows()[:last])
 
 
 @cache
 def _python(folder: Path, seed: int) -> dict[str, Any]:
-    """The page's variables after its Python blocks."""
+    """The page's variables after its Python; other seeds than 1 are for the bounds, and run the
+    faster program, which has the same posterior."""
     names: dict[str, Any] = {}
-    until = "## Both" if seed == 1 else "## 6. Synthesize"  # other seeds are for the bounds
-    text = _blocks("python", until=until).replace("seed=1", f"seed={seed}")
+    (table,) = python_snippets(PAGE)
+    text = _blocks("python", until="" if seed == 1 else "Weighted-M")
+    if seed != 1:
+        text = text.replace('"seed": 1', f'"seed": {seed}').replace(', program="published"', "")
+        assert "published" not in text
     before = os.getcwd()
     os.chdir(folder)
     try:
-        exec(compile(text, str(PAGE), "exec"), names)
+        exec(compile(f"{table}\n{text}", str(PAGE), "exec"), names)
     finally:
         os.chdir(before)
     return names
@@ -88,7 +105,7 @@ def in_r(folder: Path) -> dict[str, Any]:
     if not result.exists():
         status = RStanEngine().status()
         require(status.available, f"rstan cannot be used: {status.cause}")
-        _python(folder, 1)  # writes the table
+        _python(folder, 2)  # writes the table
         library = folder / "library"
         library.mkdir()
         _run("R", "CMD", "INSTALL", "--no-docs", f"--library={library}", str(ROOT), cwd=folder)
@@ -106,48 +123,93 @@ def _run(*command: str, cwd: Path, **environment: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_notebook_has_the_pages_lines() -> None:
+    code = [cell["source"] for cell in _cells() if cell["cell_type"] == "code"]
+    words = [cell["source"] for cell in _cells() if cell["cell_type"] == "markdown"]
+    for (step, of_r, of_python), place in zip(_rows(), range(2, 100, 2), strict=False):
+        assert code[place : place + 2] == [f"%%R\n{of_r}", of_python]
+        title, _, told = step.partition(".** ")
+        assert f"## {title.strip('*')}\n\n{told}" in words
+    assert [code[1]] == [text.rstrip("\n") for text in python_snippets(PAGE)]
+
+
 def test_the_python_of_the_page_runs(folder: Path) -> None:
     page = _python(folder, 1)
-    assert page["f"].shape == (4000, 120)
+    assert page["session"].bound.program.name == "published/negative_binomial"
+    assert page["f"].shape == (4000, 80)
     assert page["alpha"].min() == 0
-    assert page["bounds_final"].overall < page["unweighted"].bounds.overall
+    assert page["bounds_final"].overall < page["bounds_unweighted"].overall
+    assert page["bounds_unweighted"].overall == page["unweighted"].bounds.overall
+    assert page["bounds_m"].overall < page["bounds"].overall
+    assert page["picture"]._repr_png_()
     np.testing.assert_array_equal(ph.lipschitz_weights(page["f"]), page["alpha"])
-    assert [len(table) for table in page["synthetic"]] == [120] * 3
-    assert list(page["synthetic"][0].columns) == ["visits", "age", "sex"]
     release = page["release"]  # one call is the steps one by one
+    assert [len(table) for table in release.synthetic] == [80] * 3
+    assert list(release.synthetic[0].columns) == ["visits", "sex"]
     np.testing.assert_allclose(release.confidential.alpha, page["alpha"], rtol=1e-12)
-    assert release.charge.epsilon == page["epsilon"]
+    assert release.charge.epsilon == page["epsilon"] == release.charge.epsilon_by("lipschitz")
+    assert release.charge.epsilon_by("gaussian", delta=1e-6) < page["epsilon"]
 
 
 def test_python_gives_rs_numbers_from_rs_draws(folder: Path, in_r: dict[str, Any]) -> None:
-    page, shape = _python(folder, 1), (-1, 120)
-    f = np.fromfile(folder / "f.bin").reshape(shape, order="F")
-    weighted = np.fromfile(folder / "weighted.bin").reshape(shape, order="F")
+    f, weighted = (np.fromfile(folder / f"{name}.bin") for name in ("f", "weighted"))
+    f, weighted = (values.reshape((-1, 80), order="F") for values in (f, weighted))
     assert f.shape[0] == weighted.shape[0] == in_r["n_draws"][0] == 4000
-    np.testing.assert_allclose(np.array(in_r["X"]), page["bound"].design.X, rtol=1e-12)
     alpha = ph.lipschitz_weights(f)
-    np.testing.assert_allclose(in_r["alpha"], alpha, rtol=1e-10, atol=1e-13)
-    bounds = ph.lipschitz_bounds(weighted, alpha)
-    np.testing.assert_allclose(in_r["by_record"], bounds.by_record, rtol=1e-10, atol=1e-13)
-    assert in_r["overall"][0] == pytest.approx(bounds.overall, rel=1e-10)
+    by_record = ph.lipschitz_bounds(f).by_record
+    bounds = ph.lipschitz_bounds(weighted)  # the published program has weighted it
+    assert in_r["overall_unweighted"][0] == pytest.approx(by_record.max(), rel=1e-9)
+    assert in_r["overall"][0] == pytest.approx(bounds.overall, rel=1e-9)
     assert in_r["epsilon"][0] == ph.arrays.epsilon_of_bound(bounds.overall, n_draws_released=3)
-    step = ph.reweight(alpha, bounds.by_record, k=0.95)
-    np.testing.assert_allclose(in_r["alpha_final"], step, rtol=1e-10, atol=1e-13)
-    assert np.array(in_r["synthetic"]).shape == (3, 120)
-    assert in_r["columns"] == ["visits", "age", "sex"]
+    for name, expected in (
+        ("alpha", alpha), ("alpha_release", alpha), ("by_record", bounds.by_record),
+        ("alpha_final", ph.reweight(alpha, bounds.by_record, k=0.95)),
+        ("alpha_m", ph.truncate_weights(alpha, by_record, cap=2)),
+    ):  # fmt: skip
+        np.testing.assert_allclose(in_r[name], expected, rtol=1e-9, atol=1e-9, err_msg=name)
+    assert np.array(in_r["synthetic"]).shape == (3, 80)
+    assert in_r["columns"] == ["visits", "sex"]
+
+
+def test_both_charges_of_rs_draws_are_rs(folder: Path, in_r: dict[str, Any]) -> None:
+    """2 Delta, and the Gaussian epsilon beside it, by Python's model at R's theta."""
+    table = pd.read_csv(folder / "visits.csv")
+    bound = ph.NegativeBinomial("visits ~ sex").bind(table)
+    np.testing.assert_allclose(np.array(in_r["X"]), bound.design.X, rtol=1e-12)
+    beta = np.fromfile(folder / "beta.bin").reshape((4, 1000, 2), order="F").reshape(-1, 2)
+    phi = np.fromfile(folder / "phi.bin").reshape((4, 1000), order="F").ravel()
+    mean = np.exp(beta @ np.array(in_r["X"]).T)
+    log_lik = nbinom.logpmf(
+        table["visits"].to_numpy(), phi[:, None], phi[:, None] / (phi[:, None] + mean)
+    )
+    f = np.fromfile(folder / "f.bin").reshape((-1, 80), order="F")
+    charged = {name: value[0] for name, value in in_r["charged"].items()}
+    overall = ph.lipschitz_bounds(log_lik, ph.lipschitz_weights(f)).overall
+    assert overall == pytest.approx(in_r["overall"][0], rel=1e-9)  # the same seeds, the same draws
+    assert charged["lipschitz"] == in_r["epsilon"][0]
+    change = ph.arrays.recomputed_terms(log_lik, ph.arrays.lipschitz_without(f))
+    mu = ph.gaussian_mu(change, chains=4).upper
+    gaussian = ph.epsilon_of_mu(ph.arrays.mu_of_release(mu, n_draws_released=3), 1e-6)
+    assert charged["gaussian"] == pytest.approx(gaussian, rel=1e-6)
+    assert charged["gaussian"] < charged["lipschitz"]
 
 
 def test_both_workflows_end_at_the_same_bounds(folder: Path, in_r: dict[str, Any]) -> None:
-    """R's result against Python's under other seeds, in standard errors of one more run."""
+    """R's result against Python's under other seeds, in standard errors of one more run; so is that
+    of the published program in Python."""
     pages = [_python(folder, seed) for seed in SEEDS]
-    for of_r, of_python in (
-        (np.mean(in_r["alpha"]), [page["alpha"].mean() for page in pages]),
-        (in_r["overall"][0], [page["bounds"].overall for page in pages]),
-        (in_r["overall_final"][0], [page["bounds_final"].overall for page in pages]),
-    ):
+    published = _python(folder, 1)
+    for name, of_r in (("alpha", np.mean(in_r["alpha"])), ("bounds", in_r["overall"][0]),
+                       ("bounds_final", in_r["overall_final"][0])):  # fmt: skip
+        of_python = [_number(page[name]) for page in pages]
         error = np.std(of_python, ddof=1) * np.sqrt(1 + 1 / len(pages))
         assert 0 < error < 0.1 * np.mean(of_python)
         assert abs(of_r - np.mean(of_python)) < 5 * error
+        assert abs(_number(published[name]) - np.mean(of_python)) < 5 * error
+
+
+def _number(found: Any) -> float:
+    return float(found.mean() if isinstance(found, np.ndarray) else found.overall)
 
 
 def test_names_on_the_page_exist() -> None:

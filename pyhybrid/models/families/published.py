@@ -45,6 +45,13 @@ def _names() -> set[str]:
     return {f"published/{name}" for name in PUBLISHED}
 
 
+def remedy_if_published(program: str) -> str:
+    """What to say of chains of the program of this name that failed; empty for all others."""
+    if not program.startswith("published/"):
+        return ""
+    return f"; leave program= out: stan/{program[10:]}.stan samples the same posterior, faster"
+
+
 def published_data(
     model: Any, design: Design, alpha: FloatArray, outcome: Any, cap: Cap | None
 ) -> dict[str, Any]:
