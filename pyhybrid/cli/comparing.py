@@ -243,8 +243,7 @@ def _tell_of(points: Path) -> None:
 
 def _save_curve(found: curves.RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> None:
     from pyhybrid.reports.comparison import curve_report
-    from pyhybrid.reports.figures.measures import plot_curve
-    from pyhybrid.reports.figures.mechanisms import figure_png
+    from pyhybrid.reports.figures import figure_png, plot_curve
 
     contents: dict[str, str | bytes] = {
         "table.csv": found.table.to_csv(index=False),
@@ -258,7 +257,7 @@ def _save_curve(found: curves.RiskUtilityCurve, out: Path, points: Path, overwri
 
 def _curve_table(found: curves.RiskUtilityCurve) -> Table:
     from pyhybrid.reports.comparison import epsilon_words
-    from pyhybrid.reports.figures.measures import MEASURES
+    from pyhybrid.reports.figures import MEASURES
     from pyhybrid.reports.page import number_text
 
     rows = (

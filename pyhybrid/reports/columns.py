@@ -16,8 +16,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.figures.measures import plot_grouped_means, plot_predictive
-from pyhybrid.reports.figures.mechanisms import plot_distributions
+from pyhybrid.reports.figures import plot_distributions, plot_grouped_means, plot_predictive
 from pyhybrid.reports.levels import level_figure, level_table
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, section
 from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, judged_cell

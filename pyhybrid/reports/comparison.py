@@ -10,10 +10,10 @@ import pandas as pd
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
-from pyhybrid.reports.figures.measures import plot_curve
-from pyhybrid.reports.figures.mechanisms import (
+from pyhybrid.reports.figures import (
     plot_bound_against_weight,
     plot_bounds,
+    plot_curve,
     plot_intervals,
     plot_mean_density,
     plot_weights,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.exact import ExactPosterior
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.reports.figures.mechanisms import plot_bound_against_weight, plot_weights_before_after
+from pyhybrid.reports.figures import plot_bound_against_weight, plot_weights_before_after
 from pyhybrid.reports.page import Section, Table, meanings, number_text, section
 
 

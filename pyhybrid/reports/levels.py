@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.reports.figures.measures import plot_levels
+from pyhybrid.reports.figures import plot_levels
 from pyhybrid.reports.page import Table, sentence
 
 if TYPE_CHECKING:

@@ -14,8 +14,13 @@ from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.masking.release import unchanged_shares
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
-from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
-from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
+from pyhybrid.reports.figures import (
+    plot_distributions,
+    plot_intervals,
+    plot_match_risk,
+    plot_subgroups,
+    plot_tuning,
+)
 from pyhybrid.reports.levels import level_figure, level_table
 from pyhybrid.reports.page import (
     Picture,

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.distributions import DATA
 from pyhybrid.measures.tables.models import ModelUtility
-from pyhybrid.reports.figures.measures import (
+from pyhybrid.reports.figures import (
     plot_ecdfs,
+    plot_intervals,
     plot_matching_risk,
     plot_pairs,
     plot_propensities,
 )
-from pyhybrid.reports.figures.mechanisms import plot_intervals
 from pyhybrid.reports.page import (
     Cell,
     Section,

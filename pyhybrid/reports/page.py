@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.releases.statement import in_words
-from pyhybrid.reports.figures.mechanisms import figure_data_uri
+from pyhybrid.reports.figures import figure_data_uri
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -29,7 +29,7 @@ from pyhybrid.reports.columns import (
     lost_relations,
     predictive_section,
 )
-from pyhybrid.reports.figures.mechanisms import (
+from pyhybrid.reports.figures import (
     plot_bound_against_weight,
     plot_bounds,
     plot_weights,

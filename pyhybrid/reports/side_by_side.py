@@ -24,7 +24,7 @@ from pyhybrid.measures.tables.propensity import propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.figures.measures import plot_forest
+from pyhybrid.reports.figures import plot_forest
 from pyhybrid.reports.measures import measure_rows, model_table
 from pyhybrid.reports.page import Cell, Section, Table, section, sentence
 from pyhybrid.reports.verdicts import judged_cell
