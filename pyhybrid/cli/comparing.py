@@ -100,13 +100,8 @@ def compare(
 
 
 def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPosteriorMechanism]:
-    """Candidates by the text that names them; the papers' set if there is none.
-
-    Raises
-    ------
-    InvalidInput
-        For a text given twice, and as `pyhybrid.cli.options.build_mechanism`.
-    """
+    """Candidates by the text that names them, none of them twice; the papers' set if there is
+    none."""
     twice = [text for text in texts if list(texts).count(text) > 1]
     if twice:
         raise InvalidInput(f"each --mechanism must be given once: {twice[0]!r} is there twice")

@@ -160,13 +160,7 @@ def risk(
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
-    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``.
-
-    Raises
-    ------
-    InvalidInput
-        For another setting or a radius that is no number.
-    """
+    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``."""
     name, _, rest = text.rpartition(":")
     if "=" not in rest:  # a column may have a colon in its name
         name, rest = text, ""

@@ -221,22 +221,9 @@ def _composed(given: dict[str, Any], formula: str) -> ComposedModel:
 def build_mechanism(
     text: str, model: Model, options: dict[str, Any] | None = None
 ) -> PseudoPosteriorMechanism:
-    """Return the mechanism that `text` names: ``NAME`` or ``NAME:key=value,key=value``.
-
-    Parameters
-    ----------
-    text : str
-        E.g. ``"lipschitz:scale=0.7,reweighting=true"``; several values of a key are joined by
-        ``+`` (``"count:pattern=sex+region"``).
-    model : Model
-    options : dict, optional
-        Values from options of their own; None keeps the default.
-
-    Raises
-    ------
-    InvalidInput
-        For an unknown name, an option the mechanism does not take, or a value of another type.
-    """
+    """Return the mechanism that `text` names: ``NAME`` or ``NAME:key=value,key=value``, where
+    several values of a key are joined by ``+`` (``"count:pattern=sex+region"``). `options` are
+    values from options of their own; None keeps the default."""
     name, own = named(text)
     cls: Any = MECHANISMS[check_choice(name, "--mechanism", MECHANISMS)]
     given = {k: v for k, v in (options or {}).items() if v is not None}
@@ -292,13 +279,7 @@ def chosen_mechanism(
 
 def with_target(texts: Sequence[str], target: float | None) -> list[str]:
     """Names of mechanisms, with a first value of what --target-epsilon will set where one must be
-    given: the mechanism of one formula.
-
-    Raises
-    ------
-    InvalidInput
-        For several mechanisms, one that has nothing to lower, or a setting given twice.
-    """
+    given: the one mechanism of one formula, with something to lower that is not given already."""
     if target is None:
         return list(texts)
     if len(texts) > 1:

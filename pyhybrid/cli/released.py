@@ -42,10 +42,8 @@ STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
 def show_release(
     data: pd.DataFrame, release: Release, out: Path, *, beside: Release | None = None
 ) -> None:
-    """Charge, convergence, data against synthetic data, and the folder that `release` is in.
-
-    Each step of a sequence has a row; another release of the same data, `beside`, has a column.
-    """
+    """Charge, convergence, data against synthetic data, and the folder that `release` is in. Each
+    step of a sequence has a row; another release of the same data, `beside`, has a column."""
     shown = {each.charge.mechanism: each for each in (beside, release) if each is not None}
     if release.parts:
         show(_whole_steps_table(release))
@@ -215,10 +213,8 @@ def _engine(release: Release) -> str:
 
 
 def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]) -> Table:
-    """One column in the data and, averaged over sets, in synthetic data: percentiles or shares.
-
-    Percentiles are of the values that are there; a row has the share that is missing.
-    """
+    """One column in the data and, averaged over sets, in synthetic data: percentiles of the values
+    that are there, with a row of the share that is missing; or shares."""
     sets = {name: [table[column] for table in each.synthetic] for name, each in releases.items()}
     kind = data.dtype
     numeric = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
@@ -257,17 +253,8 @@ _OF_TOTAL = ("total", "by", "weights")
 
 @dataclass(frozen=True, kw_only=True)
 class Afterwards:
-    """What is asked, as text; nothing of it if all is empty.
-
-    Attributes
-    ----------
-    households : mapping or None
-        ``unit``, ``same``, ``one``, ``at_most_one``, ``sums`` and ``eligible``, those given.
-    totals : sequence of (str, mapping)
-        Column, and its ``total`` or totals by level, with ``by`` and ``weights``.
-    rows : int or None
-    public : sequence of str
-    """
+    """What is asked, as text: households by the arguments of `with_households`; columns with their
+    ``total``, or totals by level, ``by`` and ``weights``; rows and public columns."""
 
     households: Mapping[str, Any] | None = None
     totals: Sequence[tuple[str, Mapping[str, str]]] = ()
@@ -293,13 +280,7 @@ def read_afterwards(
     *,
     unit: str | None,
 ) -> Afterwards:
-    """The options' texts; `unit` is that of privacy, which households have if they name none.
-
-    Raises
-    ------
-    InvalidInput
-        For a text of another form.
-    """
+    """The options' texts; `unit` is that of privacy, which households have if they name none."""
     if public and rows is None:
         raise InvalidInput("--public goes with --rows: without it all columns stay, but for --drop")
     return Afterwards(
@@ -354,13 +335,7 @@ def check_afterwards(
     decisions: Decisions,
     predictors: Iterable[str] = (),
 ) -> None:
-    """What can be said before any fit: names of columns, rules, and what must be published.
-
-    Raises
-    ------
-    InvalidInput
-        In one line.
-    """
+    """What can be said before any fit: names of columns, rules, and what must be published."""
     own, columns = asked.households or {}, list(table.columns)
     sums = own.get("sums", {})
     changed = [*own.get("same", ()), *own.get("one", {}), *own.get("at_most_one", {})]

@@ -251,10 +251,8 @@ def _check_with(
 
 
 def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relation: str) -> None:
-    """Refuse, by their names, all options given that a plan does not take.
-
-    Whatever is not listed in `_TAKEN` is refused, so that a new option is not ignored in silence.
-    """
+    """Refuse, by their names, all options given that a plan does not take: whatever is not listed
+    in `_TAKEN`, so that a new option is not ignored in silence."""
     given = [
         parameter.opts[0]
         for parameter in context.command.params
@@ -306,13 +304,8 @@ def _release_within(
     leave_one_out: int | None,
     **fitting: Any,
 ) -> Release:
-    """A release, of at most `target` if there is one, from the fit that was found.
-
-    Raises
-    ------
-    BudgetExceeded
-        If refits without single records raised what the fit that was found costs.
-    """
+    """A release, of at most `target` if there is one, from the fit that was found; refits without
+    single records may have raised what it costs."""
     releasing: dict[str, Any] = {"n_synthetic": n_synthetic, "leave_one_out": leave_one_out}
     draws = n_draws_released or n_synthetic
     if target is not None and isinstance(mechanism, WITH_EPSILON):

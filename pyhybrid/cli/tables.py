@@ -27,16 +27,8 @@ AnyRelease = TypeVar("AnyRelease", Release, MaskedRelease)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourceTable:
-    """A table read from a file.
-
-    Attributes
-    ----------
-    frame : DataFrame
-        Numbers as numbers, text as text.
-    text : DataFrame or None
-        Every cell as it stands in a CSV file; None for Parquet.
-    file_format : {"csv", "parquet"}
-    """
+    """A table read from a file: numbers as numbers and text as text; of a CSV file, every cell as
+    it stands there, too."""
 
     frame: pd.DataFrame
     text: pd.DataFrame | None
@@ -53,11 +45,9 @@ class SourceTable:
         return release if self.text is None else release.with_unsynthesized(self.text)
 
     def marked(self, release: Release) -> Release:
-        """The release with missing values of its synthesized columns as they stand in the file.
-
-        Of a strict one they are empty cells: how they are marked, and that there are any, are
-        functions of the records.
-        """
+        """The release with missing values of its synthesized columns as they stand in the file. Of
+        a strict one they are empty cells: how they are marked, and that there are any, are
+        functions of the records."""
         if self.text is None or release.charge.kind == STRICT:
             return release
         marks, whole = {}, []
@@ -73,15 +63,8 @@ class SourceTable:
 
 
 def read_table(path: str | Path) -> SourceTable:
-    """Read a CSV (UTF-8, header line, commas) or Parquet file.
-
-    In number columns empty cells, NA and NaN are missing; in text columns empty cells and NA.
-
-    Raises
-    ------
-    InvalidInput
-        For a file that is missing, cannot be read, is empty, or names a column twice.
-    """
+    """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
+    and NaN are missing; in text columns empty cells and NA."""
     source = Path(path)
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")

@@ -30,19 +30,9 @@ _MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedMeans:
-    """Means of an outcome by group of a predictor. Confidential.
-
-    Attributes
-    ----------
-    groups : tuple of str, length G
-        Levels, or intervals of a predictor of numbers with more than 8 values.
-    count : ndarray, shape (G,)
-        Records of the data.
-    mean, error : ndarray, shape (G,)
-        Mean of the data and its standard error.
-    synthetic : ndarray, shape (m, G)
-        Mean of each synthetic set; NaN where a set has no record.
-    """
+    """Means of an outcome by G groups of a predictor: count of records, mean and its standard error
+    in the data, each (G,), and means of the synthetic sets, (m, G), NaN where a set has no
+    record."""
 
     groups: tuple[str, ...]
     count: npt.NDArray[np.intp]
@@ -134,10 +124,8 @@ def grouped_means(
     outcome: str, predictor: str, data: pd.DataFrame, sets: Sequence[pd.DataFrame]
 ) -> GroupedMeans | None:
     """Means of `outcome` by group of `predictor`; None if fewer than two groups have 10 records.
-
     Groups are levels; numbers with more than 8 values are cut at the data's fifths. Each table is
-    grouped by its own predictor, so that a synthesized one counts as it was synthesized.
-    """
+    grouped by its own predictor, so that a synthesized one counts as it was synthesized."""
     names, code = _grouping(data[predictor])
     own = _by_group(data[outcome], code(data[predictor]), len(names))
     chosen = np.flatnonzero(own[0] >= _LEAST)
@@ -288,10 +276,8 @@ def predictive_section(release: Release) -> list[Section]:
 
 
 def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
-    """Share of replicates at or above the data, ties counted half, and how good that is.
-
-    POOR if the data are beyond all replicates, good if at least 5 % of them are on either side.
-    """
+    """Share of replicates at or above the data, ties counted half, and how good that is: POOR if
+    the data are beyond all replicates, good if at least 5 % of them are on either side."""
     above = float((replicates > data).mean() + (replicates == data).mean() / 2)
     if above in (0.0, 1.0):
         return above, POOR

@@ -295,11 +295,9 @@ def plot_mean_density(groups: draw.Groups, *, label: str = "posterior mean of y"
 
 
 def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figure:
-    """Estimates with 95 % intervals by source, one panel per statistic.
-
-    `table` has columns statistic, source, estimate, lower, upper, drawn in order of appearance;
-    `reference` is a source (such as the data) whose interval is shaded over the whole panel.
-    """
+    """Estimates with 95 % intervals by source, one panel per statistic, in order of appearance,
+    from a tidy table; the interval of `reference`, such as the data, is shaded over the whole
+    panel."""
     ends = ("lower", "estimate", "upper")
     if table.empty or not {"statistic", "source", *ends} <= set(table.columns):
         raise InvalidInput("table must have rows and statistic, source, estimate, lower, upper")
@@ -451,11 +449,8 @@ def plot_grouped_means(
 
 
 def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Coefficients with 95 % intervals on one axis, in standard errors of the data, by release.
-
-    A table has a row for each term, with columns estimate, lower and upper of the data and
-    synthetic_estimate, synthetic_lower and synthetic_upper; the interval of the data has a length.
-    """
+    """Coefficients of data and sets, by release, with 95 % intervals on one axis, in standard
+    errors of the data: `ModelUtility.table`, where the interval of the data has a length."""
     terms, n = list(next(iter(draw.named(tables).values())).index), len(tables)
     ax = draw.new_panels(7, 1.2 + (0.22 + 0.14 * n) * len(terms))[0]
     ax.axvspan(

@@ -14,15 +14,8 @@ from pyhybrid.reports.page import Section, Table, meanings, number_text, section
 def convergence_section(
     fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
 ) -> Section:
-    """Worst values over all scalar quantities of each fit, one column per fit.
-
-    Parameters
-    ----------
-    fits : mapping of str to Diagnostics
-        By the name of the mechanism or model.
-    of : str
-        What was fitted.
-    """
+    """Worst values over all scalar quantities of each fit, by mechanism or model; `of` what was
+    fitted."""
     verdicts, single = [], len(fits) == 1
     well = [name for name, found in fits.items() if found.converged]
     if well:
@@ -50,11 +43,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def exact_section(exact: ExactPosterior) -> Section:
-    """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data.
-
-    A grid that is not costs accuracy and no privacy; another one, chosen after a look at this, is a
-    choice made by looking at the data, which no charge covers.
-    """
+    """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data,
+    and another grid, chosen after a look at this, is a choice that no charge covers."""
     rows = [
         [axis.name, number_text(axis.lower), number_text(axis.upper), str(axis.size),
          number_text(exact.resolution[axis.name])]

@@ -64,25 +64,8 @@ def mask_report(
     subgroups: RiskSubgroups | None = None,
     tuned: TunedMask | None = None,
 ) -> str:
-    """Return the report as one HTML file without scripts or references. Confidential.
-
-    Parameters
-    ----------
-    release : MaskedRelease
-    data : DataFrame
-        The confidential records, in the order of the release.
-    before, after : MatchingRisk
-        Of the data as they are, and of the release, for the same keys and radius.
-    utility : ModelUtility, optional
-        Of the user's model.
-    subgroups : RiskSubgroups, optional
-    tuned : TunedMask, optional
-
-    Raises
-    ------
-    InvalidInput
-        If `data` are not the records of the release.
-    """
+    """Return the report as one HTML file without scripts or references. Confidential. `before` and
+    `after` are risks of the data as they are and of the release, for the same keys and radius."""
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
     unchanged = unchanged_shares(data, release.synthetic, release.keys)

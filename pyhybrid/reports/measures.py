@@ -32,13 +32,7 @@ _NAMES = {"mean": "mean", "median": "median", "q15": "15th perc.", "q90": "90th 
 
 
 def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
-    """One HTML file on one or more synthetic versions of the same data. Confidential.
-
-    Parameters
-    ----------
-    summaries : mapping of str to UtilitySummary
-        By the name of the version.
-    """
+    """One HTML file on one or more synthetic versions, by name, of the same data. Confidential."""
     overall = {name: found.overall() for name, found in summaries.items()}
     sets = {name: found.n_sets for name, found in summaries.items()}
     first = next(iter(summaries.values()))
@@ -195,16 +189,8 @@ def _used(n_used: Sequence[int]) -> str:
 def model_table(
     fit: ModelUtility, synthetic: str = "Synthetic", shown: Callable[[str], str] = str
 ) -> Table:
-    """Coefficients of data and sets, their overlap and standardized difference.
-
-    Parameters
-    ----------
-    fit : ModelUtility
-    synthetic : str
-        Heading of the column of the sets.
-    shown : callable
-        Takes a term, returns it as people write it.
-    """
+    """Coefficients of data and sets, under the heading `synthetic`, their overlap and standardized
+    difference; `shown` returns a term as people write it."""
     rows = [
         [
             shown(str(term)),

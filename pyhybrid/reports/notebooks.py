@@ -32,13 +32,7 @@ def notebook_names() -> list[str]:
 
 
 def find_notebook(name: str) -> Path:
-    """The file of a notebook by its name or its number: ``02_reweighting``, ``2``, ``02``.
-
-    Raises
-    ------
-    InvalidInput
-        For another name.
-    """
+    """The file of a notebook by its name or its number: ``02_reweighting``, ``2``, ``02``."""
     names = notebook_names()
     number = name.zfill(2) if name.isdigit() else ""
     named = [each for each in names if each == name or (number and each.startswith(f"{number}_"))]
@@ -53,26 +47,8 @@ def render_notebook(
     size: str = "quick",
     progress: Progress | None = None,
 ) -> str:
-    """Execute a notebook in a folder of its own and return it as HTML, images inlined.
-
-    Parameters
-    ----------
-    path : path
-        An .ipynb file.
-    size : {"quick", "paper"}
-        Of its studies; the notebook reads it from PYHYBRID_SIZE.
-    progress : callable, optional
-        Called with (name, cells done, cells in all).
-
-    Raises
-    ------
-    InvalidInput
-        For a file that is no notebook, or an unknown size.
-    NotebookFailed
-        If a cell raises.
-    PyhybridError
-        If nbconvert, nbclient or ipykernel are missing.
-    """
+    """Execute a notebook in a folder of its own and return it as HTML, images inlined. It reads the
+    `size` of its studies from PYHYBRID_SIZE; `progress` counts its cells."""
     check_choice(size, "size", SIZES)
     try:
         import nbclient

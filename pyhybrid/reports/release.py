@@ -91,29 +91,9 @@ def release_report(
     baseline: Release | None = None,
     title: str = "Release report",
 ) -> str:
-    """Return the owner's report as one HTML file. CONFIDENTIAL: shows weights, bounds and data.
-
-    Parameters
-    ----------
-    release : Release
-        What is reported on.
-    data : DataFrame
-        The confidential records, in the order of the release.
-    baseline : Release, optional
-        Another release from the same records, such as Unweighted, shown beside it.
-    title : str
-        Of the page; names the step of a sequence.
-
-    Returns
-    -------
-    str
-        HTML without scripts or references; images are inlined. The seed is not in it.
-
-    Raises
-    ------
-    InvalidInput
-        If `data` or `baseline` have other records or lack a synthesized column.
-    """
+    """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
+    bounds and data, but not the seed. `baseline` is another release of the same columns of the same
+    records, such as Unweighted; `title` names the step of a sequence."""
     statement, other_rows = release.statement, False
     if release.origin is not None and release.origin.compared is not None:
         release = replace(release, synthetic=list(release.origin.compared))
@@ -146,10 +126,8 @@ def release_report(
 
 
 def public_report(release: Release) -> str:
-    """Return the privacy statement as one HTML file, fit to be published.
-
-    It is made of ``release.statement`` and nothing else: no weight, no bound, no seed.
-    """
+    """Return the privacy statement as one HTML file, fit to be published: ``release.statement`` and
+    nothing else, no weight, no bound, no seed."""
     return render_page(
         "Privacy statement", statement_sections(release.statement, level=2), confidential=False
     )

@@ -55,16 +55,8 @@ class _Columns:
 
 
 def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> list[Section]:
-    """What is guaranteed, risked, kept and inferred, of each release in a column of its own, and
-    regression coefficients beside those of the data.
-
-    Parameters
-    ----------
-    releases : mapping of str to Release
-        Releases of the same columns of the same records, by name.
-    data : DataFrame
-        The confidential records, in the order of the releases.
-    """
+    """What is guaranteed, risked, kept and inferred, of each release of the same columns of the
+    same records in a column of its own, and regression coefficients beside those of the data."""
     first = next(iter(releases.values()))
     own = [each.decisions for each in releases.values()]
     gone = {*first.synthesized, *(c for each in own for c in (*each.drop, *each.ids))}
@@ -298,13 +290,8 @@ _MOST_DRAWN = 30
 
 
 def coefficients_section(fits: Mapping[str, ModelUtility]) -> Section:
-    """Forest plot of all releases, and the table of the first one, that of the report.
-
-    Parameters
-    ----------
-    fits : mapping of str to ModelUtility
-        The same model by the name of a release.
-    """
+    """Forest plot of the same model in all releases, and the table of the first one, that of the
+    report."""
     name, first = next(iter(fits.items()))
     varied = first.table["upper"] > first.table["lower"]
     terms = list(first.table.index[varied])[:_MOST_DRAWN]
