@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import build_mechanism, build_model, options, sampler_settings
+from pyhybrid.cli.options import build_mechanism, build_model, check_once, options, sampler_settings
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
@@ -102,9 +102,7 @@ def compare(
 def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPosteriorMechanism]:
     """Candidates by the text that names them, none of them twice; the papers' set if there is
     none."""
-    twice = [text for text in texts if list(texts).count(text) > 1]
-    if twice:
-        raise InvalidInput(f"each --mechanism must be given once: {twice[0]!r} is there twice")
+    check_once(texts, "--mechanism")
     named = {text: text for text in texts} or DEFAULT_SET
     return {name: build_mechanism(text, model) for name, text in named.items()}
 

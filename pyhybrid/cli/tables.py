@@ -128,14 +128,14 @@ def _typed(text: pd.Series) -> pd.Series:
     return typed
 
 
-def read_types(path: Path) -> dict[str, Any]:
-    """Types by the names of columns, from a JSON file."""
+def read_by_column(path: str | Path, what: str) -> dict[str, Any]:
+    """What a JSON file says by the names of columns: types, domains or levels."""
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"types {path} must be readable: {error.strerror}") from None
-    except ValueError:
-        raise InvalidInput(f"types {path} must be JSON: it does not parse") from None
+        given = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"{what} must be in a readable file: {path} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"{what}: {path} must hold JSON: it does not") from None
     if not isinstance(given, dict):
-        raise InvalidInput(f"types {path} must be an object: types by the names of columns")
+        raise InvalidInput(f"{what}: {path} must hold an object, the {what} of each column by name")
     return given

@@ -139,10 +139,10 @@ def _counts(release: ReleaseRecord) -> str:
 
 
 def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
-    values = {"charge": release.charge, "counts": _counts(release)}
-    aware = {"noise_aware": release.settings.get("noise_aware")}
+    values: dict[str, Any] = {"charge": release.charge, "counts": _counts(release)}
+    aware = release.settings.get("noise_aware")
     field = "tables" if values["counts"] == "tables" else "draws"
-    source = _WORDS.sentence("source", field, settings=aware, **values)
+    source = _WORDS.sentence("source", field, noise_aware=aware, **values)
     columns, several = _names(release.synthesized), len(release.synthesized) > 1
     return _WORDS.rendered(
         "summary", columns=columns, several=several, n_records=n_records, source=source, **values
@@ -220,16 +220,12 @@ def _bullets(sentences: tuple[str, ...] | list[str]) -> str:
 
 
 def public_metadata(
-    charge: PrivacyCharge,
-    synthesized: Collection[str],
-    settings: Mapping[str, Any],
-    tables: Sequence[pd.DataFrame],
-    file_format: str,
+    release: ReleaseRecord, tables: Sequence[pd.DataFrame], file_format: str
 ) -> dict[str, Any]:
     """Variables, files and protection of the synthetic tables, for catalogs and readers' programs:
     plain JSON under the names of the Data Documentation Initiative (DDI-Codebook 2.5), of nothing
     that tables, charge and statement do not say."""
-    first = tables[0]
+    first, settings, charge = tables[0], release.settings, release.charge
     done = (said for each in afterwards_of(settings) for said in each.values())
     sums = {name for said in done for name in said.get("sums", {})}
     return {
@@ -250,7 +246,7 @@ def public_metadata(
             for place, table in enumerate(tables, start=1)
         ],
         "dataDscr": [
-            _variable(str(name), first[name], synthesized, sums) for name in first.columns
+            _variable(str(name), first[name], release.synthesized, sums) for name in first.columns
         ],
     }
 

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.exact import ExactPosterior
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.reports.figures import plot_bound_against_weight, plot_weights_before_after
+from pyhybrid.releases.release import Release
+from pyhybrid.reports import figures
 from pyhybrid.reports.page import Section, Table, meanings, number_text, section
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def bounds_section(
+    name: str, releases: Mapping[str, Release], shown: Callable[[str], str] = str, **values: Any
+) -> Section:
+    """By-record bounds of each release, whose name is `shown` in the figure. Confidential."""
+    kept = {name: release.confidential for name, release in releases.items()}
+    overall = {shown(name): each.lipschitz_bound for name, each in kept.items()}
+    figure = figures.plot_bounds(
+        {shown(n): each.lipschitz for n, each in kept.items()}, overall=overall
+    )
+    marked = ", ".join(f"{name} {each.lipschitz_bound:.2f}" for name, each in kept.items())
+    return section(name, figures=[figure], marked=marked, **values)
+
+
+def bounds_by_weight(release: Release) -> Figure | None:
+    """Bound against weight of each record; none where all weights are the same. Confidential."""
+    kept = release.confidential
+    if np.ptp(kept.alpha) == 0:
+        return None
+    return figures.plot_bound_against_weight(
+        kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
+    )
 
 
 def convergence_section(
@@ -60,7 +90,7 @@ def reweighting_section(heading: str, path: Reweighted) -> Section:
     before, after, by_size = path.start, path.fit, path.risk == "size"
     scatter = None
     if by_size:
-        scatter = plot_bound_against_weight(
+        scatter = figures.plot_bound_against_weight(
             after.alpha,
             after.bounds.by_record,
             overall=after.bounds.overall,
@@ -79,7 +109,7 @@ def reweighting_section(heading: str, path: Reweighted) -> Section:
     header = ["Step", "Round", "k", "Estimated bound", "Refitted bound", "Efficiency", "Within"]
     return section(
         "reweighting",
-        figures=[scatter, plot_weights_before_after(before.alpha, after.alpha)],
+        figures=[scatter, figures.plot_weights_before_after(before.alpha, after.alpha)],
         tables=[Table(header=header, rows=rows, numbers=True)],
         heading=heading, before=before.bounds, after=after.bounds, by_size=by_size, risk=path.risk,
     )  # fmt: skip

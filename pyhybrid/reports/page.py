@@ -88,12 +88,11 @@ def _picture(figure: Figure, *, alt: str, caption: str) -> Picture:
 _WIDEST = 8.2  # inches
 
 
+PUBLIC_ONLY, NOTHING = "publish only the folder public/", "publish no part of this page"
+
+
 def render_page(
-    title: str,
-    sections: Sequence[Section],
-    *,
-    confidential: bool,
-    advice: str = "publish only the folder public/",
+    title: str, sections: Sequence[Section], *, confidential: bool, advice: str = PUBLIC_ONLY
 ) -> str:
     """The page as HTML; a confidential one opens with a banner that says so and gives `advice`."""
     return filled(

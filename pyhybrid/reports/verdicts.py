@@ -165,11 +165,7 @@ _TELLS = 0.1  # of an attribute risk above that without the keys
 
 
 def _in_short(
-    name: str,
-    said: Mapping[str, str],
-    wrong: Sequence[str],
-    tables: Sequence[Table] = (),
-    **values: Any,
+    name: str, said: dict[str, str], wrong: list[str], tables: Sequence[Table] = (), **values: Any
 ) -> Section:
     """The section that a page opens with: what is promised, further sentences after a bold word,
     what looks wrong (``wrong`` of the name's words, and what is given), tables."""
