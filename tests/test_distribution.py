@@ -115,7 +115,11 @@ def test_the_wheel_holds_programs_template_notebooks_and_r(built: dict[str, Path
         files = [p for p in (ROOT / room).rglob("*") if p.suffix in kept and p.is_file()]
         assert files, room
         assert {f"pyhybrid/{p.relative_to(ROOT).as_posix()}" for p in files} <= names
-    texts = {"pyhybrid/reports/report_template.html", "pyhybrid/reports/words.jinja"}
+    texts = {
+        "pyhybrid/reports/report_template.html",
+        "pyhybrid/reports/words.jinja",
+        "pyhybrid/releases/words.jinja",
+    }
     assert {*texts, "pyhybrid/py.typed"} <= names
     assert not [n for n in names if n.startswith(("tests/", "docs/", "benchmarks/"))]
 

@@ -17,7 +17,9 @@ def main() -> None:
     from pyhybrid.core.errors import PyhybridError
 
     warnings.showwarning = _show_warning
-    _say_what_the_terminal_cannot()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # escapes for letters that the locale lacks
+            stream.reconfigure(errors="backslashreplace")
     _stop_on_signals()
     try:
         from pyhybrid.cli.app import run
@@ -54,14 +56,6 @@ def _show_warning(
     if issubclass(category, (FutureWarning, DeprecationWarning, ImportWarning)):
         return
     print(f"pyhybrid: warning: {' '.join(str(message).split())}", file=sys.stderr)
-
-
-def _say_what_the_terminal_cannot() -> None:
-    """Letters that the locale's encoding lacks are shown as escapes instead of ending the command
-    after its work is done."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _stop_on_signals() -> None:

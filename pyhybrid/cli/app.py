@@ -112,7 +112,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = command.main(args=list(arguments), prog_name="pyhybrid", standalone_mode=False)
     except OSError as error:
-        raise _naming_file(error) from None
+        if isinstance(error, PyhybridError) or error.filename is None:
+            raise error from None
+        raise InvalidInput(f"{error.filename}: {error.strerror}") from None
     except Exception as error:
         # typer's usage errors; their class has moved between its versions, this method has not.
         explain = getattr(error, "format_message", None)
@@ -144,10 +146,3 @@ def _root(
     if version:
         print(f"pyhybrid {pyhybrid.__version__}")
         raise typer.Exit
-
-
-def _naming_file(error: OSError) -> Exception:
-    """The error itself, or for a path that the system refuses InvalidInput with path and reason."""
-    if isinstance(error, PyhybridError) or error.filename is None:
-        return error
-    return InvalidInput(f"{error.filename}: {error.strerror}")

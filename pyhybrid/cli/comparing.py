@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import build_mechanism, build_model, options, sampler_settings
+from pyhybrid.cli.options import build_mechanism, build_model, check_once, options, sampler_settings
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
@@ -100,16 +100,9 @@ def compare(
 
 
 def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPosteriorMechanism]:
-    """Candidates by the text that names them; the papers' set if there is none.
-
-    Raises
-    ------
-    InvalidInput
-        For a text given twice, and as `pyhybrid.cli.options.build_mechanism`.
-    """
-    twice = [text for text in texts if list(texts).count(text) > 1]
-    if twice:
-        raise InvalidInput(f"each --mechanism must be given once: {twice[0]!r} is there twice")
+    """Candidates by the text that names them, none of them twice; the papers' set if there is
+    none."""
+    check_once(texts, "--mechanism")
     named = {text: text for text in texts} or DEFAULT_SET
     return {name: build_mechanism(text, model) for name, text in named.items()}
 
@@ -243,8 +236,7 @@ def _tell_of(points: Path) -> None:
 
 def _save_curve(found: curves.RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> None:
     from pyhybrid.reports.comparison import curve_report
-    from pyhybrid.reports.figures.measures import plot_curve
-    from pyhybrid.reports.figures.mechanisms import figure_png
+    from pyhybrid.reports.figures import figure_png, plot_curve
 
     contents: dict[str, str | bytes] = {
         "table.csv": found.table.to_csv(index=False),
@@ -258,7 +250,7 @@ def _save_curve(found: curves.RiskUtilityCurve, out: Path, points: Path, overwri
 
 def _curve_table(found: curves.RiskUtilityCurve) -> Table:
     from pyhybrid.reports.comparison import epsilon_words
-    from pyhybrid.reports.figures.measures import MEASURES
+    from pyhybrid.reports.figures import MEASURES
     from pyhybrid.reports.page import number_text
 
     rows = (

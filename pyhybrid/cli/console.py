@@ -60,21 +60,9 @@ def table_of(
     simple: bool = False,
     whole: bool = False,
 ) -> Table:
-    """A table: the first column and those of `left` from the left, the others to the right.
-
-    Parameters
-    ----------
-    title, caption : str
-    header : iterable of str
-    rows : iterable of iterable of str
-        With rich's markup.
-    left : collection of str
-        Headers of columns of words.
-    simple : bool
-        A line below the header in place of a frame.
-    whole : bool
-        Break no cell.
-    """
+    """A table of cells in rich's markup: the first column and those of `left` from the left, the
+    others to the right; `simple` has a line below the header in place of a frame, `whole` breaks no
+    cell."""
     table = Table(
         title=title,
         title_justify="left",
@@ -92,10 +80,8 @@ def table_of(
 
 
 def show(*tables: Table | str) -> None:
-    """Print tables and lines to standard output, of which a file or a pipe has 80 columns.
-
-    Tables fit the width. Lines wrap between words in a terminal, and are whole elsewhere.
-    """
+    """Print tables, which fit the width, and lines to standard output, of which a file or a pipe
+    has 80 columns. Lines wrap between words in a terminal, and are whole elsewhere."""
     console = Console(highlight=False)
     for each in tables:
         if isinstance(each, Table):
@@ -114,16 +100,8 @@ _NARROWEST = 4  # a column is no narrower than this, whatever its words are
 
 
 def fitted(table: Table, console: Console) -> RenderableType:
-    """The table as it is, its rows as columns, or a block of lines for each row: the first of them
-    that fits the console without a break inside a word.
-
-    Parameters
-    ----------
-    table : rich.table.Table
-        Headers and cells are text; its columns are given widths.
-    console : rich.console.Console
-        Where it is shown.
-    """
+    """The table with widths for its columns, its rows as columns, or a block of lines for each row:
+    the first of them that fits the console without a break inside a word."""
     if _set_widths(table, console.width):
         return table
     turned = _turned(table)
@@ -134,9 +112,7 @@ def fitted(table: Table, console: Console) -> RenderableType:
 
 class _Options(Table):
     """The table of options in a help text: all names of an option in one column, none of them cut.
-
-    A row has the mark of what is required, if any option is, four cells of names, type and text.
-    """
+    A row has the mark of what is required, if any option is, four cells of names, type and text."""
 
     def add_row(self, *cells: RenderableType | None, **settings: Any) -> None:
         if len(cells) >= 6:
@@ -251,15 +227,8 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+")
 def progress_lines(
     write: Callable[[str], object] | None = None, *, every: float = EVERY
 ) -> Iterator[Progress]:
-    """Yield a progress callback; a thread writes where things stand every `every` seconds.
-
-    Parameters
-    ----------
-    write : callable, optional
-        Takes a line; standard error if omitted.
-    every : float, default 30
-        Seconds.
-    """
+    """Yield a progress callback; a thread writes where things stand, a line every `every` seconds,
+    to standard error if `write` is omitted."""
     state, ended = _State(), threading.Event()
     put = write or (lambda line: print(line, file=sys.stderr, flush=True))
 

@@ -18,7 +18,6 @@ from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms import Censored, LipschitzWeighted
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import NegativeBinomial
-from pyhybrid.releases.release import Release
 
 _EPSILON = 1.0
 _N_REFERENCE = 2_000
@@ -55,7 +54,14 @@ def demo(
         local = LipschitzWeighted(model, risk="deviation").release_from(
             session, n_synthetic=3, n_draws_released=1
         )
-        strict = _strict(model, reference, visits, asked)
+        strict = None
+        if importlib.util.find_spec("opendp") is not None:
+            # About a center frozen from other records, drawn exactly.
+            calibration = calibrate(
+                model, reference, epsilon=_EPSILON, holds_no_released_record=True, **asked
+            )
+            censored = Censored(calibration=calibration, sampling="exact")
+            strict = censored.release(visits, n_synthetic=3, n_draws_released=1, **asked)
     local.save(beside, overwrite=overwrite)
     if strict is None:
         left = escape("pip install 'pyhybrid[dp]'")
@@ -70,20 +76,6 @@ def demo(
         "\nThe strict epsilon holds for every database; the local one for this one, as estimated "
         "from draws. Give away one of the two: both together cost the sum.",
     )
-
-
-def _strict(
-    model: NegativeBinomial, reference: pd.DataFrame, visits: pd.DataFrame, asked: dict[str, Any]
-) -> Release | None:
-    """Censored at epsilon 1 about a center frozen from other records, drawn exactly; None without
-    OpenDP."""
-    if importlib.util.find_spec("opendp") is None:
-        return None
-    calibration = calibrate(
-        model, reference, epsilon=_EPSILON, holds_no_released_record=True, **asked
-    )
-    mechanism = Censored(calibration=calibration, sampling="exact")
-    return mechanism.release(visits, n_synthetic=3, n_draws_released=1, **asked)
 
 
 def _rand_visits() -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -14,16 +14,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import listed, options, survey_design
-from pyhybrid.cli.tables import read_table, read_types
+from pyhybrid.cli.options import check_once, listed, options, survey_design
+from pyhybrid.cli.tables import read_by_column, read_table
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures import (
-    MEASURES,
-    RiskSummary,
-    UtilitySummary,
-    risk_summary,
-    utility_summary,
-)
+from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.running.tasks import Progress
@@ -89,12 +83,7 @@ def utility(
             )
             for name, sets in versions.items()
         }
-    page = None
-    if html is not None:
-        from pyhybrid.reports.measures import utility_report
-
-        page = utility_report(found)
-    _finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
+    _finish("utility", found, utility_as_dict(found), json_out, html, overwrite)
 
 
 def _of_version(progress: Progress, name: str) -> Progress:
@@ -133,9 +122,7 @@ def risk(
         raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
     named = [parse_key(text, "--key") for text in key]
     hidden = [parse_key(text, "--sensitive") for text in sensitive or ()]
-    twice = [name for name, _ in named if [other for other, _ in named].count(name) > 1]
-    if twice:
-        raise InvalidInput(f"each --key must be given once: {twice[0]!r} is there twice")
+    check_once([name for name, _ in named], "--key")
     data, versions = _read_versions(real, synthetic, versus or ())
     outside = None if holdout is None else read_table(holdout).frame
     found = {
@@ -151,22 +138,11 @@ def risk(
         )
         for name, sets in versions.items()
     }
-    page = None
-    if html is not None:
-        from pyhybrid.reports.measures import risk_report
-
-        page = risk_report(found)
-    _finish("Disclosure risk", found, risk_as_dict(found), page, json_out, html, overwrite)
+    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite)
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
-    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``.
-
-    Raises
-    ------
-    InvalidInput
-        For another setting or a radius that is no number.
-    """
+    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``."""
     name, _, rest = text.rpartition(":")
     if "=" not in rest:  # a column may have a colon in its name
         name, rest = text, ""
@@ -231,7 +207,7 @@ def verify(
         unit=unit,
         blocks=blocks,
         reach=reach,
-        types=None if types is None else read_types(types),
+        types=None if types is None else read_by_column(types, "types"),
         ledger=None if ledger is None else Ledger(ledger),
     )
     text = json.dumps(answer.as_dict(), indent=2, allow_nan=False) + "\n"
@@ -279,17 +255,21 @@ def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> 
 
 
 def _finish(
-    title: str,
-    found: Mapping[str, UtilitySummary] | Mapping[str, RiskSummary],
+    about: str,
+    found: Mapping[str, Any],
     plain: dict[str, Any],
-    page: str | None,
     json_out: str | None,
     html: Path | None,
     overwrite: bool,
 ) -> None:
     """Write the files that are asked for, and show the numbers with their definitions."""
     text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
-    contents = {html: page} if html is not None and page is not None else {}
+    contents = {}
+    if html is not None:
+        from pyhybrid.reports import measures as pages
+
+        page_of: Any = pages.utility_report if about == "utility" else pages.risk_report
+        contents[html] = page_of(found)
     if json_out is not None and json_out != "-":
         contents[Path(json_out)] = text
     write_files(contents, private=True, overwrite=overwrite)
@@ -298,17 +278,23 @@ def _finish(
         print(_NOTE, file=sys.stderr)
         return
     overall = {name: each.overall() for name, each in found.items()}
-    show(*_tables(title, overall))
+    show(*_tables(about, overall))
     show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)
 
 
-def _tables(title: str, overall: Mapping[str, Mapping[str, float]]) -> list[Table]:
+_TITLES = {
+    "utility": ("Utility", "as the data", "useless"),
+    "risk": ("Disclosure risk", "no risk", "data as they are"),
+}
+
+
+def _tables(about: str, overall: Mapping[str, Mapping[str, float]]) -> list[Table]:
     """The measures by version with both ends of their scales, and their definitions."""
     from pyhybrid.reports.page import number_text
     from pyhybrid.reports.verdicts import measure_label
 
     names = list(dict.fromkeys(name for each in overall.values() for name in each))
-    best = ("as the data", "useless") if title == "Utility" else ("no risk", "data as they are")
+    title, *best = _TITLES[about]
     ends = (*best, "range")
     rows = []
     for name in names:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import types
 import typing
@@ -15,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 import typer
 
+from pyhybrid.cli.tables import read_by_column
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
@@ -116,6 +116,13 @@ def listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def check_once(given: Sequence[str], what: str) -> None:
+    """Refuse what is named twice."""
+    twice = [name for name in given if list(given).count(name) > 1]
+    if twice:
+        raise InvalidInput(f"each {what} must be given once: {twice[0]!r} is there twice")
+
+
 _MISSING = ("refuse", "model", "predictors")
 
 
@@ -205,7 +212,7 @@ def _composed(given: dict[str, Any], formula: str) -> ComposedModel:
         numbers = _numbers_by_name(given.pop("data")) or {}
         own["data"] = {k: int(v) if v.is_integer() else v for k, v in numbers.items()}
     if "levels" in given:
-        own["levels"] = _json_of(given.pop("levels"), "levels")
+        own["levels"] = read_by_column(given.pop("levels"), "levels")
     taken = {"outcome", "formula", "columns", "data", "levels", "rows", "predictors"}
     values = values_of("--model composed", ComposedModel, given, taken)
     outcome, _, terms = formula.partition("~")
@@ -221,22 +228,9 @@ def _composed(given: dict[str, Any], formula: str) -> ComposedModel:
 def build_mechanism(
     text: str, model: Model, options: dict[str, Any] | None = None
 ) -> PseudoPosteriorMechanism:
-    """Return the mechanism that `text` names: ``NAME`` or ``NAME:key=value,key=value``.
-
-    Parameters
-    ----------
-    text : str
-        E.g. ``"lipschitz:scale=0.7,reweighting=true"``; several values of a key are joined by
-        ``+`` (``"count:pattern=sex+region"``).
-    model : Model
-    options : dict, optional
-        Values from options of their own; None keeps the default.
-
-    Raises
-    ------
-    InvalidInput
-        For an unknown name, an option the mechanism does not take, or a value of another type.
-    """
+    """Return the mechanism that `text` names: ``NAME`` or ``NAME:key=value,key=value``, where
+    several values of a key are joined by ``+`` (``"count:pattern=sex+region"``). `options` are
+    values from options of their own; None keeps the default."""
     name, own = named(text)
     cls: Any = MECHANISMS[check_choice(name, "--mechanism", MECHANISMS)]
     given = {k: v for k, v in (options or {}).items() if v is not None}
@@ -246,16 +240,12 @@ def build_mechanism(
         raise InvalidInput(f"--{option} must be given once: it is also in --mechanism {text}")
     given |= own
     if isinstance(given.get("inner"), str):
-        given["inner"] = _inner(given["inner"], model)
+        inner = check_choice(given["inner"], "inner", MECHANISMS)  # by its name alone
+        given["inner"] = MECHANISMS[inner](model)
     mechanism: PseudoPosteriorMechanism = cls(
         model, **values_of(f"--mechanism {name}", cls, given, {"model"})
     )
     return mechanism
-
-
-def _inner(value: str, model: Model) -> PseudoPosteriorMechanism:
-    """The mechanism inside another, by its name alone: --mechanism censored:inner=unweighted."""
-    return MECHANISMS[check_choice(value, "inner", MECHANISMS)](model)
 
 
 def chosen_mechanism(
@@ -292,13 +282,7 @@ def chosen_mechanism(
 
 def with_target(texts: Sequence[str], target: float | None) -> list[str]:
     """Names of mechanisms, with a first value of what --target-epsilon will set where one must be
-    given: the mechanism of one formula.
-
-    Raises
-    ------
-    InvalidInput
-        For several mechanisms, one that has nothing to lower, or a setting given twice.
-    """
+    given: the one mechanism of one formula, with something to lower that is not given already."""
     if target is None:
         return list(texts)
     if len(texts) > 1:
@@ -383,23 +367,9 @@ def _model_free(
     name, own = named(text)
     cls = MODEL_FREE[name]
     given = {k: v for k, v in {**options, **own}.items() if v is not None and v != "auto"}
-    public = {"domain": _json_of(given.pop("domain"))} if "domain" in given else {}
+    public = {"domain": read_by_column(given.pop("domain"), "domain")} if "domain" in given else {}
     taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
     return cls.for_formula(formula, **public, **values_of(f"--mechanism {name}", cls, given, taken))
-
-
-def _json_of(path: str, what: str = "domain") -> dict[str, Any]:
-    """What a file says by column; of domains: levels in a list, or {"levels": ..., "bins": ...,
-    "step": ...}."""
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidInput(f"{what} must be in a readable file: {path} is none") from None
-    except ValueError:  # UnicodeDecodeError, too
-        raise InvalidInput(f"{what}: {path} must hold JSON: it does not") from None
-    if not isinstance(found, dict):
-        raise InvalidInput(f"{what}: {path} must hold an object, the {what} of each column by name")
-    return found
 
 
 def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool | Reweighting | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyhybrid.cli.console import show
 from pyhybrid.cli.options import listed, options
-from pyhybrid.cli.tables import read_table, read_types
+from pyhybrid.cli.tables import read_by_column, read_table
 from pyhybrid.running.files import check_new_file
 from pyhybrid.tables.plan import Table
 
@@ -47,7 +47,7 @@ def plan(
         id=identifier,
         drop=listed(drop),
         keep=listed(keep),
-        types={} if types is None else read_types(types),
+        types={} if types is None else read_by_column(types, "types"),
         rules=rule or [],
         reference=None if reference is None else read_table(reference).frame,
         holds_no_released_record=holds_no_released_record,

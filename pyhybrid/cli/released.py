@@ -15,7 +15,7 @@ from rich.table import Table
 from pyhybrid.cli.console import show, table_of
 from pyhybrid.cli.options import converted, named
 from pyhybrid.cli.tables import SourceTable
-from pyhybrid.core.checks import FloatArray, check_count, did_you_mean
+from pyhybrid.core.checks import check_count, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
@@ -24,28 +24,18 @@ from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.models.formula.row_rules import read_rules
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.postprocess import with_households, with_rows, with_totals
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import AFTERWARDS, check_still_published
 from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.page import number_text
 
-STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
-    "mean": np.mean,
-    "15th percentile": lambda y: np.quantile(y, 0.15),
-    "median": np.median,
-    "90th percentile": lambda y: np.quantile(y, 0.9),
-}
-
 
 def show_release(
     data: pd.DataFrame, release: Release, out: Path, *, beside: Release | None = None
 ) -> None:
-    """Charge, convergence, data against synthetic data, and the folder that `release` is in.
-
-    Each step of a sequence has a row; another release of the same data, `beside`, has a column.
-    """
+    """Charge, convergence, data against synthetic data, and the folder that `release` is in. Each
+    step of a sequence has a row; another release of the same data, `beside`, has a column."""
     shown = {each.charge.mechanism: each for each in (beside, release) if each is not None}
     if release.parts:
         show(_whole_steps_table(release))
@@ -62,7 +52,8 @@ def show_release(
         show(_steps_table(release.reweighted))
     if release.origin is not None:
         for title, shares in release.origin.remarks().items():
-            show(_shares_table(title, shares))
+            rows = ([what, f"{share:.2%}"] for what, share in shares.items())
+            show(table_of(f"{title} (confidential)", ("", "share"), rows))
 
 
 def first_paragraph(release: Release) -> str:
@@ -93,27 +84,14 @@ def _release_table(releases: Mapping[str, Release]) -> Table:
 def _whole_steps_table(release: Release) -> Table:
     """A sequence: one row for each step, then the worst of them, and the sum of their seconds."""
     header = ("column", "epsilon", "R-hat", "effective sample", "divergent", "seconds")
-    rows = (
-        [escape(columns), epsilon_text(step.charge.epsilon), *(cell(step) for cell in _STEP_ROWS)]
-        for columns, step in release.steps.items()
-    )
-    table = table_of("Steps, in their order", header, rows)
-    table.add_section()
-    table.add_row("all columns", epsilon_text(release.charge.epsilon), *_worst(release))
+    rows = {**release.steps, "all columns": release}
+    table = table_of("Steps, in their order", header, ())
+    for columns, step in rows.items():
+        if step is release:
+            table.add_section()
+        cells = (cell(step) for cell in _STEP_ROWS)
+        table.add_row(escape(columns), epsilon_text(step.charge.epsilon), *cells)
     return table
-
-
-def _worst(release: Release) -> list[str]:
-    """Over the steps: the largest R-hat, the smallest sample, the sums of the others."""
-    fits = [step.diagnostics for step in release.steps.values() if step.diagnostics is not None]
-    worst = ["–", "–", "–"]
-    if fits:
-        worst = [
-            f"{max(fit.max_rhat for fit in fits):.3f}",
-            f"{min(fit.min_ess_bulk for fit in fits):.0f}",
-            str(sum(fit.n_divergent for fit in fits)),
-        ]
-    return [*worst, _seconds_of(release)]
 
 
 def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
@@ -132,13 +110,10 @@ def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
             for release in releases.values()
         ]
         for one in zip(*found, strict=False):
-            table.add_row(f"{escape(column)}: {one[0].label}", *map(_judged_cell, one))
+            cells = (f"{each.text}  [{_COLORS[each.word]}]{each.word}[/]" for each in one)
+            table.add_row(f"{escape(column)}: {one[0].label}", *cells)
     if table.row_count:
         show(table)
-
-
-def _judged_cell(judged: Any) -> str:
-    return f"{judged.text}  [{_COLORS[judged.word]}]{judged.word}[/]"
 
 
 _COLORS = {"good": "green", "fair": "yellow", "POOR": "bold red"}
@@ -182,9 +157,15 @@ def _steps_table(path: Reweighted) -> Table:
     return table
 
 
-def _diagnostic(shown: Callable[[Diagnostics], str]) -> Callable[[Release], str]:
-    """A cell about the fit; a dash for a mechanism without one."""
-    return lambda r: "–" if r.diagnostics is None else shown(r.diagnostics)
+def _diagnostic(shown: Callable[[Sequence[Diagnostics]], str]) -> Callable[[Release], str]:
+    """A cell about the fit, or the fits of a sequence; a dash for a mechanism without one."""
+
+    def cell(release: Release) -> str:
+        fits = [each.diagnostics for each in release.parts or (release,)]
+        known = [fit for fit in fits if fit is not None]
+        return shown(known) if known else "–"
+
+    return cell
 
 
 def _seconds_of(release: Release) -> str:
@@ -198,9 +179,11 @@ _FIT_ROWS: Mapping[str, Callable[[Release], str]] = {
     "mean weight *": lambda r: (
         f"{r.confidential.alpha.mean():.3f}" if r.confidential.alpha.size else "–"
     ),
-    "R-hat, largest": _diagnostic(lambda d: f"{d.max_rhat:.3f}"),
-    "bulk effective sample size, smallest": _diagnostic(lambda d: f"{d.min_ess_bulk:.0f}"),
-    "divergent transitions": _diagnostic(lambda d: str(d.n_divergent)),
+    "R-hat, largest": _diagnostic(lambda fits: f"{max(fit.max_rhat for fit in fits):.3f}"),
+    "bulk effective sample size, smallest": _diagnostic(
+        lambda fits: f"{min(fit.min_ess_bulk for fit in fits):.0f}"
+    ),
+    "divergent transitions": _diagnostic(lambda fits: str(sum(fit.n_divergent for fit in fits))),
     "seconds of fitting": _seconds_of,
 }
 
@@ -215,12 +198,10 @@ def _engine(release: Release) -> str:
 
 
 def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]) -> Table:
-    """One column in the data and, averaged over sets, in synthetic data: percentiles or shares.
-
-    Percentiles are of the values that are there; a row has the share that is missing.
-    """
+    """One column in the data and, averaged over sets, in synthetic data: percentiles of the values
+    that are there, with a row of the share that is missing; or shares."""
     sets = {name: [table[column] for table in each.synthetic] for name, each in releases.items()}
-    kind = data.dtype
+    kind, columns = data.dtype, ([data], *sets.values())
     numeric = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
     header = ("" if numeric else "share of", "data (confidential)", *releases)
     table = table_of(f"{column}: data against synthetic data", header, ())
@@ -228,27 +209,24 @@ def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]
         for level, shares in level_shares(data, sets).items():
             table.add_row(level, *map(number_text, shares))
         return table
-    for label, statistic in STATISTICS.items():
-        shown = (
-            np.mean([statistic(_floats(y)) if y.notna().any() else np.nan for y in each])
-            for each in ([data], *sets.values())
-        )
+    for label, at in _STATISTICS.items():
+        shown = (np.mean([_statistic(y.dropna(), at) for y in each]) for each in columns)
         table.add_row(label, *(number_text(float(value)) for value in shown))
-    gone = [np.mean([y.isna().mean() for y in each]) for each in ([data], *sets.values())]
+    gone = [np.mean([y.isna().mean() for y in each]) for each in columns]
     if any(gone):
         table.add_row("share missing", *(number_text(float(share)) for share in gone))
     return table
 
 
-def _shares_table(title: str, shares: Mapping[str, float]) -> Table:
-    """What a mechanism remarks on the data."""
-    rows = ([what, f"{share:.2%}"] for what, share in shares.items())
-    return table_of(f"{title} (confidential)", ("", "share"), rows)
+_STATISTICS = {"mean": None, "15th percentile": 0.15, "median": 0.5, "90th percentile": 0.9}
 
 
-def _floats(column: pd.Series) -> FloatArray:
-    """Values that are there."""
-    return np.asarray(column.dropna().to_numpy(dtype=np.float64))
+def _statistic(there: pd.Series, at: float | None) -> Any:
+    """Mean, or a quantile, of the values that are there; NaN of none."""
+    values = there.to_numpy(dtype=np.float64)
+    if not values.size:
+        return np.nan
+    return values.mean() if at is None else np.quantile(values, at)
 
 
 _OF_HOUSEHOLDS = ("unit", "same", "one", "at_most_one", "sums", "eligible")
@@ -257,17 +235,8 @@ _OF_TOTAL = ("total", "by", "weights")
 
 @dataclass(frozen=True, kw_only=True)
 class Afterwards:
-    """What is asked, as text; nothing of it if all is empty.
-
-    Attributes
-    ----------
-    households : mapping or None
-        ``unit``, ``same``, ``one``, ``at_most_one``, ``sums`` and ``eligible``, those given.
-    totals : sequence of (str, mapping)
-        Column, and its ``total`` or totals by level, with ``by`` and ``weights``.
-    rows : int or None
-    public : sequence of str
-    """
+    """What is asked, as text: households by the arguments of `with_households`; columns with their
+    ``total``, or totals by level, ``by`` and ``weights``; rows and public columns."""
 
     households: Mapping[str, Any] | None = None
     totals: Sequence[tuple[str, Mapping[str, str]]] = ()
@@ -293,13 +262,7 @@ def read_afterwards(
     *,
     unit: str | None,
 ) -> Afterwards:
-    """The options' texts; `unit` is that of privacy, which households have if they name none.
-
-    Raises
-    ------
-    InvalidInput
-        For a text of another form.
-    """
+    """The options' texts; `unit` is that of privacy, which households have if they name none."""
     if public and rows is None:
         raise InvalidInput("--public goes with --rows: without it all columns stay, but for --drop")
     return Afterwards(
@@ -354,18 +317,13 @@ def check_afterwards(
     decisions: Decisions,
     predictors: Iterable[str] = (),
 ) -> None:
-    """What can be said before any fit: names of columns, rules, and what must be published.
-
-    Raises
-    ------
-    InvalidInput
-        In one line.
-    """
+    """What can be said before any fit: names of columns, rules, and what must be published."""
     own, columns = asked.households or {}, list(table.columns)
     sums = own.get("sums", {})
     changed = [*own.get("same", ()), *own.get("one", {}), *own.get("at_most_one", {})]
     changed = [*changed, *sums.values(), *(column for column, _ in asked.totals)]
-    read = {"households": [own["unit"]] if own else [], "totals": _read_by(asked.totals)}
+    weighing = [given[k] for _, given in asked.totals for k in ("by", "weights") if k in given]
+    read = {"households": [own["unit"]] if own else [], "totals": weighing}
     if "eligible" in own:
         read["households"] += read_rules([own["eligible"]], columns)[0].columns
     for name in (*sums, *changed, *read["households"], *read["totals"], *asked.public):
@@ -391,10 +349,6 @@ def check_afterwards(
         )
 
 
-def _read_by(totals: Sequence[tuple[str, Mapping[str, str]]]) -> list[str]:
-    return [given[key] for _, given in totals for key in ("by", "weights") if key in given]
-
-
 def predictors_of(mechanism: Mechanism, table: pd.DataFrame) -> list[str]:
     """Columns that the models read and no step replaces; what is wrong with a model is said when
     it is fitted."""
@@ -410,11 +364,19 @@ def predictors_of(mechanism: Mechanism, table: pd.DataFrame) -> list[str]:
     return [name for name in dict.fromkeys(found) if name not in mechanism.synthesizes]
 
 
-def with_these(
-    release: Release, asked: Afterwards, source: SourceTable, decisions: Decisions, seed: int | None
-) -> Release:
-    """The release as it is saved, but for marks of missing values: households agree, other columns
-    are as in the file, decided columns are gone, rows are drawn, totals are met."""
+def save_with_these(
+    release: Release,
+    asked: Afterwards,
+    source: SourceTable,
+    decisions: Decisions,
+    out: Path,
+    *,
+    seed: int | None,
+    file_format: str | None,
+    **saving: Any,
+) -> None:
+    """Save the release and show it: households agree, other columns and missing values are as in
+    the file, decided columns are gone, rows are drawn, totals are met."""
     made = release
     if asked.households is not None:
         values, table = dict(asked.households), release.synthetic[0]
@@ -428,26 +390,7 @@ def with_these(
         made = with_rows(made, asked.rows, public=asked.public, unit=asked.unit, seed=seed)
     for column, given in asked.totals:
         made = _with_total(made, column, dict(given))
-    return made
-
-
-def save_with_these(
-    release: Release,
-    asked: Afterwards,
-    source: SourceTable,
-    decisions: Decisions,
-    out: Path,
-    *,
-    seed: int | None,
-    overwrite: bool,
-    file_format: str | None,
-    ledger: Ledger | None,
-) -> None:
-    """Save the release with what is asked, its missing values as in the file, and show it."""
-    made = with_these(release, asked, source, decisions, seed)
-    source.marked(made).save(
-        out, overwrite=overwrite, file_format=file_format or source.file_format, ledger=ledger
-    )
+    source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
     show_release(source.frame, made, out)
 
 

@@ -9,10 +9,11 @@ import typer
 from rich.markup import escape
 
 from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import options
+from pyhybrid.cli.options import check_once, options
 from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
+from pyhybrid.running.files import check_new_file
 
 if TYPE_CHECKING:
     from pyhybrid.studies import StudyResult
@@ -99,7 +100,8 @@ def summary(folder: Path, csv: Path | None = None, overwrite: bool = False) -> N
     """
     from pyhybrid.studies import load_study
 
-    _check_new(csv, overwrite=overwrite)
+    if csv is not None:
+        check_new_file(csv, overwrite=overwrite)
     result = load_study(folder)
     _show(result)
     if csv is not None:
@@ -120,12 +122,12 @@ def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bo
     from pyhybrid.studies import STUDIES, load_study
     from pyhybrid.studies.runner import made_with, reproduction_page, stacked
 
-    _check_new(out, csv, overwrite=overwrite)
+    for path in (out, csv):
+        if path is not None:
+            check_new_file(path, overwrite=overwrite)
     results = sorted((load_study(folder) for folder in folders), key=lambda r: r.study)
     names = [result.study for result in results]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InvalidInput(f"each study must be given once: {twice[0]} is there twice")
+    check_once(names, "study")
     summaries = {result.study: result.summary for result in results}
     _write(out, reproduction_page(STUDIES, summaries, made_with(results)))
     if csv is not None:
@@ -154,12 +156,6 @@ def _show(result: StudyResult) -> None:
         show(table_of("Beside the published numbers", header, beside, left=header))
 
 
-def _check_new(*paths: Path | None, overwrite: bool) -> None:
-    for path in paths:
-        if path is not None and path.exists() and not overwrite:
-            raise InvalidInput(f"{path} must be a new file: give --overwrite or another")
-
-
 def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
@@ -184,9 +180,8 @@ def report(
         return
     source = find_notebook(name)
     target = out or Path(f"{source.stem}.html")
-    if target.exists() and not overwrite:
-        raise InvalidInput(f"{target} must be a new file: give --overwrite or another --out")
-    if target.is_dir() or not target.parent.is_dir():
+    check_new_file(target, overwrite=overwrite)
+    if not target.parent.is_dir():
         raise InvalidInput(f"{target} must be a file in a folder that exists: it is not")
     with progress_bars() as progress:
         page = render_notebook(source, size=size, progress=progress)

@@ -162,7 +162,10 @@ def synthesize(
     ledger: Ledger to charge; refuses past its budget.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
-    _check_with(plan, calibration, (epsilon, reference, select), holds_no_released_record)
+    if plan is None and any(given is not None for given in (epsilon, reference, select)):
+        raise InvalidInput(_WITH_PLAN)
+    if holds_no_released_record and plan is None and calibration is None:
+        raise InvalidInput("--holds-no-released-record goes with --calibration, or with --plan")
     design = survey_design(survey)
     asked = read_afterwards(
         households, total, rows, public, unit=unit or (None if design is None else design.unit)
@@ -240,26 +243,15 @@ def _release_by_plan(
         )
 
 
-def _check_with(
-    plan: Path | None, calibration: Path | None, of_plan: Sequence[object], word: bool
-) -> None:
-    """Refuse options that only a plan, or a plan and a calibration, take."""
-    if plan is None and any(given is not None for given in of_plan):
-        raise InvalidInput(_WITH_PLAN)
-    if word and plan is None and calibration is None:
-        raise InvalidInput("--holds-no-released-record goes with --calibration, or with --plan")
-
-
 def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relation: str) -> None:
-    """Refuse, by their names, all options given that a plan does not take.
-
-    Whatever is not listed in `_TAKEN` is refused, so that a new option is not ignored in silence.
-    """
+    """Refuse, by their names, all options given that a plan does not take: whatever is not listed
+    in `_TAKEN`, so that a new option is not ignored in silence."""
     given = [
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name not in _TAKEN and parameter.name in context.params
-        if _on_command_line(context, parameter.name)
+        if (source := context.get_parameter_source(parameter.name)) is not None
+        and source.name != "DEFAULT"
     ]
     if given:
         raise InvalidInput(
@@ -269,11 +261,6 @@ def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relat
         raise InvalidInput("--plan takes one --mechanism, for all columns")
     check_choice(mechanism[0], "mechanism", MECHANISMS)
     check_choice(relation, "relation", RELATIONS)
-
-
-def _on_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def _check_target(
@@ -306,13 +293,8 @@ def _release_within(
     leave_one_out: int | None,
     **fitting: Any,
 ) -> Release:
-    """A release, of at most `target` if there is one, from the fit that was found.
-
-    Raises
-    ------
-    BudgetExceeded
-        If refits without single records raised what the fit that was found costs.
-    """
+    """A release, of at most `target` if there is one, from the fit that was found; refits without
+    single records may have raised what it costs."""
     releasing: dict[str, Any] = {"n_synthetic": n_synthetic, "leave_one_out": leave_one_out}
     draws = n_draws_released or n_synthetic
     if target is not None and isinstance(mechanism, WITH_EPSILON):

@@ -27,16 +27,8 @@ AnyRelease = TypeVar("AnyRelease", Release, MaskedRelease)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourceTable:
-    """A table read from a file.
-
-    Attributes
-    ----------
-    frame : DataFrame
-        Numbers as numbers, text as text.
-    text : DataFrame or None
-        Every cell as it stands in a CSV file; None for Parquet.
-    file_format : {"csv", "parquet"}
-    """
+    """A table read from a file: numbers as numbers and text as text; of a CSV file, every cell as
+    it stands there, too."""
 
     frame: pd.DataFrame
     text: pd.DataFrame | None
@@ -53,11 +45,9 @@ class SourceTable:
         return release if self.text is None else release.with_unsynthesized(self.text)
 
     def marked(self, release: Release) -> Release:
-        """The release with missing values of its synthesized columns as they stand in the file.
-
-        Of a strict one they are empty cells: how they are marked, and that there are any, are
-        functions of the records.
-        """
+        """The release with missing values of its synthesized columns as they stand in the file. Of
+        a strict one they are empty cells: how they are marked, and that there are any, are
+        functions of the records."""
         if self.text is None or release.charge.kind == STRICT:
             return release
         marks, whole = {}, []
@@ -73,15 +63,8 @@ class SourceTable:
 
 
 def read_table(path: str | Path) -> SourceTable:
-    """Read a CSV (UTF-8, header line, commas) or Parquet file.
-
-    In number columns empty cells, NA and NaN are missing; in text columns empty cells and NA.
-
-    Raises
-    ------
-    InvalidInput
-        For a file that is missing, cannot be read, is empty, or names a column twice.
-    """
+    """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
+    and NaN are missing; in text columns empty cells and NA."""
     source = Path(path)
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
@@ -145,14 +128,14 @@ def _typed(text: pd.Series) -> pd.Series:
     return typed
 
 
-def read_types(path: Path) -> dict[str, Any]:
-    """Types by the names of columns, from a JSON file."""
+def read_by_column(path: str | Path, what: str) -> dict[str, Any]:
+    """What a JSON file says by the names of columns: types, domains or levels."""
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"types {path} must be readable: {error.strerror}") from None
-    except ValueError:
-        raise InvalidInput(f"types {path} must be JSON: it does not parse") from None
+        given = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"{what} must be in a readable file: {path} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"{what}: {path} must hold JSON: it does not") from None
     if not isinstance(given, dict):
-        raise InvalidInput(f"types {path} must be an object: types by the names of columns")
+        raise InvalidInput(f"{what}: {path} must hold an object, the {what} of each column by name")
     return given

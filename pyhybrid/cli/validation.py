@@ -280,14 +280,10 @@ def _findings_table(parts: Mapping[str, Sequence[Finding]]) -> Table:
         table.add_section()
         table.add_row(f"[bold]{name}[/bold]", "", "")
         for f in findings:
+            cause = f.cause.removesuffix(f.remedy).rstrip(" :;")  # the remedy is said under "Fix"
             # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped
-            table.add_row(f"  {f.name}", f.state, escape(f.version or _without_remedy(f)))
+            table.add_row(f"  {f.name}", f.state, escape(f.version or cause))
     return table
-
-
-def _without_remedy(finding: Finding) -> str:
-    """The cause; some end in the remedy, which is said under "Fix"."""
-    return finding.cause.removesuffix(finding.remedy).rstrip(" :;")
 
 
 def _show_repairs(findings: Sequence[Finding]) -> None:

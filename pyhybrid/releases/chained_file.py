@@ -41,10 +41,7 @@ class ChainedFile:
     stream: BinaryIO
 
     def lines(self) -> list[Line]:
-        """All lines, the chain checked.
-
-        Of a damaged file InvalidInput says which line, and what to do.
-        """
+        """All lines, the chain checked; of a damaged file, which line, and what to do."""
         self.stream.seek(0)
         *whole, rest = self.stream.read().split(b"\n")
         if rest:
@@ -67,10 +64,8 @@ class ChainedFile:
         return found
 
     def append(self, content: Mapping[str, Any], *, after: list[Line]) -> Line:
-        """Write one line and wait until it is on disk.
-
-        Raises SaveFailed on a disk error; the file is as it was before.
-        """
+        """Write one line and wait until it is on disk; on a disk error the file is as it was
+        before."""
         number, previous = len(after), after[-1].sha256 if after else ""
         line = Line(
             number=number,
@@ -95,11 +90,8 @@ class ChainedFile:
 
 @contextlib.contextmanager
 def locked_file(path: Path, *, create: bool, wait: float) -> Iterator[ChainedFile]:
-    """Open and lock `path`; other processes wait for up to `wait` seconds.
-
-    Raises InvalidInput if the file is missing and is not to be created, or cannot be opened;
-    SaveFailed if another process keeps the lock for longer than `wait`.
-    """
+    """Open and lock `path`, which is created if it may be; other processes wait for up to `wait`
+    seconds, and then raise SaveFailed."""
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags, 0o600)

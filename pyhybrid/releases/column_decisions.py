@@ -69,11 +69,9 @@ class Decisions:
 def check_decided(
     exposed: Mapping[str, str], decisions: Decisions, columns: Iterable[str], own: Iterable[str]
 ) -> None:
-    """Raise InvalidInput for names that are no columns, or columns that need a decision.
-
-    `exposed` are reasons by column (see `pyhybrid.fitting.disclosive_columns.exposed_columns`),
-    `columns` all of the table with the names of its index, `own` the synthesized ones.
-    """
+    """Raise InvalidInput for names that are no columns, or columns that need a decision: `exposed`
+    are reasons by column (see `pyhybrid.fitting.disclosive_columns.exposed_columns`), `columns` all
+    of the table with the names of its index, `own` the synthesized ones."""
     known, synthesized = set(columns), set(own)
     said: dict[str, str] = {}
     for what in ("drop", "keep", "ids"):
@@ -101,11 +99,8 @@ def check_decided(
 def decided_tables(
     tables: Sequence[pd.DataFrame], decisions: Decisions, entropy: int
 ) -> list[pd.DataFrame]:
-    """The tables without what is dropped, and with numbers in the place of identifiers.
-
-    `entropy` is the root of the numbers' order: the same for all tables, and for the same release
-    saved again.
-    """
+    """The tables without what is dropped, and with numbers in the place of identifiers; `entropy`
+    is the root of their order: the same for all tables, and for the same release saved again."""
     table = tables[0]
     index = [str(name or "index") for name in table.index.names]
     if any(name in decisions.ids for name in index):

@@ -25,11 +25,9 @@ _TRUTH = {"True": 1.0, "False": 0.0}
 
 @dataclass(frozen=True, kw_only=True)
 class DataMark:
-    """A table as a ledger knows it. Confidential: guesses of the data can be checked against it.
-
-    `columns` are digests of each column's values by its name. Columns that tell tables apart no
-    better than their length does (one value only, or running numbers) are left out.
-    """
+    """A table as a ledger knows it: digests of each column's values by its name, but of those that
+    tell tables apart no better than their length does (one value only, or running numbers).
+    Confidential: guesses of the data can be checked against it."""
 
     n_records: int
     columns: Mapping[str, str]
@@ -93,9 +91,7 @@ def data_mark(table: pd.DataFrame) -> DataMark:
 
 def normalized(values: pd.Series) -> npt.NDArray[Any]:
     """Values in a form that files and dtypes do not change: single-precision floats or text, (n,).
-
-    Text is taken for numbers if every value that is not missing is one.
-    """
+    Text is taken for numbers if every value that is not missing is one."""
     if isinstance(values.dtype, pd.SparseDtype):
         values = pd.Series(values.to_numpy(), index=values.index)
     if isinstance(values.dtype, pd.CategoricalDtype):

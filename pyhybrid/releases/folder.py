@@ -286,7 +286,12 @@ def save_release(
     """Write a release; see `pyhybrid.Release.save`. `notes` are further fields of run.json."""
     with folder_aside(folder, overwrite=overwrite, private=False) as aside:
         bare = [published(table, record.synthesized) for table in tables]
-        _write_public(aside / "public", record, bare, statement, file_format)
+        public = aside / "public"
+        public.mkdir(mode=0o755)
+        write_tables(public, bare, file_format)
+        (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
+        write_json(public / "charge.json", record.charge.public())
+        write_json(public / "metadata.json", public_metadata(record, bare, file_format))
         _write_confidential(aside / "confidential", record, parts, notes, attachments)
 
 
@@ -358,22 +363,6 @@ def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
     return Provenance(settings=settings, notes=notes, **fields)
 
 
-def _write_public(
-    folder: Path,
-    record: ReleaseRecord,
-    tables: Sequence[pd.DataFrame],
-    statement: str,
-    file_format: str,
-) -> None:
-    folder.mkdir(mode=0o755)
-    write_tables(folder, tables, file_format)
-    (folder / "privacy_statement.md").write_text(statement, encoding="utf-8")
-    charge = record.charge
-    write_json(folder / "charge.json", charge.public())
-    told = public_metadata(charge, record.synthesized, record.settings, tables, file_format)
-    write_json(folder / "metadata.json", told)
-
-
 def _write_confidential(
     folder: Path,
     record: ReleaseRecord,
@@ -388,11 +377,15 @@ def _write_confidential(
         records["alpha"], records["lipschitz"] = kept.alpha, kept.lipschitz
     if kept.censored is not None:
         records["censored"] = kept.censored
+    steps = [] if record.reweighted is None else map(asdict, record.reweighted.steps)
     run = {
         "format": _VERSION,
         "pyhybrid": pyhybrid.__version__,
         **record.as_dict(),
-        "reweighting_steps": _steps(record),
+        # Numbers that were not computed are null.
+        "reweighting_steps": [
+            {k: None if v != v else v for k, v in step.items()} for step in steps
+        ],
         "n_parts": len(parts),
         **notes,
     }
@@ -404,9 +397,3 @@ def _write_confidential(
     for place, part in enumerate(parts, start=1):
         _write_confidential(folder / f"step_{place}", part, (), {}, {})
     write_private(folder, run, attachments)
-
-
-def _steps(release: ReleaseRecord) -> list[dict[str, Any]]:
-    """Re-weighting steps as JSON: numbers that were not computed are null."""
-    rows = [] if release.reweighted is None else map(asdict, release.reweighted.steps)
-    return [{k: None if v != v else v for k, v in row.items()} for row in rows]

@@ -182,11 +182,9 @@ def data_of(lines: list[Line], path: Path) -> tuple[str, DataMark] | None:
 def spent_on(
     entries: Sequence[LedgerEntry], delta: float | None, more: PrivacyCharge | None = None
 ) -> float:
-    """Epsilon of all entries at `delta`, and of one more charge.
-
-    Gaussian charges by squares of mu, others added; strict ones, in a ledger with a delta, by rho
-    of zero-concentrated privacy where that is less.
-    """
+    """Epsilon of all entries at `delta`, and of one more charge: Gaussian charges by squares of mu,
+    others added; strict ones, in a ledger with a delta, by rho of zero-concentrated privacy where
+    that is less."""
     charges = [entry.charge for entry in entries]
     gaussian = [(entry.mu, entry.epsilon_failing) for entry in entries if entry.mu is not None]
     plain = [entry.epsilon for entry in entries if entry.mu is None]

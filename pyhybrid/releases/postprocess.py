@@ -24,7 +24,6 @@ from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import AFTERWARDS, afterwards_of, read_afterwards, shaping_columns
 
@@ -62,14 +61,6 @@ def changed_release(
         exposed={name: why for name, why in release.exposed.items() if name not in derived},
     )
     return made.sealed()
-
-
-def step_of(release: Release, column: str) -> ReleaseRecord | None:
-    """What replaced the column: the release, or a step of it; None of one that was derived."""
-    for each in release.parts or (release,):
-        if column in each.synthesized:
-            return each
-    return None
 
 
 def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
@@ -339,11 +330,11 @@ def with_totals(
     release.check_seal()
     check_columns([*filter(None, (by, weights))], list(release.synthetic[0].columns))
     check_synthesized(release, [column])
-    step = step_of(release, column)
-    if step is None:
+    steps = [step for step in release.parts or (release,) if column in step.synthesized]
+    if not steps:
         raise InvalidInput(f"{column!r} is the sum of another column: scale that one to a total")
     wanted = _wanted(totals, by)
-    form = _Form.of(release.synthetic[0][column].dtype, step.settings, column)
+    form = _Form.of(release.synthetic[0][column].dtype, steps[0].settings, column)
     if form.decimals == 0 and weights is not None:
         raise InvalidInput(f"{column!r} holds whole numbers, which take no weights to a total")
 
@@ -385,7 +376,7 @@ def _wanted(totals: Any, by: str | None) -> dict[Any, float]:
 def _of_level(table: pd.DataFrame, by: str | None, level: Any) -> Any:
     if by is None:
         return np.ones(len(table), dtype=bool)
-    rows = (table[by] == level).fillna(False).to_numpy(dtype=bool)
+    rows = _has(table[by], level)
     if not rows.any():
         raise InvalidInput(f"a total is for a level of {by!r} that rows have: {level!r} has none")
     return rows
@@ -537,19 +528,11 @@ def with_rows(
         origin = replace(origin, compared=tuple(release.synthetic))
     named_as_before = {*kept} - {unit}  # the unit has numbers now
     exposed = {name: why for name, why in release.exposed.items() if name in named_as_before}
-    decisions = _decisions(release, kept)
+    was, gone = release.decisions, [c for c in table.columns if c not in kept]
+    keep, ids = ([name for name in names if name in kept] for names in (was.keep, was.ids))
+    decisions = Decisions.of([*was.drop, *gone], keep, ids)
     before = replace(release, origin=origin, exposed=exposed, decisions=decisions)
     return changed_release(before, drawn, "rows", own, reads=[] if unit is None else [unit])
-
-
-def _decisions(release: Release, kept: Sequence[str]) -> Decisions:
-    """What was decided, with the columns that are gone among those left out."""
-    was, gone = release.decisions, [c for c in release.synthetic[0].columns if c not in kept]
-    return Decisions.of(
-        [*was.drop, *gone],
-        [name for name in was.keep if name in kept],
-        [name for name in was.ids if name in kept],
-    )
 
 
 def _check_read(release: Release, kept: Sequence[str], unit: str | None) -> None:

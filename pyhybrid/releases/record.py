@@ -40,20 +40,9 @@ _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 class Origin:
     """Data and models that the owner's report needs beside the release. Confidential; never saved.
 
-    Attributes
-    ----------
-    data : DataFrame
-        The confidential records.
-    model : Model or None
-    session : FitSession or None
-        What the fits of the release shared, the unweighted one among them if it was made on the
-        way. None of a release without a fit, and of a sequence.
-    remarks : callable
-        Returns what the mechanism's `remarks` say of the data.
-    compared : sequence of DataFrame or None
-        Synthetic sets with the rows of the data, for the report, where those released have others.
-    steps : sequence of Origin
-        Of a sequence: that of each step, in their order.
+    A `session` is what the fits of the release shared; none of a release without a fit, and of a
+    sequence, whose `steps` have their own. `remarks` returns what the mechanism says of the data;
+    `compared` are sets with the rows of the data, where those released have others.
     """
 
     data: pd.DataFrame

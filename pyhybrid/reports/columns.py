@@ -16,8 +16,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.figures.measures import plot_grouped_means, plot_predictive
-from pyhybrid.reports.figures.mechanisms import plot_distributions
+from pyhybrid.reports import figures
 from pyhybrid.reports.levels import level_figure, level_table
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, section
 from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, judged_cell
@@ -31,19 +30,9 @@ _MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedMeans:
-    """Means of an outcome by group of a predictor. Confidential.
-
-    Attributes
-    ----------
-    groups : tuple of str, length G
-        Levels, or intervals of a predictor of numbers with more than 8 values.
-    count : ndarray, shape (G,)
-        Records of the data.
-    mean, error : ndarray, shape (G,)
-        Mean of the data and its standard error.
-    synthetic : ndarray, shape (m, G)
-        Mean of each synthetic set; NaN where a set has no record.
-    """
+    """Means of an outcome by G groups of a predictor: count of records, mean and its standard error
+    in the data, each (G,), and means of the synthetic sets, (m, G), NaN where a set has no
+    record."""
 
     groups: tuple[str, ...]
     count: npt.NDArray[np.intp]
@@ -76,7 +65,7 @@ def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
 
 def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
     """A sentence for each predictor one of whose groups is further off than chance explains among
-    all groups of the page: a difference of two samples, with the level .05 for all of them."""
+    all groups of the page, at the level .05 for all of them."""
     shown = _all(release, data)
     far = {
         (outcome, name): each.difference
@@ -84,18 +73,15 @@ def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
         for name, each in found.items()
     }
     groups = sum(int(np.isfinite(off).sum()) for off in far.values())
-    chance = max(LIMITS["standardised_difference"][1], _of_two_samples(groups))
+    # What the largest of so many differences of two samples stays below, 19 times of 20.
+    largest = float(np.sqrt(2) * norm.isf(0.05 / (2 * max(groups, 1))))
+    chance = max(LIMITS["standardised_difference"][1], largest)
     return [
         f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups are off by up to "
         f"{np.nanmax(off):.1f} standard errors of the data (POOR): the relation is not kept."
         for (outcome, name), off in far.items()
         if (off > chance).any()
     ]
-
-
-def _of_two_samples(groups: int) -> float:
-    """What the largest of so many standardized differences stays below, 19 times of 20."""
-    return float(np.sqrt(2) * norm.isf(0.05 / (2 * max(groups, 1))))
 
 
 def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str, GroupedMeans]]]:
@@ -135,10 +121,8 @@ def grouped_means(
     outcome: str, predictor: str, data: pd.DataFrame, sets: Sequence[pd.DataFrame]
 ) -> GroupedMeans | None:
     """Means of `outcome` by group of `predictor`; None if fewer than two groups have 10 records.
-
     Groups are levels; numbers with more than 8 values are cut at the data's fifths. Each table is
-    grouped by its own predictor, so that a synthesized one counts as it was synthesized.
-    """
+    grouped by its own predictor, so that a synthesized one counts as it was synthesized."""
     names, code = _grouping(data[predictor])
     own = _by_group(data[outcome], code(data[predictor]), len(names))
     chosen = np.flatnonzero(own[0] >= _LEAST)
@@ -178,15 +162,13 @@ def _group_section(outcome: str, label: str, found: Mapping[str, GroupedMeans]) 
     header = ["Group", "records", "data", "synthetic", "standardized difference"]
     return section(
         "by predictor",
-        figures=[plot_grouped_means(panels, label=label)],
+        figures=[figures.plot_grouped_means(panels, label=label)],
         tables=[Table(header=header, rows=rows, numbers=True)],
         outcome=outcome, opening=f"{label[0].upper()}{label[1:]}", names=list(found),
     )  # fmt: skip
 
 
-def _grouping(
-    column: pd.Series,
-) -> tuple[list[str], Callable[[pd.Series], npt.NDArray[np.intp]]]:
+def _grouping(column: pd.Series) -> tuple[list[str], Callable[[pd.Series], npt.NDArray[np.intp]]]:
     """Names of the groups of a predictor, and the group of each value, -1 for none."""
     if not is_number(column) or column.nunique() <= _MOST_GROUPS:
         levels = {str(level): k for k, level in enumerate(_levels(column))}
@@ -281,7 +263,7 @@ def predictive_section(release: Release) -> list[Section]:
     return [
         section(
             "predictive",
-            figures=[plot_predictive(found)],
+            figures=[figures.plot_predictive(found)],
             tables=[Table(header=header, rows=rows, numbers=True)],
             column=column, sets=len(sets), statistics=len(found),
         )
@@ -289,10 +271,8 @@ def predictive_section(release: Release) -> list[Section]:
 
 
 def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
-    """Share of replicates at or above the data, ties counted half, and how good that is.
-
-    POOR if the data are beyond all replicates, good if at least 5 % of them are on either side.
-    """
+    """Share of replicates at or above the data, ties counted half, and how good that is: POOR if
+    the data are beyond all replicates, good if at least 5 % of them are on either side."""
     above = float((replicates > data).mean() + (replicates == data).mean() / 2)
     if above in (0.0, 1.0):
         return above, POOR
@@ -371,7 +351,7 @@ def _distribution(
     if not all(values.size and (whole or np.ptp(values) > 0) for values in everything):
         return None, whole
     scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
-    return plot_distributions(truth, sets, discrete=whole, scale=scale, label=column), whole
+    return figures.plot_distributions(truth, sets, discrete=whole, scale=scale, label=column), whole
 
 
 def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:

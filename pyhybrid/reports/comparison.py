@@ -10,16 +10,15 @@ import pandas as pd
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
-from pyhybrid.reports.figures.measures import plot_curve
-from pyhybrid.reports.figures.mechanisms import (
-    plot_bound_against_weight,
-    plot_bounds,
-    plot_intervals,
-    plot_mean_density,
-    plot_weights,
+from pyhybrid.reports import figures
+from pyhybrid.reports.fits import (
+    bounds_by_weight,
+    bounds_section,
+    convergence_section,
+    reweighting_section,
 )
-from pyhybrid.reports.fits import convergence_section, reweighting_section
 from pyhybrid.reports.page import (
+    NOTHING,
     Cell,
     Section,
     Table,
@@ -38,19 +37,23 @@ from pyhybrid.studies.comparing.comparison import (
     synthetic_means,
 )
 
-_ADVICE = "publish no part of this page"
 _NAMES = {"q15": "15th percentile", "q90": "90th percentile"}
 
 
 def comparison_report(comparison: Comparison) -> str:
     """Return the report as one HTML file without scripts or references. Confidential."""
     releases = comparison.releases
+    made = (release.provenance for release in releases.values())
+    engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
     sections = [
         comparison_verdict(comparison),
-        _opening(comparison),
+        section(
+            "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
+            engines=list(dict.fromkeys(engines)), saved=comparison.table["refits_saved"].sum(),
+        ),
         _charges(comparison),
         _estimates(comparison),
-        _bounds(comparison),
+        bounds_section("comparison, bounds", releases, in_lines),
         _weights(comparison),
         *(
             reweighting_section(f"Re-weighting: {name}", release.reweighted)
@@ -58,10 +61,13 @@ def comparison_report(comparison: Comparison) -> str:
             if release.reweighted
         ),
         _mean_density(comparison),
-        _convergence(comparison),
-    ]
+        convergence_section(
+            {name: r.diagnostics for name, r in releases.items() if r.diagnostics is not None},
+            of="the released fits",
+        ),
+    ]  # fmt: skip
     title = f"Comparison of mechanisms: {comparison.outcome}"
-    return render_page(title, sections, confidential=True, advice=_ADVICE)
+    return render_page(title, sections, confidential=True, advice=NOTHING)
 
 
 def charges_title(comparison: Comparison) -> str:
@@ -101,21 +107,12 @@ def in_lines(name: str, *, gap: str = "\n") -> str:
     return name.replace(":", f":{gap}").replace(",", f",{gap}")
 
 
-def _opening(comparison: Comparison) -> Section:
-    made = (release.provenance for release in comparison.releases.values())
-    engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
-    return section(
-        "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
-        engines=list(dict.fromkeys(engines)), saved=comparison.table["refits_saved"].sum(),
-    )  # fmt: skip
-
-
 def _charges(comparison: Comparison) -> Section:
     rows = [
         [
             charge_name(comparison, row["mechanism"], gap=" "),
             epsilon_text(float(row["epsilon"])),
-            _accounting(comparison.releases[row["mechanism"]].charge),
+            row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
             f"{row['lipschitz_bound']:.3f}",
             f"{row['efficiency']:.3f}",
             f"{row['effective_sample_size']:,.0f}",
@@ -127,12 +124,6 @@ def _charges(comparison: Comparison) -> Section:
               "Effective size", "Refits / saved"]  # fmt: skip
     table = Table(header=header, rows=rows, numbers=True)
     return section("comparison, charges", tables=[table], title=charges_title(comparison))
-
-
-def _accounting(charge: PrivacyCharge) -> str:
-    """How epsilon was counted: "gaussian, at delta 1e-06"; by the range there is no delta."""
-    at = f", at delta {charge.delta:g}" if charge.delta else ""
-    return f"{charge.accounting}{at}"
 
 
 def _estimates(comparison: Comparison) -> Section:
@@ -147,32 +138,21 @@ def _estimates(comparison: Comparison) -> Section:
         for source in (DATA, *comparison.releases)
     ]
     table = Table(header=["Source", *names.values()], rows=rows, numbers=True)
-    figure = plot_intervals(named, reference=DATA)
+    figure = figures.plot_intervals(named, reference=DATA)
     outcome = comparison.outcome
     return section("comparison, estimates", figures=[figure], tables=[table], outcome=outcome)
 
 
-def _bounds(comparison: Comparison) -> Section:
-    kept = {name: each.confidential for name, each in comparison.releases.items()}
-    overall = {in_lines(name): each.lipschitz_bound for name, each in kept.items()}
-    bounds = {in_lines(name): each.lipschitz for name, each in kept.items()}
-    marked = ", ".join(f"{name} {each.lipschitz_bound:.2f}" for name, each in kept.items())
-    return section(
-        "comparison, bounds", figures=[plot_bounds(bounds, overall=overall)], marked=marked
-    )
-
-
 def _weights(comparison: Comparison) -> Section:
-    figure = plot_weights({name: r.confidential.alpha for name, r in comparison.releases.items()})
+    figure = figures.plot_weights(
+        {name: r.confidential.alpha for name, r in comparison.releases.items()}
+    )
     shown = section("comparison, weights", figures=[figure])
     pictures = [*shown.pictures]
     for name, release in comparison.releases.items():
-        kept = release.confidential
-        if release.reweighted is None and np.ptp(kept.alpha) > 0:
-            figure = plot_bound_against_weight(
-                kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
-            )
-            pictures += section("comparison, weight", figures=[figure], name=name).pictures
+        if release.reweighted is None:
+            drawn = section("comparison, weight", figures=[bounds_by_weight(release)], name=name)
+            pictures += drawn.pictures
     return replace(shown, pictures=pictures)
 
 
@@ -180,18 +160,10 @@ def _mean_density(comparison: Comparison) -> Section:
     means = synthetic_means(comparison)
     varied = {name: draws for name, draws in means.items() if np.ptp(draws) > 0}
     of = outcome_of(comparison.session.bound).of_mean
-    figures = []
+    drawn = []
     if varied:
-        figures = [plot_mean_density(varied, label=f"{of} in a synthetic set")]
-    return section("comparison, density", figures=figures, of=of, varied=varied)
-
-
-def _convergence(comparison: Comparison) -> Section:
-    fits = {name: release.diagnostics for name, release in comparison.releases.items()}
-    return convergence_section(
-        {name: found for name, found in fits.items() if found is not None},
-        of="the released fits",
-    )
+        drawn = [figures.plot_mean_density(varied, label=f"{of} in a synthetic set")]
+    return section("comparison, density", figures=drawn, of=of, varied=varied)
 
 
 _COLUMNS = {
@@ -224,11 +196,11 @@ def curve_report(curve: curves.RiskUtilityCurve) -> str:
     epsilon = epsilon_words(curve.table)
     sections = [
         curve_verdict(curve),
-        section("curve", figures=[plot_curve(curve.table)], paragraphs=about),
+        section("curve", figures=[figures.plot_curve(curve.table)], paragraphs=about),
         section("curve, points", tables=[table], curve=curve, epsilon=epsilon),
     ]
     title = f"Risk and utility: {curve.outcome}"
-    return render_page(title, sections, confidential=True, advice=_ADVICE)
+    return render_page(title, sections, confidential=True, advice=NOTHING)
 
 
 def epsilon_words(table: pd.DataFrame) -> str:

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.exact import ExactPosterior
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.reports.figures.mechanisms import plot_bound_against_weight, plot_weights_before_after
+from pyhybrid.releases.release import Release
+from pyhybrid.reports import figures
 from pyhybrid.reports.page import Section, Table, meanings, number_text, section
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def bounds_section(
+    name: str, releases: Mapping[str, Release], shown: Callable[[str], str] = str, **values: Any
+) -> Section:
+    """By-record bounds of each release, whose name is `shown` in the figure. Confidential."""
+    kept = {name: release.confidential for name, release in releases.items()}
+    overall = {shown(name): each.lipschitz_bound for name, each in kept.items()}
+    figure = figures.plot_bounds(
+        {shown(n): each.lipschitz for n, each in kept.items()}, overall=overall
+    )
+    marked = ", ".join(f"{name} {each.lipschitz_bound:.2f}" for name, each in kept.items())
+    return section(name, figures=[figure], marked=marked, **values)
+
+
+def bounds_by_weight(release: Release) -> Figure | None:
+    """Bound against weight of each record; none where all weights are the same. Confidential."""
+    kept = release.confidential
+    if np.ptp(kept.alpha) == 0:
+        return None
+    return figures.plot_bound_against_weight(
+        kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
+    )
 
 
 def convergence_section(
     fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
 ) -> Section:
-    """Worst values over all scalar quantities of each fit, one column per fit.
-
-    Parameters
-    ----------
-    fits : mapping of str to Diagnostics
-        By the name of the mechanism or model.
-    of : str
-        What was fitted.
-    """
+    """Worst values over all scalar quantities of each fit, by mechanism or model; `of` what was
+    fitted."""
     verdicts, single = [], len(fits) == 1
     well = [name for name, found in fits.items() if found.converged]
     if well:
@@ -50,11 +73,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def exact_section(exact: ExactPosterior) -> Section:
-    """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data.
-
-    A grid that is not costs accuracy and no privacy; another one, chosen after a look at this, is a
-    choice made by looking at the data, which no charge covers.
-    """
+    """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data,
+    and another grid, chosen after a look at this, is a choice that no charge covers."""
     rows = [
         [axis.name, number_text(axis.lower), number_text(axis.upper), str(axis.size),
          number_text(exact.resolution[axis.name])]
@@ -70,7 +90,7 @@ def reweighting_section(heading: str, path: Reweighted) -> Section:
     before, after, by_size = path.start, path.fit, path.risk == "size"
     scatter = None
     if by_size:
-        scatter = plot_bound_against_weight(
+        scatter = figures.plot_bound_against_weight(
             after.alpha,
             after.bounds.by_record,
             overall=after.bounds.overall,
@@ -89,7 +109,7 @@ def reweighting_section(heading: str, path: Reweighted) -> Section:
     header = ["Step", "Round", "k", "Estimated bound", "Refitted bound", "Efficiency", "Within"]
     return section(
         "reweighting",
-        figures=[scatter, plot_weights_before_after(before.alpha, after.alpha)],
+        figures=[scatter, figures.plot_weights_before_after(before.alpha, after.alpha)],
         tables=[Table(header=header, rows=rows, numbers=True)],
         heading=heading, before=before.bounds, after=after.bounds, by_size=by_size, risk=path.risk,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.reports.figures.measures import plot_levels
+from pyhybrid.reports.figures import plot_levels
 from pyhybrid.reports.page import Table, sentence
 
 if TYPE_CHECKING:
@@ -21,15 +21,8 @@ _MOST = 30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LevelShares:
-    """Shares of the levels that are most frequent in the data, or in their order. Confidential.
-
-    Attributes
-    ----------
-    levels : tuple of str, length L
-    data : ndarray, shape (L,)
-    synthetic : mapping of str to ndarray, shape (m, L)
-        By version of the synthetic sets.
-    """
+    """Shares of L levels, the most frequent ones in the data or in their order: in the data, (L,),
+    and by version in the synthetic sets, (m, L). Confidential."""
 
     levels: tuple[str, ...]
     data: FloatArray
@@ -61,10 +54,8 @@ def shares_of(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> 
 def level_shares(
     data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]
 ) -> dict[str, tuple[float, ...]]:
-    """Share of each level, as text: in the data, then by version of the synthetic sets, their mean.
-
-    At most 30 levels, see `shares_of`. Confidential.
-    """
+    """Share of each of at most 30 levels, as text: in the data, then by version the mean of the
+    sets."""
     shares = shares_of(data, synthetic)
     columns = [shares.data, *(sets.mean(axis=0) for sets in shares.synthetic.values())]
     return {

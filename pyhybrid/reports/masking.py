@@ -9,13 +9,13 @@ from operator import attrgetter
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import Diagnostics
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.masking.release import unchanged_shares
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
-from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
-from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
+from pyhybrid.reports import figures
 from pyhybrid.reports.levels import level_figure, level_table
 from pyhybrid.reports.page import (
     Picture,
@@ -30,7 +30,6 @@ from pyhybrid.reports.page import (
 from pyhybrid.reports.side_by_side import plain_term
 from pyhybrid.reports.verdicts import mask_verdict
 
-_ADVICE = "publish only the folder public/"
 _FEW = 5  # other records that match one of low risk, unless said otherwise
 
 
@@ -59,28 +58,12 @@ def mask_report(
     subgroups: RiskSubgroups | None = None,
     tuned: TunedMask | None = None,
 ) -> str:
-    """Return the report as one HTML file without scripts or references. Confidential.
-
-    Parameters
-    ----------
-    release : MaskedRelease
-    data : DataFrame
-        The confidential records, in the order of the release.
-    before, after : MatchingRisk
-        Of the data as they are, and of the release, for the same keys and radius.
-    utility : ModelUtility, optional
-        Of the user's model.
-    subgroups : RiskSubgroups, optional
-    tuned : TunedMask, optional
-
-    Raises
-    ------
-    InvalidInput
-        If `data` are not the records of the release.
-    """
+    """Return the report as one HTML file without scripts or references. Confidential. `before` and
+    `after` are risks of the data as they are and of the release, for the same keys and radius."""
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
     unchanged = unchanged_shares(data, release.synthetic, release.keys)
+    masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
     sections = [
         mask_verdict(before, after, utility, release.statement.left_as_they_were, unchanged),
         Section(heading="What this page is", paragraphs=[[
@@ -91,10 +74,10 @@ def mask_report(
         *([] if tuned is None else [_tuning(tuned)]),
         *([] if subgroups is None else [_subgroups(subgroups)]),
         _keys(release, data, unchanged),
-        *([] if release.diagnostics is None else [_convergence(release)]),
-        _statement(release),
+        *([] if release.diagnostics is None else [_convergence(release.diagnostics)]),
+        section("mask, statement", bullets=masks, method=release.statement.method),
     ]  # fmt: skip
-    return render_page("Masked release", sections, confidential=True, advice=_ADVICE)
+    return render_page("Masked release", sections, confidential=True)
 
 
 def _utility(found: ModelUtility) -> Section:
@@ -107,7 +90,7 @@ def _utility(found: ModelUtility) -> Section:
     drawn = drawn.assign(statistic=drawn["statistic"].map(plain_term))
     return section(
         "mask, analysis",
-        figures=[plot_intervals(drawn, reference="data")],
+        figures=[figures.plot_intervals(drawn, reference="data")],
         tables=[Table(header=header, rows=rows, numbers=True)],
         found=found, rule=found.rule.replace("_", " "),
     )  # fmt: skip
@@ -131,7 +114,7 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
     ]
     assert before.correct_by_record is not None
     assert after.correct_by_record is not None
-    figure = plot_match_risk(before.correct_by_record, after.correct_by_record)
+    figure = figures.plot_match_risk(before.correct_by_record, after.correct_by_record)
     table = Table(header=["", "data", "synthetic", "meaning"], rows=rows)
     return section("mask, risk", figures=[figure], tables=[table], after=after)
 
@@ -144,7 +127,9 @@ def _tuning(tuned: TunedMask) -> Section:
     ]  # fmt: skip
     header = ["factor", "risk", "match probability", "loss", "meets the target"]
     table = Table(header=header, rows=rows, numbers=True)
-    return section("mask, strength", figures=[plot_tuning(tuned)], tables=[table], tuned=tuned)
+    return section(
+        "mask, strength", figures=[figures.plot_tuning(tuned)], tables=[table], tuned=tuned
+    )
 
 
 def _subgroups(groups: RiskSubgroups) -> Section:
@@ -156,8 +141,8 @@ def _subgroups(groups: RiskSubgroups) -> Section:
     header = ["subgroup", "records", "share", "median matches", "on levels only"]
     table = Table(header=header, rows=rows, numbers=True)
     radius = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
-    figures = [plot_subgroups(groups)]
-    return section("mask, subgroups", figures=figures, tables=[table], groups=groups, radius=radius)
+    drawn = [figures.plot_subgroups(groups)]
+    return section("mask, subgroups", figures=drawn, tables=[table], groups=groups, radius=radius)
 
 
 def _keys(release: MaskedRelease, data: pd.DataFrame, unchanged: Mapping[str, float]) -> Section:
@@ -169,7 +154,9 @@ def _keys(release: MaskedRelease, data: pd.DataFrame, unchanged: Mapping[str, fl
         if kinds[key] == "continuous":
             truth = data[key].to_numpy(dtype=float, na_value=float("nan"))
             sets = {"synthetic": [column.to_numpy(dtype=float) for column in columns]}
-            figure = plot_distributions(truth[truth == truth], sets, discrete=False, label=key)
+            figure = figures.plot_distributions(
+                truth[truth == truth], sets, discrete=False, label=key
+            )
             pictures += section("mask, continuous key", figures=[figure], key=key).pictures
         else:
             shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
@@ -189,14 +176,7 @@ def _in_order(column: pd.Series) -> pd.Series:
     return column.astype(str).astype(pd.CategoricalDtype(levels, ordered=True))
 
 
-def _convergence(release: MaskedRelease) -> Section:
-    found = release.diagnostics
-    assert found is not None
+def _convergence(found: Diagnostics) -> Section:
     shown = section("mask, convergence", found=found)
     problems = [] if found.converged else [["", "Not converged: ", "; ".join(found.problems)]]
     return replace(shown, paragraphs=[*shown.paragraphs, *problems])
-
-
-def _statement(release: MaskedRelease) -> Section:
-    masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
-    return section("mask, statement", bullets=masks, method=release.statement.method)

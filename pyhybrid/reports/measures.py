@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.distributions import DATA
 from pyhybrid.measures.tables.models import ModelUtility
-from pyhybrid.reports.figures.measures import (
-    plot_ecdfs,
-    plot_matching_risk,
-    plot_pairs,
-    plot_propensities,
-)
-from pyhybrid.reports.figures.mechanisms import plot_intervals
+from pyhybrid.reports import figures
 from pyhybrid.reports.page import (
+    NOTHING,
     Cell,
     Section,
     Table,
@@ -26,19 +21,12 @@ from pyhybrid.reports.page import (
 )
 from pyhybrid.reports.verdicts import judged_cell, measure_label, risk_verdict, utility_verdict
 
-_ADVICE = "publish no part of this page"
 _MOST_PANELS, _MOST_PAIRS, _MOST_COLUMNS = 9, 15, 30
 _NAMES = {"mean": "mean", "median": "median", "q15": "15th perc.", "q90": "90th perc."}
 
 
 def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
-    """One HTML file on one or more synthetic versions of the same data. Confidential.
-
-    Parameters
-    ----------
-    summaries : mapping of str to UtilitySummary
-        By the name of the version.
-    """
+    """One HTML file on one or more synthetic versions, by name, of the same data. Confidential."""
     overall = {name: found.overall() for name, found in summaries.items()}
     sets = {name: found.n_sets for name, found in summaries.items()}
     first = next(iter(summaries.values()))
@@ -52,7 +40,7 @@ def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
             _pairs(found, mark),
             *(_model(fit, mark) for fit in found.models),
         ]
-    return render_page("Utility of synthetic data", sections, confidential=True, advice=_ADVICE)
+    return render_page("Utility of synthetic data", sections, confidential=True, advice=NOTHING)
 
 
 def risk_report(summaries: Mapping[str, RiskSummary]) -> str:
@@ -63,7 +51,7 @@ def risk_report(summaries: Mapping[str, RiskSummary]) -> str:
     told = {name: values for name, values in correct.items() if values is not None}
     lacking = [name for name in correct if name not in told]
     shown = {name: found.matching.by_record for name, found in summaries.items()}
-    figure = plot_matching_risk(shown if lacking else told)
+    figure = figures.plot_matching_risk(shown if lacking else told)
     n = first.matching.n_targets
     sections = [
         risk_verdict(summaries),
@@ -71,7 +59,7 @@ def risk_report(summaries: Mapping[str, RiskSummary]) -> str:
         section("risk by record", figures=[figure], lacking=lacking),
     ]
     title = "Disclosure risk of synthetic data"
-    return render_page(title, sections, confidential=True, advice=_ADVICE)
+    return render_page(title, sections, confidential=True, advice=NOTHING)
 
 
 def measure_table(overall: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
@@ -128,11 +116,11 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
     chosen = found.columns.estimates
     chosen = chosen[chosen["column"].isin(names[:5])]
     titles = chosen["column"] + "\n" + chosen["statistic"].map(_NAMES)
-    intervals = plot_intervals(chosen.assign(statistic=titles), reference=DATA)
+    intervals = figures.plot_intervals(chosen.assign(statistic=titles), reference=DATA)
     return [
         section(
             "columns",
-            figures=[plot_ecdfs(drawn)],
+            figures=[figures.plot_ecdfs(drawn)],
             tables=[Table(header=header, rows=rows[:_MOST_COLUMNS], numbers=True)],
             mark=mark, same=same, names=names, most=_MOST_PANELS,
         ),
@@ -149,7 +137,7 @@ def _propensities(found: UtilitySummary, mark: str) -> Section:
     ]
     header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardized", "SPECKS",
               "chance"]  # fmt: skip
-    figure = plot_propensities({name: part.propensities for name, part in parts.items()})
+    figure = figures.plot_propensities({name: part.propensities for name, part in parts.items()})
     table = Table(header=header, rows=rows, numbers=True)
     return section("propensities", figures=[figure], tables=[table], mark=mark)
 
@@ -169,42 +157,26 @@ def _pairs(found: UtilitySummary, mark: str) -> Section:
     table = Table(header=["Pair", "Table ratio", "Total variation"], rows=rows, numbers=True)
     return section(
         "pairs",
-        figures=[plot_pairs(tables.matrix().loc[names, names])],
+        figures=[figures.plot_pairs(tables.matrix().loc[names, names])],
         tables=[table] if rows else [],
         mark=mark, measure=MEASURES["table_ratio"],
     )  # fmt: skip
 
 
 def _model(fit: ModelUtility, mark: str) -> Section:
-    figure = plot_intervals(fit.intervals(), reference=DATA)
-    rule, used = fit.rule.replace("_", " "), _used(fit.n_used)
-    tables = [model_table(fit)]
+    figure = figures.plot_intervals(fit.intervals(), reference=DATA)
+    data, *sets = (f"{n:,}" for n in fit.n_used)
     return section(
-        "model", figures=[figure], tables=tables, mark=mark, fit=fit, rule=rule, used=used
-    )
-
-
-def _used(n_used: Sequence[int]) -> str:
-    """ "400 of the data, 398 and 399 of the sets"; all at once where they are as many."""
-    data, *sets = n_used
-    if set(sets) == {data}:
-        return f"{data:,} of the data and of each set"
-    return f"{data:,} of the data, {', '.join(f'{n:,}' for n in sets)} of the sets"
+        "model", figures=[figure], tables=[model_table(fit)], mark=mark, fit=fit, data=data,
+        sets=sets, rule=fit.rule.replace("_", " "), alike=set(sets) == {data},
+    )  # fmt: skip
 
 
 def model_table(
     fit: ModelUtility, synthetic: str = "Synthetic", shown: Callable[[str], str] = str
 ) -> Table:
-    """Coefficients of data and sets, their overlap and standardized difference.
-
-    Parameters
-    ----------
-    fit : ModelUtility
-    synthetic : str
-        Heading of the column of the sets.
-    shown : callable
-        Takes a term, returns it as people write it.
-    """
+    """Coefficients of data and sets, under the heading `synthetic`, their overlap and standardized
+    difference; `shown` returns a term as people write it."""
     rows = [
         [
             shown(str(term)),

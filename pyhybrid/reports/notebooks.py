@@ -6,15 +6,12 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.reports.page import filled
 from pyhybrid.running.tasks import Progress
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 SIZES = ("quick", "paper")
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -32,13 +29,7 @@ def notebook_names() -> list[str]:
 
 
 def find_notebook(name: str) -> Path:
-    """The file of a notebook by its name or its number: ``02_reweighting``, ``2``, ``02``.
-
-    Raises
-    ------
-    InvalidInput
-        For another name.
-    """
+    """The file of a notebook by its name or its number: ``02_reweighting``, ``2``, ``02``."""
     names = notebook_names()
     number = name.zfill(2) if name.isdigit() else ""
     named = [each for each in names if each == name or (number and each.startswith(f"{number}_"))]
@@ -48,31 +39,10 @@ def find_notebook(name: str) -> Path:
 
 
 def render_notebook(
-    path: str | os.PathLike[str],
-    *,
-    size: str = "quick",
-    progress: Progress | None = None,
+    path: str | os.PathLike[str], *, size: str = "quick", progress: Progress | None = None
 ) -> str:
-    """Execute a notebook in a folder of its own and return it as HTML, images inlined.
-
-    Parameters
-    ----------
-    path : path
-        An .ipynb file.
-    size : {"quick", "paper"}
-        Of its studies; the notebook reads it from PYHYBRID_SIZE.
-    progress : callable, optional
-        Called with (name, cells done, cells in all).
-
-    Raises
-    ------
-    InvalidInput
-        For a file that is no notebook, or an unknown size.
-    NotebookFailed
-        If a cell raises.
-    PyhybridError
-        If nbconvert, nbclient or ipykernel are missing.
-    """
+    """Execute a notebook in a folder of its own and return it as HTML, images inlined. It reads the
+    `size` of its studies from PYHYBRID_SIZE; `progress` counts its cells."""
     check_choice(size, "size", SIZES)
     try:
         import nbclient
@@ -93,7 +63,9 @@ def render_notebook(
         )
         manager = client.create_kernel_manager()
         manager.transport, manager.ip = "ipc", f"{folder}/kernel"  # no open port
-        _count_cells(client, source.stem, progress)
+        if progress is not None:
+            total, done = len(notebook.cells), iter(range(1, len(notebook.cells) + 1))
+            client.on_cell_complete = lambda **_: progress(source.stem, next(done), total)
         try:
             client.execute(env={**_CALM, **os.environ, "PYHYBRID_SIZE": size})
         except nbclient.exceptions.CellExecutionError as error:
@@ -103,19 +75,14 @@ def render_notebook(
     exporter: Any = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     body, _ = exporter.from_notebook_node(notebook)
-    return filled("notebook_template.html", title=_title(notebook), body=_aligned(body))
+    first = notebook.cells[0].source.splitlines() if notebook.cells else []
+    title = first[0].lstrip("# ") if first else "Notebook"
+    return filled("notebook_template.html", title=title, body=_aligned(body))
 
 
 def _folder() -> Path:
     packaged = _PACKAGE / "notebooks"
     return packaged if packaged.is_dir() else _PACKAGE.parent / "notebooks"
-
-
-def _count_cells(client: Any, name: str, progress: Progress | None) -> None:
-    if progress is None:
-        return
-    total, done = len(client.nb.cells), iter(range(1, len(client.nb.cells) + 1))
-    client.on_cell_complete = lambda **_: progress(name, next(done), total)
 
 
 def _aligned(body: str) -> str:
@@ -127,8 +94,3 @@ def _aligned(body: str) -> str:
         return table.group().replace('class="', f'class="{kind} ', 1)
 
     return re.sub(r'<table [^>]*class=".*?</table>', marked, body, flags=re.DOTALL)
-
-
-def _title(notebook: NotebookNode) -> str:
-    first = notebook.cells[0].source.splitlines() if notebook.cells else []
-    return first[0].lstrip("# ") if first else "Notebook"

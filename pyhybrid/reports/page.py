@@ -6,7 +6,6 @@ paragraphs (``text``), its pictures (``alt`` and ``caption``) and the captions o
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.releases.statement import in_words
-from pyhybrid.reports.figures.mechanisms import figure_data_uri
+from pyhybrid.releases.words import Words, environment
+from pyhybrid.reports.figures import figure_data_uri
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
     from matplotlib.figure import Figure
 
 
@@ -76,104 +75,6 @@ class Section:
     tables: Sequence[Table] = ()
 
 
-def section(
-    name: str,
-    /,
-    *,
-    figures: Iterable[Figure | None] = (),
-    tables: Iterable[Table | None] = (),
-    paragraphs: Sequence[Sequence[str]] = (),
-    bullets: Sequence[str] = (),
-    **values: Any,
-) -> Section:
-    """The section of a name in `words.jinja`, with figures and tables in the order of its words.
-
-    Parameters
-    ----------
-    name : str
-    figures, tables : iterable
-        None leaves out what its place in the words is for; a table may have a caption already.
-    paragraphs : sequence
-        Before those of the words.
-    bullets : sequence of str
-    **values
-        What the templates read. A paragraph that comes out empty is left out.
-    """
-    words = _words()[name]
-    heading, alts, captions, said, above = (
-        [_rendered(template, values) for template in words.get(field, ())]
-        for field in ("heading", "alt", "caption", "text", "table")
-    )
-    pictures = [
-        _picture(figure, alt=alts[place], caption=captions[place])
-        for place, figure in enumerate(figures)
-        if figure is not None
-    ]
-    shown = [
-        table if table.caption else replace(table, caption=above[place])
-        for place, table in enumerate(tables)
-        if table is not None
-    ]
-    return Section(
-        heading="".join(heading),
-        paragraphs=[*paragraphs, *([text] for text in said if text)],
-        bullets=bullets,
-        pictures=pictures,
-        tables=shown,
-    )
-
-
-def rendered(name: str, /, field: str = "text", **values: Any) -> list[str]:
-    """Texts of `words.jinja` by themselves, those that come out empty left out."""
-    texts = (_rendered(template, values) for template in _words()[name].get(field, ()))
-    return [text for text in texts if text]
-
-
-def sentence(name: str, /, field: str = "text", **values: Any) -> str:
-    """The one text of a field of `words.jinja`."""
-    (text,) = rendered(name, field, **values)
-    return text
-
-
-def meanings(name: str) -> dict[str, str]:
-    """Texts of `words.jinja` by what they explain."""
-    return {term: text for term, (text,) in _words()[name].items()}
-
-
-_ROW = re.compile(r"^(\w+): (.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
-
-
-@functools.cache
-def _words() -> dict[str, dict[str, list[str]]]:
-    """Templates by section and field."""
-    text = files("pyhybrid.reports").joinpath("words.jinja").read_text(encoding="utf-8")
-    words: dict[str, dict[str, list[str]]] = {}
-    for part in text.split("\n=== ")[1:]:
-        name, _, body = part.partition("\n")
-        fields = words.setdefault(name, {})
-        for field, template in _ROW.findall(body):
-            fields.setdefault(field, []).append(" ".join(template.split()))
-    return words
-
-
-def _rendered(template: str, values: Mapping[str, Any]) -> str:
-    if "{" not in template:
-        return template
-    return _environment(autoescape=False).from_string(template).render(values)
-
-
-@functools.cache
-def _environment(*, autoescape: bool) -> Environment:
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=autoescape, undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {"number": number_text, "fmt": format}
-    return environment
-
-
 def _picture(figure: Figure, *, alt: str, caption: str) -> Picture:
     """The figure as an inlined picture, the widest ones as wide as the page."""
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
@@ -187,12 +88,11 @@ def _picture(figure: Figure, *, alt: str, caption: str) -> Picture:
 _WIDEST = 8.2  # inches
 
 
+PUBLIC_ONLY, NOTHING = "publish only the folder public/", "publish no part of this page"
+
+
 def render_page(
-    title: str,
-    sections: Sequence[Section],
-    *,
-    confidential: bool,
-    advice: str = "publish only the folder public/",
+    title: str, sections: Sequence[Section], *, confidential: bool, advice: str = PUBLIC_ONLY
 ) -> str:
     """The page as HTML; a confidential one opens with a banner that says so and gives `advice`."""
     return filled(
@@ -204,7 +104,7 @@ def render_page(
 def filled(template: str, **values: Any) -> str:
     """A template of this room with its values, which are escaped."""
     text = files("pyhybrid.reports").joinpath(template).read_text(encoding="utf-8")
-    return _environment(autoescape=True).from_string(text).render(values) + "\n"
+    return environment(autoescape=True).from_string(text).render(values) + "\n"
 
 
 def number_text(value: Any) -> str:
@@ -225,6 +125,46 @@ def number_text(value: Any) -> str:
     if value == 0 or abs(value) >= 1e-4:
         return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
     return f"{value:.1e}".replace(".0e", "e")
+
+
+_WORDS = Words("pyhybrid.reports", number=number_text)
+rendered, sentence, meanings = _WORDS.rendered, _WORDS.sentence, _WORDS.meanings
+
+
+def section(
+    name: str,
+    /,
+    *,
+    figures: Iterable[Figure | None] = (),
+    tables: Iterable[Table | None] = (),
+    paragraphs: Sequence[Sequence[str]] = (),
+    bullets: Sequence[str] = (),
+    **values: Any,
+) -> Section:
+    """The section of a name in `words.jinja`, with figures and tables in the order of its words,
+    None where one is left out, and paragraphs before its own. Templates read `values`; a paragraph
+    that comes out empty is left out, and a table may have a caption already."""
+    heading, alts, captions, said, above = (
+        _WORDS.all_of(name, field, values)
+        for field in ("heading", "alt", "caption", "text", "table")
+    )
+    pictures = [
+        _picture(figure, alt=alts[place], caption=captions[place])
+        for place, figure in enumerate(figures)
+        if figure is not None
+    ]
+    shown = [
+        table if table.caption else replace(table, caption=above[place])
+        for place, table in enumerate(tables)
+        if table is not None
+    ]
+    return Section(
+        heading="".join(heading),
+        paragraphs=[*paragraphs, *([text] for text in said if text)],
+        bullets=bullets,
+        pictures=pictures,
+        tables=shown,
+    )
 
 
 def setting_text(value: object) -> str:

@@ -10,7 +10,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.diagnostics import RELIABLE_K
 from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, Refits, leave_one_out_loss
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.figures.mechanisms import plot_losses, plot_told
+from pyhybrid.reports.figures import plot_losses, plot_told
 from pyhybrid.reports.page import Section, Table, number_text, section
 
 _QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
@@ -95,10 +95,8 @@ def _name(release: Release, place: int) -> str:
 
 
 def loss_section(release: Release) -> list[Section]:
-    """Figure and table of the losses of the records that most is told about.
-
-    None of a release that was loaded, is censored, has units of several records or no fit.
-    """
+    """Figure and table of the losses of the records that most is told about; none of a release that
+    was loaded, is censored, has units of several records or no fit."""
     losses = _losses(release)
     if losses is None:
         return []

@@ -22,6 +22,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.columns import (
     by_predictor,
@@ -29,12 +30,13 @@ from pyhybrid.reports.columns import (
     lost_relations,
     predictive_section,
 )
-from pyhybrid.reports.figures.mechanisms import (
-    plot_bound_against_weight,
-    plot_bounds,
-    plot_weights,
+from pyhybrid.reports.fits import (
+    bounds_by_weight,
+    bounds_section,
+    convergence_section,
+    exact_section,
+    reweighting_section,
 )
-from pyhybrid.reports.fits import convergence_section, exact_section, reweighting_section
 from pyhybrid.reports.page import (
     Cell,
     Marked,
@@ -91,51 +93,32 @@ def release_report(
     baseline: Release | None = None,
     title: str = "Release report",
 ) -> str:
-    """Return the owner's report as one HTML file. CONFIDENTIAL: shows weights, bounds and data.
-
-    Parameters
-    ----------
-    release : Release
-        What is reported on.
-    data : DataFrame
-        The confidential records, in the order of the release.
-    baseline : Release, optional
-        Another release from the same records, such as Unweighted, shown beside it.
-    title : str
-        Of the page; names the step of a sequence.
-
-    Returns
-    -------
-    str
-        HTML without scripts or references; images are inlined. The seed is not in it.
-
-    Raises
-    ------
-    InvalidInput
-        If `data` or `baseline` have other records or lack a synthesized column.
-    """
+    """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
+    bounds and data, but not the seed. `baseline` is another release of the same columns of the same
+    records, such as Unweighted; `title` names the step of a sequence."""
     statement, other_rows = release.statement, False
     if release.origin is not None and release.origin.compared is not None:
         release = replace(release, synthetic=list(release.origin.compared))
         other_rows = True
     _check_records(release, data, baseline)
-    release = _beside(release, data)
-    releases = _by_name(release, baseline)
+    # Other columns as they are in the data: some are left out of what is published, or are numbers
+    # there, or text of a file.
+    own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
+    release = replace(release, synthetic=[joined(data, table) for table in own])
+    releases, said = _by_name(release, baseline), statement_sections(statement, level=3)
+    if release.parts:  # its steps have a table here
+        said = [each for each in said if not each.heading.startswith("Step ")]
+        said.append(section("steps elsewhere"))
     sections = [
         verdict_section(release, data, lost_relations(release, data)),
         section("statement", other_rows=other_rows),
-        *_without_steps(release, statement_sections(statement, level=3)),
+        *said,
         *side_by_side(dict(reversed(releases.items())), data),
         charge_section(releases),
         *steps_section(release),
         *told_section(releases),
         *loss_section(release),
-        *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
-        *(
-            [reweighting_section("Re-weighting", release.reweighted)]
-            if release.reweighted is not None
-            else []
-        ),
+        *_fitted(release, releases),
         *(column_section(column, data, releases) for column in release.synthesized),
         *by_predictor(release, data),
         *predictive_section(release),
@@ -146,28 +129,11 @@ def release_report(
 
 
 def public_report(release: Release) -> str:
-    """Return the privacy statement as one HTML file, fit to be published.
-
-    It is made of ``release.statement`` and nothing else: no weight, no bound, no seed.
-    """
+    """Return the privacy statement as one HTML file, fit to be published: ``release.statement`` and
+    nothing else, no weight, no bound, no seed."""
     return render_page(
         "Privacy statement", statement_sections(release.statement, level=2), confidential=False
     )
-
-
-def _without_steps(release: Release, sections: list[Section]) -> list[Section]:
-    """The statement's sections less those of the steps of a sequence, which have a table here."""
-    if not release.parts:
-        return sections
-    kept = [each for each in sections if not each.heading.startswith("Step ")]
-    return [*kept, section("steps elsewhere")]
-
-
-def _beside(release: Release, data: pd.DataFrame) -> Release:
-    """The release with all other columns as they are in the data: some are left out of what is
-    published, or are numbers there, or text of a file."""
-    own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
-    return replace(release, synthetic=[joined(data, table) for table in own])
 
 
 def _check_records(release: Release, data: pd.DataFrame, baseline: Release | None) -> None:
@@ -199,30 +165,27 @@ def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
     return {f"{other} (baseline)" if other == name else other: baseline, name: release}
 
 
-def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
-    kept = {name: each.confidential for name, each in releases.items()}
-    bound = release.confidential.lipschitz_bound
-    finite = release.confidential.lipschitz[np.isfinite(release.confidential.lipschitz)]
-    overall = {name: each.lipschitz_bound for name, each in kept.items()}
-    figure = plot_bounds({name: each.lipschitz for name, each in kept.items()}, overall=overall)
-    efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
-    marked = ", ".join(f"{name} {value:.2f}" for name, value in overall.items())
-    return section("bounds", figures=[figure], bound=bound, efficiency=efficiency, marked=marked)
-
-
-def _weights(release: Release, releases: Mapping[str, Release]) -> Section:
+def _fitted(release: Release, releases: Mapping[str, Release]) -> list[Section]:
+    """Bounds and weights of a fitted release, and how they were found."""
+    if not _is_fitted(release):
+        return []
     kept = release.confidential
-    scatter = None
-    if np.ptp(kept.alpha) > 0:
-        scatter = plot_bound_against_weight(
-            kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
-        )
-    figure = plot_weights({name: each.confidential.alpha for name, each in releases.items()})
-    return section(
-        "weights", figures=[figure, scatter], alpha=kept.alpha,
-        mechanism=release.charge.mechanism, zero=int((kept.alpha == 0).sum()),
-        one=int((kept.alpha == 1).sum()), below=float((kept.alpha < 1).mean()),
-    )  # fmt: skip
+    bound, finite = kept.lipschitz_bound, kept.lipschitz[np.isfinite(kept.lipschitz)]
+    efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
+    figure = figures.plot_weights(
+        {name: each.confidential.alpha for name, each in releases.items()}
+    )
+    sections = [
+        bounds_section("bounds", releases, bound=bound, efficiency=efficiency),
+        section(
+            "weights", figures=[figure, bounds_by_weight(release)], alpha=kept.alpha,
+            mechanism=release.charge.mechanism, zero=int((kept.alpha == 0).sum()),
+            one=int((kept.alpha == 1).sum()), below=float((kept.alpha < 1).mean()),
+        ),
+    ]  # fmt: skip
+    if release.reweighted is not None:
+        sections.append(reweighting_section("Re-weighting", release.reweighted))
+    return sections
 
 
 def _convergence(release: Release) -> list[Section]:
@@ -239,11 +202,8 @@ def _provenance(release: Release) -> Section:
         **{name: setting_text(value) for name, value in release.settings.items()},
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
-    said = [(name, value) for name, value in rows.items() if value != _NOTHING]
+    said = [(name, value) for name, value in rows.items() if value != number_text(None)]
     return section("provenance", tables=[Table(header=["What", "Value"], rows=said)])
-
-
-_NOTHING = number_text(None)  # of a setting that was not given: no row
 
 
 def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
@@ -309,16 +269,13 @@ def steps_section(release: Release) -> list[Section]:
     """The table of the steps, in their order; none of a release of one step."""
     if not release.parts:
         return []
-    common = _common(release)
+    first, *others = (_settings(step) for step in release.parts)
+    alike = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
+    common = {k: v for k, v in alike.items() if k not in _OWN_COLUMNS}
     charges = [_step_charge(columns, step) for columns, step in release.steps.items()]
     settings = [_step_settings(columns, step, common) for columns, step in release.steps.items()]
-    tables = [
-        Table(header=_HEADER, rows=charges, numbers=True),
-        Table(
-            header=["Column", "Formula", "Program", "Weights", "Draws", "Other settings"],
-            rows=settings,
-        ),
-    ]
+    header = ["Column", "Formula", "Program", "Weights", "Draws", "Other settings"]
+    tables = Table(header=_HEADER, rows=charges, numbers=True), Table(header=header, rows=settings)
     return [section("steps", tables=tables, shared=_in_words(common))]
 
 
@@ -330,13 +287,6 @@ def _settings(step: ReleaseRecord) -> Settings:
     """Settings as people write them, without those that were not given."""
     shown = {name: setting_text(value) for name, value in step.settings.items()}
     return {name: text for name, text in shown.items() if text != number_text(None)}
-
-
-def _common(release: Release) -> Settings:
-    """Settings that all steps have alike."""
-    first, *others = (_settings(step) for step in release.steps.values())
-    alike = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
-    return {k: v for k, v in alike.items() if k not in _OWN_COLUMNS}
 
 
 def _in_words(settings: Settings) -> str:

@@ -24,9 +24,9 @@ from pyhybrid.measures.tables.propensity import propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.figures.measures import plot_forest
+from pyhybrid.reports.figures import plot_forest
 from pyhybrid.reports.measures import measure_rows, model_table
-from pyhybrid.reports.page import Cell, Section, Table, section, sentence
+from pyhybrid.reports.page import Section, Table, section, sentence
 from pyhybrid.reports.verdicts import judged_cell
 
 IntArray = npt.NDArray[np.intp]
@@ -38,7 +38,7 @@ _FEW_COLUMNS = 2
 _BY_COLUMN = ("max_ecdf", "avg_ecdf", "attribute_risk", "attribute_baseline")
 
 _DISTANCES = ("max_ecdf", "avg_ecdf")
-_OF_RISK, _OF_UTILITY = ("No risk", "Data as they are"), ("As good as the data", "Useless")
+_OF_RISK, _OF_UTILITY = ["No risk", "Data as they are"], ["As good as the data", "Useless"]
 _RISKS = ("expected_match_risk", "true_match_rate", "n_no_match")
 
 
@@ -55,16 +55,8 @@ class _Columns:
 
 
 def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> list[Section]:
-    """What is guaranteed, risked, kept and inferred, of each release in a column of its own, and
-    regression coefficients beside those of the data.
-
-    Parameters
-    ----------
-    releases : mapping of str to Release
-        Releases of the same columns of the same records, by name.
-    data : DataFrame
-        The confidential records, in the order of the releases.
-    """
+    """What is guaranteed, risked, kept and inferred, of each release of the same columns of the
+    same records in a column of its own, and regression coefficients beside those of the data."""
     first = next(iter(releases.values()))
     own = [each.decisions for each in releases.values()]
     gone = {*first.synthesized, *(c for each in own for c in (*each.drop, *each.ids))}
@@ -104,7 +96,8 @@ def _privacy(releases: Mapping[str, Release]) -> Table:
         ["epsilon", *(epsilon_text(c.epsilon) for c in charges), "0", "no limit", epsilon],
         ["kind, relation", *whose, "strict", "none", f"{'; '.join(kinds)}."],
     ]
-    return _table("Epsilon: what is guaranteed.", releases, rows, *_OF_RISK)
+    header = ["Measure", *releases, *_OF_RISK, "What it is"]
+    return Table(caption="Epsilon: what is guaranteed.", header=header, rows=rows)
 
 
 def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> list[Table]:
@@ -114,9 +107,10 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
     found = {}
     versions = {name: each.synthetic[:_MOST_SETS] for name, each in releases.items()}
     for name, sets in {**versions, "the data themselves": [data]}.items():
+        synthetic = [table[columns.all].iloc[rows] for table in sets]
         risk = matching_risk(
             real,
-            [table[columns.all].iloc[rows] for table in sets],
+            synthetic,
             keys=columns.all,
             radius=dict.fromkeys(near, _WITHIN),
             kind=dict.fromkeys(near, "relative"),
@@ -124,35 +118,18 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
         )
         found[name] = {"matching_risk": risk.mean_risk}
         found[name] |= {measure: float(getattr(risk, measure)) for measure in _RISKS}
-        found[name] |= _attribute(real, sets, rows, columns, near)
-    return _measures(sentence("side by side, epsilon", "risk"), found, *_OF_RISK)
-
-
-def _attribute(
-    real: pd.DataFrame,
-    sets: Sequence[pd.DataFrame],
-    rows: IntArray,
-    columns: _Columns,
-    near: Sequence[str],
-) -> dict[str, float]:
-    """Attribute risk of the synthesized columns of numbers, for one who knows the others."""
-    if not columns.kept:
-        return {}
-    found: dict[str, float] = {}
-    for column in near:
-        risk = attribute_risk(
-            real,
-            [table[columns.all].iloc[rows] for table in sets],
-            sensitive=column,
-            keys=columns.kept,
-            radius={column: _WITHIN},
-            kind={column: "relative"},
-        )
-        found |= {
-            f"attribute_risk, {column}": risk.overall,
-            f"attribute_baseline, {column}": risk.baseline,
-        }
-    return found
+        for column in near if columns.kept else ():  # for one who knows the others
+            of = attribute_risk(
+                real,
+                synthetic,
+                sensitive=column,
+                keys=columns.kept,
+                radius={column: _WITHIN},
+                kind={column: "relative"},
+            )
+            found[name][f"attribute_risk, {column}"] = of.overall
+            found[name][f"attribute_baseline, {column}"] = of.baseline
+    return _measures(sentence("side by side, epsilon", "risk"), found, _OF_RISK)
 
 
 def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> list[Table]:
@@ -160,7 +137,8 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
     for name, release in releases.items():
         sets = release.synthetic[:_MOST_SETS]
         tables = reconcile_tables(data, sets, columns=columns.all)
-        few = _of_rows(tables, _sample(len(data), _MOST_ROWS))
+        rows = _sample(len(data), _MOST_ROWS)
+        few = _part(tables, rows, list(tables.real.columns))
         logistic = propensity_utility(few)
         cart = propensity_utility(few, classifier="cart", n_permutations=_PERMUTATIONS, rng=1)
         numbers = {
@@ -168,9 +146,10 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
             "pmse_ratio, cart": cart.ratio,
             "specks, logistic": logistic.specks,
         }
-        own = _of_columns(tables, [c for c in columns.synthesized if tables.is_number(c)])
-        if own is not None:
-            distances = column_utility(own, n_resamples=100, rng=1).distances
+        own = [c for c in columns.synthesized if tables.is_number(c)]
+        if own:
+            part = _part(tables, np.arange(len(data)), own)
+            distances = column_utility(part, n_resamples=100, rng=1).distances
             for column, row in distances.set_index("column").iterrows():
                 numbers |= {f"{name}, {column}": float(row[name]) for name in _DISTANCES}
         pairs = table_utility(tables).two_way
@@ -179,7 +158,7 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
             label = f"table_ratio, {worst['first']} and {worst['second']}"
             numbers["table_ratio, worst pair" if len(releases) > 1 else label] = worst["ratio"]
         found[name] = numbers
-    return _measures("Utility: how near the synthetic sets are to the data.", found, *_OF_UTILITY)
+    return _measures("Utility: how near the synthetic sets are to the data.", found, _OF_UTILITY)
 
 
 def _fits(
@@ -214,7 +193,7 @@ def _inference(fits: Mapping[str, ModelUtility]) -> list[Table]:
     }
     formula = plain_formula(next(iter(fits.values())).formula)
     caption = sentence("side by side, epsilon", "inference", formula=formula, rules=sorted(rules))
-    return _measures(caption, found, *_OF_UTILITY)
+    return _measures(caption, found, _OF_UTILITY)
 
 
 def _formula(tables: Tables, outcome: str, columns: _Columns) -> str:
@@ -229,26 +208,14 @@ def _formula(tables: Tables, outcome: str, columns: _Columns) -> str:
     return f"Q({outcome!r}) ~ {' + '.join(terms) or '1'}"
 
 
-def _table(
-    caption: str,
-    releases: Mapping[str, object],
-    rows: Sequence[Sequence[Cell]],
-    best: str,
-    worst: str,
-) -> Table:
-    header = ["Measure", *releases, best, worst, "What it is"]
-    return Table(caption=caption, header=header, rows=rows)
-
-
-def _measures(
-    caption: str, found: Mapping[str, Mapping[str, float]], best: str, worst: str
-) -> list[Table]:
+def _measures(caption: str, found: Mapping[str, dict[str, float]], ends: list[str]) -> list[Table]:
     """A row for each measure; measures of many columns apart, with a row for each column."""
+    header = ["Measure", *found, *ends, "What it is"]
     names = dict.fromkeys(name for each in found.values() for name in each)
     of_columns = [name for name in names if name.split(", ")[0] in _BY_COLUMN]
     columns = list(dict.fromkeys(name.partition(", ")[2] for name in of_columns))
     if len(columns) <= _FEW_COLUMNS:
-        return [_table(caption, found, measure_rows(found), best, worst)]
+        return [Table(caption=caption, header=header, rows=measure_rows(found))]
     rest = {
         version: {name: value for name, value in each.items() if name not in of_columns}
         for version, each in found.items()
@@ -266,11 +233,11 @@ def _measures(
         for column in columns
         for version, each in found.items()
     ]
+    whole = Table(caption=caption, header=header, rows=measure_rows(rest))
     header = ["Column", *(MEASURES[key].title for key in measures)]
-    by_column = Table(
-        caption=f"A row for each column. {meaning}", header=header, rows=rows, numbers=True
-    )
-    return [_table(caption, rest, measure_rows(rest), best, worst), by_column]
+    about = f"A row for each column. {meaning}"
+    by_column = Table(caption=about, header=header, rows=rows, numbers=True)
+    return [whole, by_column]
 
 
 def _sample(n: int, most: int) -> IntArray:
@@ -280,17 +247,9 @@ def _sample(n: int, most: int) -> IntArray:
     return np.sort(np.random.default_rng(1).choice(n, most, replace=False))
 
 
-def _of_rows(tables: Tables, rows: IntArray) -> Tables:
-    real, *sets = (
-        table.iloc[rows].reset_index(drop=True) for table in (tables.real, *tables.synthetic)
-    )
-    return Tables(real=real, synthetic=tuple(sets), names=tables.names)
-
-
-def _of_columns(tables: Tables, columns: Sequence[str]) -> Tables | None:
-    if not columns:
-        return None
-    real, *sets = (table[list(columns)] for table in (tables.real, *tables.synthetic))
+def _part(tables: Tables, rows: IntArray, columns: Sequence[str]) -> Tables:
+    whole = (tables.real, *tables.synthetic)
+    real, *sets = (table[columns].iloc[rows].reset_index(drop=True) for table in whole)
     return Tables(real=real, synthetic=tuple(sets), names=tables.names)
 
 
@@ -298,13 +257,8 @@ _MOST_DRAWN = 30
 
 
 def coefficients_section(fits: Mapping[str, ModelUtility]) -> Section:
-    """Forest plot of all releases, and the table of the first one, that of the report.
-
-    Parameters
-    ----------
-    fits : mapping of str to ModelUtility
-        The same model by the name of a release.
-    """
+    """Forest plot of the same model in all releases, and the table of the first one, that of the
+    report."""
     name, first = next(iter(fits.items()))
     varied = first.table["upper"] > first.table["lower"]
     terms = list(first.table.index[varied])[:_MOST_DRAWN]

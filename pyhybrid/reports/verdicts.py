@@ -51,17 +51,8 @@ _MOST_SETS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A value of a measure of utility, and how good it is. Confidential.
-
-    Attributes
-    ----------
-    measure : str
-        Key of `pyhybrid.measures.definitions.MEASURES`.
-    label : str
-        What it is called, and of what it is.
-    value : float
-    word : {"good", "fair", "POOR"}
-    """
+    """A value of a measure of utility (a key of `pyhybrid.measures.MEASURES`), what it is called
+    and of what it is, and how good it is. Confidential."""
 
     measure: str
     label: str
@@ -77,13 +68,8 @@ class Judged:
 
 
 def word_of(measure: str, value: float) -> str:
-    """Good, fair or POOR; empty for a measure without limits or a value that is none.
-
-    Parameters
-    ----------
-    measure : str
-        Key of `LIMITS`; what follows a comma says what it is of, as in reports.
-    """
+    """Good, fair or POOR; empty for a measure without limits or a value that is none. What follows
+    a comma in the name of a measure says what it is of, as in reports."""
     limits = LIMITS.get(measure.split(",")[0])
     if limits is None or np.isnan(value):
         return ""
@@ -109,15 +95,8 @@ def measure_label(name: str) -> str:
 
 
 def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, ...]:
-    """Measures of one synthesized column: of its mean and distribution, or of its shares.
-
-    Parameters
-    ----------
-    data : Series
-        The column in the confidential data.
-    sets : sequence of Series
-        The same column of each synthetic set.
-    """
+    """Measures of one synthesized column, in the data and in each set: of its mean and
+    distribution, or of its shares."""
     if not is_number(data):
         shares = shares_of(data, {"": sets})
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
@@ -186,11 +165,7 @@ _TELLS = 0.1  # of an attribute risk above that without the keys
 
 
 def _in_short(
-    name: str,
-    said: Mapping[str, str],
-    wrong: Sequence[str],
-    tables: Sequence[Table] = (),
-    **values: Any,
+    name: str, said: dict[str, str], wrong: list[str], tables: Sequence[Table] = (), **values: Any
 ) -> Section:
     """The section that a page opens with: what is promised, further sentences after a bold word,
     what looks wrong (``wrong`` of the name's words, and what is given), tables."""
@@ -205,15 +180,8 @@ def _in_short(
 
 
 def verdict_section(release: Release, data: pd.DataFrame, lost: Sequence[str] = ()) -> Section:
-    """What a release promises, how good its columns are, what looks wrong. Confidential.
-
-    Parameters
-    ----------
-    release : Release
-    data : DataFrame
-    lost : sequence of str
-        Sentences on relations that are not kept.
-    """
+    """What a release promises, how good its columns are, what looks wrong, and sentences on
+    relations that are `lost`. Confidential."""
     judged = {
         column: measures
         for column in release.synthesized

@@ -17,14 +17,14 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.app import run
 from pyhybrid.cli.measures import parse_key
-from pyhybrid.reports.figures.measures import (
+from pyhybrid.reports.figures import (
+    figure_png,
     plot_ecdfs,
     plot_levels,
     plot_matching_risk,
     plot_pairs,
     plot_propensities,
 )
-from pyhybrid.reports.figures.mechanisms import figure_png
 
 
 @pytest.fixture

@@ -21,8 +21,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
 from pyhybrid.measures.arrays.estimates import avg_ecdf, max_ecdf
-from pyhybrid.reports.figures.measures import plot_curve
-from pyhybrid.reports.figures.mechanisms import figure_png
+from pyhybrid.reports.figures import figure_png, plot_curve
 from pyhybrid.running.resumable import fingerprint, open_parts
 from pyhybrid.studies.comparing import curve
 from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve

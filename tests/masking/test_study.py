@@ -14,7 +14,7 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
-from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
+from pyhybrid.reports.figures import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.masking import mask_report
 from pyhybrid.studies.masked import FORMULA, KEYS, RADIUS, SHORT_CHAINS, TRUE, masked_database
 from tests.reports.accessible import check_page

@@ -316,7 +316,7 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "_write_public", full)
+        patch.setattr(storage, "write_tables", full)
         with pytest.raises(SaveFailed):
             release.save(tmp_path / "out", ledger=ledger, report=False)
     assert len(ledger.entries) == 1, "the entry comes first, so that no data are without one"

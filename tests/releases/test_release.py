@@ -176,7 +176,7 @@ def test_a_full_folder_is_refused_and_overwritten_on_demand(
 
 
 @pytest.mark.parametrize(
-    "stage", [(storage, "_write_confidential"), (storage, "_write_public"), (files, "_swap")]
+    "stage", [(storage, "_write_confidential"), (storage, "write_tables"), (files, "_swap")]
 )
 @pytest.mark.parametrize("existing", [False, True])
 def test_a_disk_error_leaves_nothing_half_written(

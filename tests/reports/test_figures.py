@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 from scipy.integrate import trapezoid
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.reports.figures import mechanisms as plots
+from pyhybrid.reports import figures as plots
 
 pytestmark = pytest.mark.pictures
 RNG = np.random.default_rng(20240229)
@@ -298,7 +298,7 @@ def test_data_uri_holds_the_png():
 
 def test_matplotlib_comes_in_when_drawing_and_pyplot_never():
     code = (
-        "import sys; from pyhybrid.reports.figures import mechanisms as plots;"
+        "import sys; from pyhybrid.reports import figures as plots;"
         "assert 'matplotlib' not in sys.modules;"
         "plots.figure_png(plots.plot_weights({'a': [0, 1]}));"
         "assert 'matplotlib.figure' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules"

@@ -7,7 +7,7 @@ import importlib.util
 
 import pytest
 
-from pyhybrid.reports.figures.mechanisms import plot_distributions
+from pyhybrid.reports.figures import plot_distributions
 from tests.conftest import require
 
 CELLS = [

@@ -14,8 +14,7 @@ from pyhybrid.measures import model_utility, risk_summary, utility_summary
 from pyhybrid.privacy.leave_one_out import leave_one_out_loss
 from pyhybrid.reports.columns import _shown_level, tail_word
 from pyhybrid.reports.comparison import curve_report
-from pyhybrid.reports.figures.measures import plot_curve, plot_forest
-from pyhybrid.reports.figures.mechanisms import plot_losses
+from pyhybrid.reports.figures import plot_curve, plot_forest, plot_losses
 from pyhybrid.reports.measures import risk_report, utility_report
 from pyhybrid.reports.side_by_side import coefficients_section, plain_term
 from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict

@@ -8,7 +8,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.reports.figures.mechanisms import plot_losses
+from pyhybrid.reports.figures import plot_losses
 from pyhybrid.reports.record_loss import loss_section
 
 

@@ -145,9 +145,7 @@ def form_of(column: pd.Series, release: ph.Release | None = None) -> str:
         "decimals": decimals if decimals <= 2 else "many",
     }
     if release is not None:
-        told["metadata"] = public_metadata(
-            release.charge, ["y"], release.settings, [frame], "csv"
-        )["dataDscr"]  # fmt: skip
+        told["metadata"] = public_metadata(release, [frame], "csv")["dataDscr"]
     return json.dumps(told, sort_keys=True)
 
 

@@ -269,7 +269,7 @@ def test_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Pa
     assert code == 2
     assert "--replicates" in err
     code, _, err = _run(monkeypatch, capsys, "table", "A", "A", "--out", "t.md")
-    assert "A is there twice" in err
+    assert "'A' is there twice" in err
     code, _, _ = _run(monkeypatch, capsys, "table", "A", "--out", "t.md", "--csv", "t.csv")
     assert "| A | Weighted-M, Lipschitz bound (n = 6400) |" in Path("t.md").read_text()
 

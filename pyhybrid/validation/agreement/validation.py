@@ -7,15 +7,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.reports.figures.measures import plot_published
+from pyhybrid.reports import drawing as draw
 from pyhybrid.reports.page import Marked, Section, Table, render_page, section
 from pyhybrid.running.files import check_new_file, write_files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EXACT = 1e-12
 """Relative tolerance of the same formula on the same numbers."""
@@ -397,3 +400,28 @@ def _table(rows: list[Row]) -> Table:
         ],
         numbers=True,
     )
+
+
+def plot_published(rows: pd.DataFrame, speeds: Sequence[Any]) -> Figure:
+    """Differences of published programs from ours, and effective draws per second of both.
+
+    `rows` and `speeds` are those of `pyhybrid.validation.agreement.Validation`.
+    """
+    shown = rows[(rows["unit"] == "standard error") & np.isfinite(rows["difference"])]
+    parts = list(dict.fromkeys(shown["part"]))
+    height = 1.2 + 0.35 * max(len(parts), len(speeds))
+    left, right = draw.new_panels(11, height, columns=2)
+    for place, part in enumerate(parts):
+        apart = shown.loc[shown["part"] == part, "difference"]
+        left.plot(apart, np.full(len(apart), place), "o", color=draw.COLORS[0], alpha=0.5, ms=5)
+    left.axvline(5, color="0.4", ls="--", lw=1)
+    draw.rows_of(left, [part.partition(": ")[2] for part in parts])
+    left.set_xlabel("difference, Monte Carlo standard errors (at most 5)")
+    for place, speed in enumerate(speeds):
+        right.barh(place, speed.rate, color=draw.COLORS[speed.text == "default"])
+    draw.rows_of(right, [f"{each.program}, {each.text}, {each.engine}" for each in speeds])
+    right.set_xscale("log")
+    right.set_xlabel("effective draws per second")
+    for ax in (left, right):
+        ax.invert_yaxis()
+    return draw.finish(left)

@@ -1,10 +1,10 @@
-"""What all figures share: colors that the color-blind tell apart, panels, the legend."""
+"""What figures are drawn with: colors, panels, names, ranges in rows, the legend."""
 
 from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from pyhybrid.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Groups = Mapping[str, npt.ArrayLike]
+Sets = Mapping[str, Sequence[npt.ArrayLike]]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
@@ -35,6 +38,18 @@ def new_panels(width: float, height: float, rows: int = 1, columns: int = 1, **s
     return grid.ravel()
 
 
+def panels_for(
+    n: int, width: float, across: int, row: float, head: float = 0.5, **share: Any
+) -> list[Any]:
+    """Axes for `n` panels, at most `across` in a row, each row so many inches high."""
+    columns = min(n, across)
+    rows = -(-n // columns)
+    axes = new_panels(width, head + row * rows, rows, columns, **share)
+    for ax in axes[n:]:
+        ax.set_visible(False)
+    return list(axes[:n])
+
+
 @functools.cache
 def _shown_figure() -> type[Figure]:
     """A figure that is the picture of a notebook's cell, where pyplot was never imported, too."""
@@ -50,9 +65,15 @@ def _shown_figure() -> type[Figure]:
 
 
 def finish(ax: Any) -> Figure:
-    """The figure of `ax`, with the labels of `ax` in a legend above all panels."""
+    """The figure of `ax`, with the labels of `ax` in a legend above all panels, and with 54,000 at
+    the ticks of linear axes, no powers of ten beside them."""
+    from matplotlib.ticker import ScalarFormatter
+
     figure: Figure = ax.figure
-    _write_numbers_as_people_do(figure)
+    for panel in figure.axes:
+        for axis in (panel.xaxis, panel.yaxis):
+            if axis.get_scale() == "linear" and type(axis.get_major_formatter()) is ScalarFormatter:
+                axis.set_major_formatter("{x:,.10g}")
     handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
         room = figure.get_figwidth() / (0.6 + 0.075 * max(len(label) for label in handles))
@@ -61,20 +82,14 @@ def finish(ax: Any) -> Figure:
     return figure
 
 
-def _write_numbers_as_people_do(figure: Figure) -> None:
-    """54,000 at the ticks of linear axes, no powers of ten beside them."""
-    from matplotlib.ticker import ScalarFormatter
-
-    for each in figure.axes:
-        for axis in (each.xaxis, each.yaxis):
-            if axis.get_scale() == "linear" and type(axis.get_major_formatter()) is ScalarFormatter:
-                axis.set_major_formatter("{x:,.10g}")
-
-
 def plain(text: Any) -> str:
     """Text that matplotlib shows as it is: no mathematics, and not hidden from the legend."""
     escaped = str(text).replace("$", r"\$")
     return f" {escaped}" if escaped.startswith("_") else escaped
+
+
+def title(ax: Any, text: str, **style: Any) -> None:
+    ax.set_title(plain(text), loc="left", **{"fontsize": TEXT, **style})
 
 
 def named(groups: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,3 +104,30 @@ def finite_of(values: npt.ArrayLike, name: str) -> FloatArray:
     if not finite.size:
         raise InvalidInput(f"{name} must hold a finite value: found none among {vector.size}")
     return finite
+
+
+def finite_sets(data: npt.ArrayLike, synthetic: Sets) -> tuple[FloatArray, dict[str, Any]]:
+    """Finite values of the data, and of each set by its name, of which there is at least one."""
+    parts = {
+        key: [finite_of(values, f"synthetic[{key!r}][{i}]") for i, values in enumerate(sets)]
+        for key, sets in named(synthetic).items()
+    }
+    if not all(parts.values()):
+        raise InvalidInput("synthetic must hold at least one set for each name: found none")
+    return finite_of(data, "data"), parts
+
+
+def rows_of(ax: Any, names: Sequence[Any]) -> FloatArray:
+    """Places of named rows, the first one at the top."""
+    at = np.arange(len(names), dtype=np.float64)
+    ax.set_yticks(at, [plain(name) for name in names])
+    return at
+
+
+def draw_ranges(
+    ax: Any, at: Any, low: Any, point: Any, high: Any, *, place: int, **style: Any
+) -> None:
+    """Horizontal ranges with a point in each, in the style of a place."""
+    color, marker = style.pop("color", COLORS[place % 6]), style.pop("marker", MARKERS[place % 6])
+    ax.hlines(at, low, high, color=color, linewidth=style.pop("linewidth", 1.6))
+    ax.plot(point, at, marker, color=color, markersize=5, **style)

@@ -1,0 +1,694 @@
+"""Figures: the papers' (bounds, weights, intervals, loss by record), utility, risk, and masking.
+
+Every function takes arrays and returns a `matplotlib.figure.Figure`; none touches pyplot, a
+backend or any other global state, and equal input gives equal figures. Colors are Okabe and
+Ito's (2008, Color universal design); line styles and markers differ as well.
+
+An argument `groups` maps names (of mechanisms, versions, columns) to arrays, in the order of
+drawing; `label` names an axis. All functions raise `InvalidInput` for no group, a wrong shape, or
+values that are not as stated. Records that coincide are one point of larger area. All figures are
+confidential.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.core import checks
+from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_vector
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.diagnostics import RELIABLE_K
+from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss
+from pyhybrid.reports import drawing as draw
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from pyhybrid.masking import RiskSubgroups, TunedMask
+
+Fit = tuple[npt.ArrayLike, npt.ArrayLike, float]
+
+NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
+
+MEASURES = {
+    "max_ecdf": "max-ECDF",
+    "avg_ecdf": "avg-ECDF",
+    "error_mean": "error of the mean",
+    "error_q90": "error of the 90th percentile",
+}
+"""Measures that a curve is drawn of unless others are asked for; 0 is best for all."""
+
+_GRID, _MOST_STEPS, _CAP = 256, 400, 10.0
+_SLANTED = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+_BY_RECORD = "by-record Lipschitz bound (nats)"
+_WEIGHTS = {"LW": "Lipschitz weights (LW)", "SW": "scalar weights (SW)"}
+_SUBGROUPS = {"low": draw.COLORS[2], "medium": draw.COLORS[4], "high": draw.COLORS[1]}
+
+
+def figure_png(figure: Figure, *, dpi: int = 144) -> bytes:
+    """Return the figure as PNG without metadata: equal figures give equal bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def figure_data_uri(figure: Figure, *, dpi: int = 144) -> str:
+    """Return the figure as a ``data:image/png;base64,...`` address for use in HTML."""
+    return "data:image/png;base64," + base64.b64encode(figure_png(figure, dpi=dpi)).decode("ascii")
+
+
+def plot_bounds(
+    groups: draw.Groups, *, overall: Mapping[str, float] | None = None, label: str = _BY_RECORD
+) -> Figure:
+    """Violins of by-record Lipschitz bounds (n,), one per mechanism [V25 fig. 3], with `overall`
+    ones marked by a line; infinite bounds are not drawn but counted below the violin. `label` is
+    for groups of other bounds, such as the overall ones of many databases."""
+    parts = {
+        key: draw.finite_of(values, f"groups[{key!r}]")
+        for key, values in draw.named(groups).items()
+    }
+    marked = {
+        check_choice(key, "a name in overall", parts): check_finite(bound, f"overall[{key!r}]")
+        for key, bound in (overall or {}).items()
+    }
+    ax = draw.new_panels(min(7, 2.6 + 1.4 * len(parts)), 3.9)[0]
+    labels = []
+    for place, (key, values) in enumerate(parts.items()):
+        _violin(ax, place, values)
+        if key in marked:
+            ends = [place - 0.42, place + 0.42]
+            ax.plot(ends, [marked[key]] * 2, label="overall bound Δ", **draw.RULE)
+            ax.text(ends[1], marked[key], f"{marked[key]:.2f}", ha="right", **draw.NUMBER)
+        lost = np.size(groups[key]) - values.size
+        labels.append(draw.plain(key) + (f"\n({lost:,} not finite)" if lost else ""))
+    crowded = sum(len(line.split("\n")[0]) for line in labels) > 75
+    ax.set_xticks(range(len(parts)), labels, **(_SLANTED if crowded else {}))
+    ax.set(xlim=(-0.6, len(parts) - 0.4), ylim=(0, None), ylabel=label)
+    return draw.finish(ax)
+
+
+def _violin(ax: Any, place: int, values: FloatArray) -> None:
+    grid = np.linspace(values.min(), values.max(), _GRID)
+    flat = np.ptp(values) <= 1e-9 * abs(values).max()
+    height = np.ones(_GRID) if flat else _density(values, grid)
+    half = 0.4 * height / height.max()
+    ax.fill_betweenx(grid, place - half, place + half, color=draw.COLORS[place % 6], alpha=0.45)
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    ax.plot([place, place], [low, high], color=draw.INK, linewidth=3, solid_capstyle="butt")
+    ax.plot([place], [middle], "o", color="white", mec=draw.INK, ms=5, label="median and quartiles")
+
+
+def plot_weights(groups: draw.Groups) -> Figure:
+    """Histograms of record weights (n,) in [0, 1], one panel for each group, with the records at
+    exactly 0 and exactly 1 set apart."""
+    k = len(draw.named(groups))
+    panels = draw.new_panels(7, 0.8 + 1.7 * k, rows=k, sharex=True)
+    for place, (ax, (key, values)) in enumerate(zip(panels, groups.items(), strict=True)):
+        alpha = checks.check_alpha(values, np.size(values))
+        counts, edges = np.histogram(alpha[(alpha > 0) & (alpha < 1)], bins=25, range=(0.0, 1.0))
+        ax.stairs(counts / alpha.size, edges, fill=True, color=draw.COLORS[place % 6], alpha=0.6)
+        for x, mass in ((-0.07, (alpha == 0).sum()), (1.07, (alpha == 1).sum())):
+            ax.bar(x, mass / alpha.size, width=0.05, color=draw.INK)
+            ax.text(x, mass / alpha.size, f"{mass:,}", ha="center", **draw.NUMBER)
+        draw.title(ax, f"{key}, {alpha.size:,} records")
+        ax.set(ylabel="share of records", ymargin=0.18)
+    ticks = {-0.07: "= 0", 0: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1: "1", 1.07: "= 1"}
+    ax.set_xticks(list(ticks), ticks.values())
+    ax.set_xlabel("record weight α")
+    return draw.finish(panels[0])
+
+
+def plot_distributions(
+    data: npt.ArrayLike,
+    synthetic: draw.Sets,
+    *,
+    discrete: bool,
+    scale: str = "log",
+    label: str = "y",
+) -> Figure:
+    """Distribution of the data (n,) against the m sets of each mechanism: lines are means over
+    them, bands the range. NaN and infinities are left out.
+
+    Discrete: relative frequencies of whole numbers, in some 60 equal bins if they span more than
+    100, on a "log" scale, which shows the tail and nothing where a frequency is 0, or a "linear"
+    one. Else kernel density and distribution function of values that are not all equal.
+    """
+    check_choice(scale, "scale", ("log", "linear"))
+    truth, parts = draw.finite_sets(data, synthetic)
+    pooled = np.concatenate([truth, *(values for sets in parts.values() for values in sets)])
+    if discrete:
+        return _draw_frequencies(truth, parts, pooled, scale, draw.plain(label))
+    grid = np.linspace(pooled.min(), pooled.max(), _GRID)
+    panels = draw.new_panels(7, 3.6, columns=2)
+    curves = {"density": _density, "distribution function": _distribution}
+    for ax, (kind, curve) in zip(panels, curves.items(), strict=True):
+        ax.plot(grid, curve(truth, grid), color=draw.INK, linewidth=2, label="data")
+        for place, (key, sets) in enumerate(parts.items()):
+            _band(
+                ax,
+                grid,
+                np.array([curve(v, grid) for v in sets]),
+                key,
+                0.0,
+                **draw.STYLES[place % 6],
+            )
+        ax.set(xlabel=draw.plain(label), ylabel=kind)
+    return draw.finish(panels[0])
+
+
+def _draw_frequencies(
+    truth: FloatArray, parts: Mapping[str, Any], pooled: FloatArray, scale: str, label: str
+) -> Figure:
+    if (pooled != np.floor(pooled)).any():
+        raise InvalidInput("discrete outcomes must be whole numbers: pass discrete=False")
+    low, high = pooled.min(), pooled.max()
+    step = 1.0 if high - low <= 100 else np.ceil((high - low + 1) / 60)
+    edges = np.arange(low, high + step + 1, step) - 0.5
+    floor = 0.5 / truth.size if scale == "log" else 0.0
+    ax = draw.new_panels(7, 3.9)[0]
+    ax.stairs(
+        _shares(truth, edges), edges, baseline=floor, fill=True, color=draw.PALE, label="data"
+    )
+    for place, (key, sets) in enumerate(parts.items()):
+        shares = np.array([_shares(values, edges) for values in sets])
+        style = {**draw.STYLES[place % 6], "marker": draw.MARKERS[place % 6], "markersize": 3}
+        _band(ax, (edges[1:] + edges[:-1]) / 2, shares, key, floor, **style)
+    kind = "relative frequency" if step == 1 else f"share per {step:,.10g} values"
+    ax.set(xlabel=label, ylabel=f"{kind} ({scale} scale)", yscale=scale, ylim=(floor, None))
+    return draw.finish(ax)
+
+
+def _band(ax: Any, x: FloatArray, curves: FloatArray, key: str, floor: float, **style: Any) -> None:
+    """Mean of `curves` (m, len(x)) as a line, their range as a band; nothing below `floor`."""
+    mean, low, high = curves.mean(axis=0), curves.min(axis=0), curves.max(axis=0)
+    sets = "1 set" if len(curves) == 1 else f"mean and range of {len(curves)} sets"
+    ax.plot(x, np.where(mean >= floor, mean, np.nan), label=f"{draw.plain(key)}, {sets}", **style)
+    shade = {"color": style["color"], "alpha": 0.3}
+    if "marker" in style:
+        ax.vlines(x, np.maximum(low, floor), np.maximum(high, floor), linewidth=4, **shade)
+    else:
+        ax.fill_between(x, low, high, linewidth=0, **shade)
+
+
+def _shares(values: FloatArray, edges: FloatArray) -> Any:
+    return np.histogram(values, edges)[0] / values.size
+
+
+def _density(values: FloatArray, grid: FloatArray) -> FloatArray:
+    """Gaussian kernel density on `grid` from 2048 bin counts: its cost does not grow with n."""
+    if np.ptp(values) <= 1e-9 * abs(values).max():
+        raise InvalidInput("a density needs at least two distinct values: found one")
+    counts, edges = np.histogram(values, bins=2048)
+    width = max(_bandwidth(values), grid[1] - grid[0])  # no narrower than the grid can show
+    distance = (grid[:, None] - (edges[1:] + edges[:-1]) / 2) / width
+    kernel = np.exp(-0.5 * distance**2) / (width * np.sqrt(2 * np.pi))
+    return np.asarray(kernel @ counts / values.size)
+
+
+def _distribution(values: FloatArray, grid: FloatArray) -> FloatArray:
+    return np.asarray(np.searchsorted(np.sort(values), grid, side="right") / values.size)
+
+
+def _bandwidth(values: FloatArray) -> float:
+    """Silverman's rule of thumb, in the unit of `values`."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    spread = min(values.std(), (high - low) / 1.34) or values.std()
+    return float(0.9 * spread * values.size**-0.2)
+
+
+def plot_bound_against_weight(
+    alpha: npt.ArrayLike, by_record: npt.ArrayLike, *, overall: float, before: Fit | None = None
+) -> Figure:
+    """By-record bound (n,), nats, against weight (n,) with a smooth and the overall bound [V25
+    figs 2, 6]; the same `before` re-weighting, (alpha, by_record, overall), in a panel to the left.
+
+    The smooth is a lowess curve through the mean bounds in 100 equal bins of the weight: ties
+    cannot break it and its cost does not grow with n. It needs 4 bins that hold records. Infinite
+    bounds are not drawn.
+    """
+    fits = [*([] if before is None else [before]), (alpha, by_record, overall)]
+    panels = draw.new_panels(5.2 if before is None else 7, 3.7, columns=len(fits), sharey=True)
+    titles = [""] if before is None else ["before re-weighting", "after re-weighting"]
+    for ax, title, (weights, bounds, bound) in zip(panels, titles, fits, strict=True):
+        _bound_panel(ax, weights, bounds, check_finite(bound, "overall"))
+        draw.title(ax, title)
+    panels[0].set(ylim=(0, None), ylabel=_BY_RECORD)
+    return draw.finish(panels[0])
+
+
+def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overall: float) -> None:
+    bounds = checks.check_nonnegative_vector(by_record, "by_record")
+    weights = checks.check_alpha(alpha, bounds.size)[np.isfinite(bounds)]
+    bounds = draw.finite_of(bounds, "by_record")
+    _tied_scatter(ax, weights, bounds)
+    place = np.minimum((100 * weights).astype(np.intp), 99)
+    counts = np.bincount(place)
+    if (counts > 0).sum() >= 4:
+        from statsmodels.nonparametric.smoothers_lowess import lowess
+
+        x, y = (np.bincount(place, v)[counts > 0] / counts[counts > 0] for v in (weights, bounds))
+        smooth = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
+        gaps = 1 + np.flatnonzero(np.diff(np.flatnonzero(counts)) > 5)  # no line without records
+        curve = np.insert(smooth, gaps, np.nan, axis=1)
+        ax.plot(*curve, color=draw.COLORS[1], linewidth=1.8, label="smooth")
+    ax.axhline(overall, label="overall bound Δ", **draw.RULE)
+    ax.text(0, overall, f"{overall:.2f}", **draw.NUMBER)
+    ax.set(xlim=(-0.03, 1.03), xlabel="record weight α", ymargin=0.1)
+
+
+def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
+    """One point per distinct pair; above 5000 records, pairs to a 1000th of their range."""
+    if x.size > 5000:
+        x, y = (np.round(v / (v.max() or 1), 3) * v.max() for v in (x, y))
+    pairs, counts = np.unique(x + 1j * y, return_counts=True)  # many times faster than axis=0
+    style = {"color": draw.COLORS[0], "alpha": 0.5, "linewidths": 0, "label": "records"}
+    ax.scatter(pairs.real, pairs.imag, s=9 + 250 * (counts - 1) / x.size, **style)
+
+
+def plot_weights_before_after(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
+    """Record weights (n,), in [0, 1], after re-weighting against those before it."""
+    old, new = (checks.check_alpha(alpha, np.size(before)) for alpha in (before, after))
+    ax = draw.new_panels(4.2, 4.4)[0]
+    ax.plot([0, 1], [0, 1], label="unchanged", **draw.RULE)
+    _tied_scatter(ax, old, new)
+    ax.set(aspect="equal", xlabel="record weight α before", ylabel="record weight α after")
+    return draw.finish(ax)
+
+
+def plot_mean_density(groups: draw.Groups, *, label: str = "posterior mean of y") -> Figure:
+    """Posterior densities of one parameter from draws (S,), not all equal, a curve per group."""
+    ax = draw.new_panels(5.6, 3.6)[0]
+    for place, (key, draws) in enumerate(draw.named(groups).items()):
+        values = draw.finite_of(draws, f"groups[{key!r}]")
+        margin = 3 * _bandwidth(values)
+        grid = np.linspace(values.min() - margin, values.max() + margin, _GRID)
+        ax.plot(grid, _density(values, grid), label=draw.plain(key), **draw.STYLES[place % 6])
+    ax.set(xlabel=draw.plain(label), ylabel="density", ylim=(0, None))
+    return draw.finish(ax)
+
+
+def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figure:
+    """Estimates with 95 % intervals by source, one panel per statistic, in order of appearance,
+    from a tidy table; the interval of `reference`, such as the data, is shaded over the whole
+    panel."""
+    ends = ("lower", "estimate", "upper")
+    if table.empty or not {"statistic", "source", *ends} <= set(table.columns):
+        raise InvalidInput("table must have rows and statistic, source, estimate, lower, upper")
+    low, middle, high = (check_vector(table[name], name) for name in ends)
+    if not ((low <= middle) & (middle <= high) & np.isfinite(low + high)).all():
+        raise InvalidInput("lower <= estimate <= upper must hold in every row, all finite")
+    sources, statistics = list(table["source"].unique()), list(table["statistic"].unique())
+    check_choice(reference or sources[0], "reference", sources)
+    panels = draw.panels_for(len(statistics), 7, 4, 0.9 + 0.3 * len(sources), 0, sharey=True)
+    for ax, statistic in zip(panels, statistics, strict=True):
+        for row in table[table["statistic"] == statistic].itertuples(index=False):
+            place = sources.index(row.source)
+            if row.source == reference:
+                ax.axvspan(row.lower, row.upper, color=draw.PALE, alpha=0.5, linewidth=0)
+            color = draw.INK if row.source == reference else draw.COLORS[place % 6]
+            ax.plot([row.lower, row.upper], [place, place], color=color, linewidth=1.6)
+            ax.plot([row.estimate], [place], draw.MARKERS[place % 6], color=color, markersize=5)
+        draw.title(ax, statistic)
+        ax.locator_params(axis="x", nbins=3)
+    panels[0].set_yticks(range(len(sources)), map(draw.plain, sources))
+    panels[0].set_ylim(len(sources) - 0.5, -0.5)
+    return draw.finish(panels[0])
+
+
+def plot_told(groups: draw.Groups, *, charged: float) -> Figure:
+    """Mu of every record (n,), >= 0, in descending order, one line per mechanism, and that
+    `charged` for a draw of the last group; both axes logarithmic. Infinite ones and zeros are left
+    out and counted in the legend."""
+    ax = draw.new_panels(6.4, 3.6)[0]
+    for place, (key, given) in enumerate(draw.named(groups).items()):
+        name = f"groups[{key!r}]"
+        values = checks.check_nonnegative_vector(draw.finite_of(given, name), name)
+        shown = np.sort(values[values > 0])[::-1]
+        lost = {"not finite": np.size(given) - values.size, "at 0": values.size - shown.size}
+        parts = ", ".join(f"{n:,} {what}" for what, n in lost.items() if n)
+        label = f"{draw.plain(key)} ({parts})" if parts else draw.plain(key)
+        ax.plot(
+            np.arange(1, shown.size + 1), shown, label=label, drawstyle="steps-post",
+            marker="." if shown.size < 50 else "", **draw.STYLES[place % 6],
+        )  # fmt: skip
+    _level(ax, check_finite(charged, "charged"), f"charged for {draw.plain(list(groups)[-1])}")
+    ax.set(xscale="log", yscale="log", xlabel="records, the most told about first",
+           ylabel="mu of one released draw")  # fmt: skip
+    return draw.finish(ax)
+
+
+def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figure:
+    """Leave-one-out loss of each record over the draws, by its largest in descending order; a line
+    marks the epsilon `charged` for a draw, nats."""
+    ax = draw.new_panels(7, 3.8)[0]
+    order = np.argsort(-found.by_record, kind="stable")
+    place = np.arange(1, order.size + 1)
+    lines = {"largest over the draws": found.by_record}
+    for k in reversed(range(len(found.probabilities))):
+        share = found.probabilities[k]
+        name = "median over the draws" if share == 0.5 else f"{share:.0%} of the draws below"
+        lines[name] = found.quantiles[:, k]
+    for (name, values), style in zip(lines.items(), draw.STYLES, strict=False):
+        ax.plot(place, values[order], label=name, linewidth=1.3, **style)
+    if charged is not None:
+        _level(ax, charged, "epsilon charged")
+    unreliable = np.flatnonzero(found.pareto_k[order] > RELIABLE_K)
+    if unreliable.size:
+        at = found.by_record[order][unreliable]
+        ax.plot(
+            place[unreliable], at, "x", color=draw.INK, markersize=5, label="unreliable estimate"
+        )
+    ax.set(xscale="log", xlabel="records, the most told about first", ylabel="absolute loss, nats",
+           ylim=(0, None))  # fmt: skip
+    return draw.finish(ax)
+
+
+def _level(ax: Any, level: float, label: str) -> None:
+    """A horizontal line, its number at the right end, where curves that fall are far below."""
+    ax.axhline(level, label=label, **draw.RULE)
+    ax.text(1, level, f"{level:.3g}", transform=ax.get_yaxis_transform(), ha="right", **draw.NUMBER)
+
+
+def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]]) -> Figure:
+    """Distribution functions of the data (n,), in black, and of each of m synthetic sets, one panel
+    per column. The outermost 1 % of the values of both may lie outside the panel."""
+    k = len(draw.named(columns))
+    panels = draw.panels_for(k, 7.2 if k > 1 else 5, 3, 2.2, sharey=True)
+    for ax, (name, (data, sets)) in zip(panels, columns.items(), strict=True):
+        truth = draw.finite_of(data, name)
+        parts = [draw.finite_of(values, f"set of {name}") for values in sets]
+        pooled = np.concatenate([truth, *parts])
+        low = np.quantile(pooled, 0.005, method="lower")
+        high = np.quantile(pooled, 0.995, method="higher")
+        grid = np.unique(pooled[(pooled >= low) & (pooled <= high)])
+        grid = grid[np.linspace(0, grid.size - 1, min(grid.size, _MOST_STEPS)).astype(np.intp)]
+        style = {"drawstyle": "steps-post"}
+        ax.plot(
+            grid, _distribution(truth, grid), color=draw.INK, linewidth=2.2, label="data", **style
+        )
+        for values in parts:
+            color = {"color": draw.COLORS[1], "linewidth": 1.1, "linestyle": draw.LINES[1]}
+            ax.plot(grid, _distribution(values, grid), label="synthetic sets", **color, **style)
+        draw.title(ax, name)
+        ax.set(ylim=(-0.02, 1.02))
+        ax.locator_params(axis="x", nbins=4)
+        ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5), useMathText=True)
+    panels[0].set_ylabel("share of records up to here")
+    return draw.finish(panels[0])
+
+
+def plot_levels(
+    levels: Sequence[str], data: npt.ArrayLike, synthetic: Mapping[str, npt.ArrayLike]
+) -> Figure:
+    """Shares of L levels, from the top down: a bar for the data (L,), a point and the range over
+    the sets (m, L) of each mechanism beside it."""
+    truth = check_vector(data, "data")
+    ax = draw.new_panels(6.4, 0.9 + 0.26 * len(levels))[0]
+    at = draw.rows_of(ax, levels)
+    ax.barh(at, truth, height=0.72, color=draw.PALE, label="data")
+    k = len(draw.named(synthetic))
+    for place, (name, sets) in enumerate(synthetic.items()):
+        shares = np.atleast_2d(np.asarray(sets, dtype=np.float64))
+        row = at + (0.0 if k == 1 else 0.5 * (place / (k - 1) - 0.5))
+        label = f"{draw.plain(name)}: mean and range of {len(shares)}"
+        ends = shares.min(axis=0), shares.mean(axis=0), shares.max(axis=0)
+        draw.draw_ranges(ax, row, *ends, place=place, label=label)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, None), xlabel="share of records")
+    return draw.finish(ax)
+
+
+def plot_grouped_means(
+    panels: Mapping[str, tuple[Sequence[str], FloatArray, FloatArray, FloatArray]], *, label: str
+) -> Figure:
+    """One panel for each predictor, two in a row: names of G groups; mean of the data and its
+    standard error, (G,); means of the synthetic sets, (m, G), NaN for none."""
+    most = max(len(groups) for groups, *_ in draw.named(panels).values())
+    axes = draw.panels_for(len(panels), 9.6, 2, 1.0 + 0.3 * most, 0.6)
+    for ax, (name, (groups, mean, error, sets)) in zip(axes, panels.items(), strict=True):
+        at = draw.rows_of(ax, groups)
+        half = 1.96 * np.where(np.isfinite(error), error, 0.0)
+        style = {"color": draw.PALE, "ecolor": draw.INK, "error_kw": {"elinewidth": 1.2}}
+        ax.barh(at, mean, xerr=half, height=0.72, label="data, 95 % interval", **style)
+        known = ~np.isnan(sets).all(axis=0)
+        ends = (of(sets[:, known], axis=0) for of in (np.nanmin, np.nanmean, np.nanmax))
+        shown = f"synthetic: mean and range of {len(sets)}"
+        look = {"color": draw.COLORS[1], "linewidth": 1.8, "label": shown}
+        draw.draw_ranges(ax, at[known], *ends, place=0, **look)
+        ax.invert_yaxis()
+        ax.set_xlabel(draw.plain(label), fontsize=draw.TEXT)
+        draw.title(ax, f"by {name}", fontsize=draw.TEXT + 1)
+    return draw.finish(axes[0])
+
+
+def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Coefficients of data and sets, by release, with 95 % intervals on one axis, in standard
+    errors of the data: `ModelUtility.table`, where the interval of the data has a length."""
+    terms, n = list(next(iter(draw.named(tables).values())).index), len(tables)
+    ax = draw.new_panels(7, 1.2 + (0.22 + 0.14 * n) * len(terms))[0]
+    ax.axvspan(
+        -NORMAL, NORMAL, color=draw.PALE, alpha=0.6, linewidth=0, label="data, 95 % interval"
+    )
+    ax.axvline(0, color=draw.INK, linewidth=1)
+    places = draw.rows_of(ax, terms)
+    for k, (name, table) in enumerate(tables.items()):
+        error = (table["upper"] - table["lower"]).to_numpy() / (2 * NORMAL)
+        ends = (
+            (table[f"synthetic_{end}"].to_numpy() - table["estimate"].to_numpy()) / error
+            for end in ("lower", "estimate", "upper")
+        )
+        y = places + 0.5 * ((k + 0.5) / n - 0.5)
+        draw.draw_ranges(
+            ax, y, *ends, place=k, color=draw.COLORS[(n - k) % 6], label=draw.plain(name)
+        )
+    ax.set_ylim(len(terms) - 0.5, -0.5)
+    ax.set_xlabel("difference from the data, in its standard errors", fontsize=draw.TEXT)
+    return draw.finish(ax)
+
+
+def plot_predictive(found: Mapping[str, tuple[float, FloatArray]]) -> Figure:
+    """One panel for each statistic, three in a row: of the data, and of each of m replicates."""
+    axes = draw.panels_for(len(draw.named(found)), 7, 3, 1.7)
+    for ax, (name, (data, replicates)) in zip(axes, found.items(), strict=True):
+        ends = np.array([min(replicates.min(), data), max(replicates.max(), data)])
+        flat = np.ptp(ends) <= 1e-9 * max(1.0, abs(data))
+        bins = ends[0] + np.array([-0.5, 0.5]) if flat else np.linspace(ends[0], ends[1], 21)
+        ax.hist(replicates, bins=bins, color=draw.COLORS[0], alpha=0.6, label="replicates")
+        ax.axvline(data, label="data", **draw.RULE)
+        draw.title(ax, name, fontsize=draw.TEXT + 1, color=draw.INK)
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+        ax.locator_params(axis="x", nbins=4)
+    return draw.finish(axes[0])
+
+
+def plot_propensities(groups: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> Figure:
+    """Histograms of the probability, in [0, 1], of being synthetic: rows of the data against those
+    of a synthetic set, by the name of the classifier."""
+    k = len(draw.named(groups))
+    panels = draw.new_panels(3.6 * k if k > 1 else 5, 3.2, 1, k)
+    edges = np.linspace(0, 1, 41)
+    styles: tuple[dict[str, Any], ...] = ({"color": draw.INK, "linestyle": "-"}, draw.STYLES[1])
+    for ax, (name, (data, synthetic)) in zip(panels, groups.items(), strict=True):
+        parts = [check_vector(values, name) for values in (data, synthetic)]
+        for values, label, style in zip(parts, ("data", "synthetic"), styles, strict=True):
+            ax.stairs(_shares(values, edges), edges, linewidth=1.6, label=label, **style)
+        middle = parts[1].size / (parts[0].size + parts[1].size)
+        ax.axvline(middle, label="share of synthetic rows", **{**draw.RULE, "linewidth": 1})
+        draw.title(ax, name)
+        ax.set(xlim=(-0.02, 1.02), xlabel="probability of being synthetic")
+    panels[0].set_ylabel("share of rows")
+    return draw.finish(panels[0])
+
+
+def plot_pairs(ratios: pd.DataFrame) -> Figure:
+    """Heat map of table ratios >= 0: pairs off the diagonal, single columns on it; see
+    `TableUtility.matrix`. Colors end at 10."""
+    values = ratios.to_numpy(dtype=np.float64)
+    if values.size == 0 or values.shape[0] != values.shape[1] or not (values >= 0).all():
+        raise InvalidInput("ratios must be a square table of numbers >= 0")
+    k = len(values)
+    size = min(8.0, 2.6 + 0.36 * k)
+    ax = draw.new_panels(size + 0.9, size)[0]
+    image = ax.imshow(np.minimum(values, _CAP), cmap="cividis", vmin=0, vmax=_CAP)
+    names = [draw.plain(name) for name in ratios.columns]
+    ax.set_xticks(range(k), names, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(k), names)
+    ax.spines[:].set_visible(False)
+    if k <= 20:
+        for (i, j), value in np.ndenumerate(values):
+            color = "black" if value > _CAP / 2 else "white"
+            text = f"{value:.1f}" if value < 99.95 else f"{value:.0f}" if value < 1e3 else ">999"
+            ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=color)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, extend="max")
+    bar.set_label("table ratio (1: as a second sample)", fontsize=draw.TEXT)
+    bar.ax.tick_params(labelsize=draw.TEXT)
+    figure: Figure = ax.figure
+    return figure
+
+
+def plot_matching_risk(groups: draw.Groups) -> Figure:
+    """Histograms of matching risk by record (n,), T/c or 1/c in [0, 1] of every target, one panel
+    each, with targets without risk set apart."""
+    k = len(draw.named(groups))
+    panels = draw.new_panels(6.4, 0.7 + 2.0 * k, rows=k, sharex=True)
+    for place, (ax, (name, values)) in enumerate(zip(panels, groups.items(), strict=True)):
+        risk = check_vector(values, name)
+        if not ((risk >= 0) & (risk <= 1)).all():
+            raise InvalidInput(f"matching risk of {name} must lie in [0, 1]")
+        counts, edges = np.histogram(risk[risk > 0], bins=25, range=(0.0, 1.0))
+        ax.stairs(counts, edges, fill=True, color=draw.COLORS[place % 6], alpha=0.6)
+        none, certain = int((risk == 0).sum()), int((risk == 1).sum())
+        ax.bar(-0.06, none, width=0.04, color=draw.INK)
+        ax.text(-0.06, none, f"{none:,}", ha="center", **draw.NUMBER)
+        if certain:
+            ax.text(1.0, certain, f"{certain:,} at 1", ha="right", **draw.NUMBER)
+        ax.set_yscale("symlog", linthresh=10)
+        ax.set(ylabel="targets", ymargin=0.2)
+        draw.title(ax, f"{name}, {risk.size:,} targets")
+    panels[-1].set_xticks([-0.06, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    panels[-1].set_xlabel("probability of being matched, mean over the sets")
+    return draw.finish(panels[0])
+
+
+def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -> Figure:
+    """Utility measures against epsilon of one draw, one panel each; lower left is best.
+
+    Points of LW carry their (scale, shift); the unweighted fit is a horizontal line, as its epsilon
+    is usually far to the right. Bars are 95 % intervals over the sets of a point, where the table,
+    that of a `pyhybrid.studies.RiskUtilityCurve`, has standard errors. `measures` are columns and
+    their labels; `MEASURES` if omitted.
+    """
+    shown = MEASURES if measures is None else measures
+    if table.empty or not {"mechanism", "scale", "shift", "epsilon"} <= set(table.columns):
+        raise InvalidInput("table must be the table of a risk-utility curve, with rows")
+    if not shown:
+        raise InvalidInput("measures must name at least one column: found none")
+    for measure in shown:
+        check_choice(measure, "each of measures", table.columns)
+    panels = draw.panels_for(len(shown), 7.4, 2, 2.7, sharex=True)
+    for ax, (measure, label) in zip(panels, shown.items(), strict=True):
+        _curve_panel(ax, table, measure)
+        ax.set(ylabel=draw.plain(label), ymargin=0.2, xmargin=0.12)
+        ax.set_ylim(0, ax.get_ylim()[1])
+    for ax in panels[-2:]:
+        ax.set_xlabel("epsilon of one draw (nats)")
+        ax.tick_params(labelbottom=True)
+    return draw.finish(panels[0])
+
+
+def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
+    for place, (mechanism, name) in enumerate(_WEIGHTS.items()):
+        points = table[table["mechanism"] == mechanism].sort_values("epsilon")
+        style = {**draw.STYLES[place], "marker": draw.MARKERS[place], "markersize": 5}
+        ax.plot(points["epsilon"], points[measure], label=name, **style)
+        if f"{measure}_se" in points:
+            half = NORMAL * points[f"{measure}_se"]
+            low = (points[measure] - half).clip(lower=0)  # no measure is below 0
+            ax.vlines(points["epsilon"], low, points[measure] + half, color=style["color"])
+        if mechanism == "LW":
+            _label_points(ax, points, measure)
+    for row in table[table["mechanism"] == "Unweighted"].itertuples():
+        label = f"unweighted, epsilon {row.epsilon:g}"
+        ax.axhline(getattr(row, measure), color=draw.INK, linestyle=":", linewidth=1.3, label=label)
+
+
+def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
+    """(scale, shift) just above and just below the points by turns, to keep neighbors clear."""
+    floor = 0.12 * points[measure].max()  # no room below a point on the axis
+    white = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6}
+    for place, (_, point) in enumerate(points.iterrows()):
+        below = place % 2 == 1 and point[measure] > floor
+        at, text = (point["epsilon"], point[measure]), f"({point['scale']:g}, {point['shift']:g})"
+        ax.annotate(
+            text, at, xytext=(0, -5 if below else 5), textcoords="offset points", ha="center",
+            va="top" if below else "bottom", fontsize=draw.TEXT - 2, bbox=white,
+        )  # fmt: skip
+
+
+def plot_subgroups(groups: RiskSubgroups) -> Figure:
+    """Records by how many others match them on all keys, colored by subgroup, and their shares."""
+    left, right = draw.new_panels(7, 3.2, columns=2)
+    top = max(int(np.quantile(groups.n_matches, 0.99)), groups.k0 + 1)
+    step = max(1, -(-top // 40))
+    edges = np.arange(0, top + 2 * step, step) - 0.5
+    shown = np.minimum(groups.n_matches, edges[-1] - 0.5)
+    below = np.zeros(edges.size - 1)
+    for name, color in _SUBGROUPS.items():
+        counts = np.histogram(shown[groups.by_record == name], edges)[0]
+        centers = (edges[1:] + edges[:-1]) / 2
+        left.bar(centers, counts, width=step, bottom=below, color=color, label=f"{name} risk")
+        below = below + counts
+    left.axvline(groups.k0 - 0.5, color=draw.INK, linestyle="--", linewidth=1.2)
+    left.set(xlabel=f"other records that match on all keys ({top}+ at the end)", ylabel="records")
+    left.locator_params(axis="x", integer=True)
+    table = groups.table
+    colors = [_SUBGROUPS[name] for name in table["subgroup"]]
+    bars = right.bar(table["subgroup"], table["share"], color=colors)
+    right.bar_label(bars, [f"{n:,}" for n in table["records"]], fontsize=draw.TEXT - 1)
+    right.set(xlabel="risk subgroup", ylabel="share of records", ymargin=0.12)
+    return draw.finish(left)
+
+
+def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
+    """Probability (n,), in [0, 1], that an intruder names each record correctly, in the data
+    against themselves and after masking: `MatchingRisk.correct_by_record`."""
+    one, two = check_vector(before, "before"), check_vector(after, "after", length=np.size(before))
+    ax = draw.new_panels(5.8, 3.4)[0]
+    edges = np.linspace(0, 1, 21)
+    style = {"fill": True, "linewidth": 1.6, "alpha": 0.65}
+    parts = (("the data as they are", one, draw.PALE), ("synthetic keys", two, draw.COLORS[0]))
+    for name, values, color in parts:
+        label = f"{name}, mean {values.mean():.3f}"
+        share = _shares(np.clip(values, 0, 1), edges)
+        ax.stairs(share, edges, color=color, label=label, **style)
+    ax.set(xlabel="probability that the intruder names the record", ylabel="share of records",
+           ylim=(0, None))  # fmt: skip
+    return draw.finish(ax)
+
+
+def plot_tuning(
+    tuned: TunedMask, *, others: Mapping[str, tuple[float, float]] | None = None
+) -> Figure:
+    """Loss against matching risk for each mask strength, the target and the choice; `others` are
+    further points (risk, loss), see `pyhybrid.masking.imputation.coefficient_loss`."""
+    table = tuned.table.sort_values("factor")
+    if table.empty:
+        raise InvalidInput("tuned must hold at least one mask strength: found none")
+    ax = draw.new_panels(6.2, 4.2)[0]
+    ax.plot(table["risk"], table["loss"], "o-", color=draw.COLORS[0], markersize=4, label="masks")
+    ax.axvline(
+        tuned.target_risk, color=draw.INK, linestyle="--", linewidth=1.3, label="target risk"
+    )
+    ax.plot([tuned.risk], [tuned.loss], "D", color=draw.COLORS[1], markersize=9, label="chosen")
+    ax.axvline(
+        tuned.data_risk, color=draw.INK, linestyle=":", linewidth=1.3, label="data as they are"
+    )
+    _label_factors(ax, table)
+    for place, (name, (risk, loss)) in enumerate((others or {}).items(), start=2):
+        style = {"color": draw.COLORS[place % 6], "markersize": 8, "label": draw.plain(name)}
+        ax.plot([risk], [loss], draw.MARKERS[place % 6], **style)
+    ax.set(xscale="log", ylabel="loss (0 is best)",
+           xlabel="share of records that an intruder names correctly")  # fmt: skip
+    ax.set_ylim(0, ax.get_ylim()[1])
+    return draw.finish(ax)
+
+
+def _label_factors(ax: Any, table: pd.DataFrame) -> None:
+    """The factor beside every point that has room; masks switched off are "off"."""
+    risks = np.maximum(table["risk"].to_numpy(dtype=float), 1e-9)
+    losses, factors = table["loss"].to_numpy(dtype=float), table["factor"].to_numpy(dtype=float)
+    places = np.column_stack([np.log10(risks), losses / max(losses.max(), 1e-9)])
+    style = {"xytext": (5, 5), "textcoords": "offset points", "fontsize": draw.TEXT - 2}
+    last = None
+    for place, risk, loss, factor in zip(places, risks, losses, factors, strict=True):
+        if last is None or np.hypot(*(place - last)) >= 0.06:
+            last = place
+            ax.annotate("off" if np.isinf(factor) else f"{factor:.3g}", (risk, loss), **style)

@@ -1,1 +1,0 @@
-"""Figures of the reports; the one place that imports matplotlib."""
