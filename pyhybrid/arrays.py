@@ -8,10 +8,8 @@ from __future__ import annotations
 from pyhybrid.privacy.bounds import (
     LipschitzBounds,
     LossRanges,
-    SplitRanges,
     lipschitz_bounds,
     loss_ranges,
-    split_ranges,
 )
 from pyhybrid.privacy.censoring import (
     cap_of_epsilon,
@@ -78,7 +76,6 @@ __all__ = [
     "PrivacyCharge",
     "RangeEpsilon",
     "RefitLoss",
-    "SplitRanges",
     "WeightsWithout",
     "audit_epsilon",
     "cap_of_epsilon",
@@ -122,7 +119,6 @@ __all__ = [
     "scalar_weights",
     "scalar_without",
     "scale_without",
-    "split_ranges",
     "truncate_weights",
     "truncate_without",
     "weights_from_lipschitz",

@@ -47,10 +47,12 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted
-from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
-from pyhybrid.mechanisms.weighted.scalar_weighted import ScalarWeighted
-from pyhybrid.mechanisms.weighted.truncated import Truncated
+from pyhybrid.mechanisms.weighted.weight_maps import (
+    CountWeighted,
+    LipschitzWeighted,
+    ScalarWeighted,
+    Truncated,
+)
 from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_text
 from pyhybrid.privacy.diagnostics import RELIABLE_K, smoothed_log_weights
 from pyhybrid.privacy.log_lik import LogLik
@@ -217,7 +219,7 @@ def meet_epsilon(
     within = min(_MOST, _TOLERANCE * target) if tolerance is None else tolerance
     # From the upper limit down: it may cost less than the target.
     return _solved(
-        setting, mechanism, df, target, within, n_draws_released, max_fits, options, down=True
+        setting, mechanism, df, target, within, n_draws_released, max_fits, down=True, **options
     )
 
 
@@ -227,15 +229,13 @@ def solve_scale(
     *,
     target_epsilon: float,
     tolerance: float = 0.1,
-    n_draws_released: int = 1,
     limits: tuple[float, float] = _SCALES,
-    max_fits: int = 20,
     **options: Any,
 ) -> Solution:
     """Largest scale for which a release costs at most `target_epsilon`, within `tolerance`.
 
     For a mechanism with a `scale`, e.g. ``LipschitzWeighted(model)``; `limits` say where to search.
-    Other parameters as in `meet_epsilon`.
+    Other parameters, and those in `options`, as in `meet_epsilon`.
 
     Raises
     ------
@@ -243,9 +243,7 @@ def solve_scale(
         If the target cannot be met within `limits`; gives the reachable range.
     """
     setting = _given("scale", mechanism, limits)
-    return _solved(
-        setting, mechanism, df, target_epsilon, tolerance, n_draws_released, max_fits, options
-    )
+    return _solved(setting, mechanism, df, target_epsilon, tolerance, **options)
 
 
 def solve_shift(
@@ -254,33 +252,17 @@ def solve_shift(
     *,
     target_epsilon: float,
     tolerance: float = 0.1,
-    n_draws_released: int = 1,
     limits: tuple[float, float] = _SHIFTS,
-    max_fits: int = 20,
     **options: Any,
 ) -> Solution:
     """Largest shift for which a release costs at most `target_epsilon`; see `solve_scale`."""
     setting = _given("shift", mechanism, limits)
-    return _solved(
-        setting, mechanism, df, target_epsilon, tolerance, n_draws_released, max_fits, options
-    )
+    return _solved(setting, mechanism, df, target_epsilon, tolerance, **options)
 
 
 def with_epsilon(mechanism: Any, *, target_epsilon: float, n_draws_released: int = 1) -> Any:
-    """A strict mechanism at the epsilon of one draw that adds up to `target_epsilon`.
-
-    Parameters
-    ----------
-    mechanism : Censored or PerturbedHistogram
-        What it holds of epsilon and cap is not used.
-    target_epsilon : float
-        For all draws, nats, above 0.
-    n_draws_released : int, default 1
-
-    Raises
-    ------
-    InvalidInput
-        For another mechanism, or one whose cap a calibration holds.
+    """A strict mechanism (`WITH_EPSILON`) at the epsilon of one draw that adds up to
+    `target_epsilon`; what it holds of epsilon and cap is not used.
     """
     target = check_positive(target_epsilon, "target_epsilon")
     of_one_draw = target / check_count(n_draws_released, "n_draws_released")
@@ -327,11 +309,11 @@ def _solved(
     df: pd.DataFrame,
     target_epsilon: float,
     tolerance: float,
-    n_draws_released: int,
-    max_fits: int,
-    options: dict[str, Any],
+    n_draws_released: int = 1,
+    max_fits: int = 20,
     *,
     down: bool = False,
+    **options: Any,
 ) -> Solution:
     """The mechanism at the largest value of the setting that meets the target; going `down`, the
     upper limit is taken where it costs less than the target, too."""

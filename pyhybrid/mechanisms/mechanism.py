@@ -144,14 +144,9 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _release(
-        self,
-        df: pd.DataFrame,
-        m: int,
-        n_draws_released: int,
-        options: FitOptions,
-        leave_one_out: int | None,
+        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
     ) -> Release:
-        """See `release`."""
+        """See `release`; `k` is `leave_one_out`."""
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
@@ -331,15 +326,10 @@ class NoiseMechanism(Mechanism):
         """m tables and their record."""
 
     def _release(
-        self,
-        df: pd.DataFrame,
-        m: int,
-        n_draws_released: int,
-        options: FitOptions,
-        leave_one_out: int | None,
+        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
     ) -> Release:
         usual = FitOptions(seed=options.seed, progress=options.progress)
-        if options != usual or leave_one_out is not None:
+        if options != usual or k is not None:
             raise InvalidInput(
                 f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
                 "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "

@@ -23,6 +23,7 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import public_sentences, unsynthesized_sentence
+from pyhybrid.mechanisms.marginals.domain import is_number
 from pyhybrid.mechanisms.mechanism import (
     Made,
     NoiseMechanism,
@@ -416,10 +417,8 @@ def check_grid(low: float, high: float, n_bins: int, decimals: int) -> None:
 def _outcome(values: pd.Series, low: float, high: float, decimals: int | None) -> FloatArray:
     """Outcome as finite floats within [low, high], but for rounding, shape (n,)."""
     name = values.name
-    dtype = values.dtype
-    numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if not numeric or pd.api.types.is_complex_dtype(dtype):
-        raise InvalidInput(f"outcome {name!r} must be numeric: found {dtype}")
+    if not is_number(values) or pd.api.types.is_complex_dtype(values.dtype):
+        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
     _check_present(values)
     y: FloatArray = values.to_numpy(dtype=np.float64)
     if decimals is not None:

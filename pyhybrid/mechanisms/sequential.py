@@ -361,11 +361,9 @@ def _check_reads(mechanism: Step, bound: Joined, bounds: Sequence[Joined]) -> No
 def _with_levels_declared(
     mechanism: Step, bounds: Sequence[Joined], place: int, declared: Mapping[str, Any], df: Any
 ) -> Joined:
-    """The step at `place`, from 1, with the levels of predictors that are themselves synthesized as
-    their own steps declare them.
-
-    Under a strict charge they must be declared: read from the true values they would be a function
-    of all records that no step's epsilon covers.
+    """The step at `place`, from 1, with the levels of predictors that are synthesized before it as
+    their own steps declare them: under a strict charge, levels read from the true values would be a
+    function of all records that no step's epsilon covers.
     """
     bound = bounds[place - 1]
     if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):

@@ -292,13 +292,7 @@ def range_epsilon(
 
 
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
-    """Epsilon as of `epsilon_of_rho`, the smallest over the orders alpha [CKS20] prop. 12; nats.
-
-    Examples
-    --------
-    >>> round(epsilon_of_zcdp(0.311, 1e-6), 2)
-    4.0
-    """
+    """Epsilon as of `epsilon_of_rho`, the smallest over the orders alpha [CKS20] prop. 12; nats."""
     number, at = check_nonnegative(rho, "rho"), check_delta(delta)
     if number == 0:
         return 0.0
@@ -317,13 +311,7 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
 
 
 def rho_of_zcdp(epsilon: float, delta: float) -> float:
-    """The largest rho, nearly, whose `epsilon_of_zcdp` at `delta` is at most `epsilon`, above 0.
-
-    Examples
-    --------
-    >>> round(rho_of_zcdp(4.0, 1e-6), 3)
-    0.311
-    """
+    """The largest rho, nearly, whose `epsilon_of_zcdp` at `delta` is at most `epsilon`, above 0."""
     eps, at = check_positive(epsilon, "epsilon"), check_delta(delta)
     low, high = -60.0, math.log(eps)  # of log(rho)
     if epsilon_of_zcdp(math.exp(low), at) > eps:

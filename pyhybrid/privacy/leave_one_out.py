@@ -238,11 +238,10 @@ def _deviation(terms: FloatArray, chains: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refit:
-    """A fit without one record, or unit, beside what the account said of it. Confidential.
+    """A fit without one record, or unit, beside the account of it. Confidential.
 
-    `loss` is at draws of both posteriors. Weights that depend on the data are made anew from fits
-    without the record: risks at the same standardized extreme, with the mean and deviation that
-    these fits give, so that the chance of extremes over draws is not in it.
+    Weights that depend on the data are made anew from fits without the record: risks at the same
+    standardized extreme, so that the chance of extremes over draws is not in it.
     """
 
     record: int  # position of the record, or of the unit
@@ -295,10 +294,9 @@ class Refits:
 
 
 def most_told(account: LocalAccount, k: int, leverage: FloatArray | None = None) -> list[int]:
-    """Records that most is told about by the whole change, one of those that are alike.
-
-    With `leverage` (n,), also the record that moves the draws most which risks were read from: its
-    importance weights are the least to be trusted.
+    """The `k` records with the largest privacy loss, one of those that are alike; with `leverage`
+    (n,), also the one that moves the draws most which risks were read from: its importance weights
+    are the least to be trusted.
     """
     order = np.lexsort((-account.loss_ranges, -account.mu_by_record))
     told = np.column_stack([account.mu_by_record, account.loss_ranges])[order]

@@ -92,11 +92,10 @@ class LocalAccount:
         return self.mu if self.limit_holds else 0.0
 
     def range_to(self, delta: float, *, otherwise: float) -> float:
-        """Cost of one draw to the records whose Gaussian limit does not hold, nats.
-
-        A range of S draws says nothing of losses rarer than about 1/S. The largest of: their range;
-        the epsilon of their mu; and the loss at probability `delta` of terms that go on beyond the
-        draws as they do within, or `otherwise` where that cannot be told.
+        """Cost of one draw to the records whose Gaussian limit does not hold, nats: their range,
+        the epsilon of their mu, or the loss at probability `delta` beyond the draws (`otherwise`
+        where that cannot be told), whichever is largest. A range of S draws says nothing of rarer
+        losses.
         """
         ranges, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
         beyond, largest = self.loss_beyond(delta), float(np.max(mu))
@@ -124,16 +123,12 @@ def local_account(
 ) -> LocalAccount:
     """Range and mu of one draw of the posterior weighted by `alpha` (n,).
 
-    From the unweighted log-likelihood at S = `n_draws` draws that may be released, `chains` one
-    after the other; `without` says how the weights change when a record leaves, omitted: they do
-    not.
-
-    Deviations and ranges of the own terms are computed for all records. The limit, and the
-    deviation under the posterior without the record, are computed for the 200 records whose terms
-    move most. Where weights change, the whole change T_i is computed for the 200 distinct records
-    with the largest own terms and the 200 that move the draws most which risks were read from, and
-    then for those that could come above them: what weights add to a record's deviation is at most
-    the largest gain seen, times how far it moves those draws.
+    From the unweighted log-likelihood at S = `n_draws` draws, `chains` one after the other;
+    `without` says how the weights change when a record leaves, omitted: they do not. The limit, and
+    the deviation without the record, are computed for the 200 records whose terms move most. Where
+    weights change, the whole change T_i is computed for these, for the 200 that move the draws most
+    which risks were read from, and then for those that could come above them: what weights add to a
+    record's deviation is at most the largest gain seen, times how far it moves those draws.
     """
     ranges = loss_ranges(log_lik, alpha).by_record
     deviations = alpha * log_lik.by_record(_deviation)

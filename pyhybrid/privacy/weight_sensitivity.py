@@ -243,9 +243,8 @@ def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> Floa
 
 
 def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWithout:
-    """Weights whose terms are all multiplied by a factor when a record leaves, (n,).
-
-    For survey weights that are normalized by their sum.
+    """Weights whose terms are all multiplied by a factor (n,) when a record leaves: survey weights
+    that are normalized by their sum.
     """
     moved = np.abs(factors - 1)
     return WeightsWithout(
@@ -270,10 +269,8 @@ def constant_weights(alpha: Any) -> WeightsWithout:
 
 
 def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
-    """Any map of the records alone: `weigh` gives kept records (k,) their weights (k,), of n.
-
-    For maps that read no draws, such as counts: where risks come from a fit, take
-    `lipschitz_without`. Costs one call of `weigh` for each record that is looked at.
+    """Any map of the records alone, for n: `weigh` gives kept records (k,) their weights (k,). For
+    maps that read no draws, such as counts; one call for each record that is looked at.
     """
     everyone = np.arange(n)
 
@@ -290,10 +287,8 @@ def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
 def risk_weights_without(
     draws: RiskDraws, risks: FloatArray, weigh: Weigh, before: WeightsWithout | None = None
 ) -> WeightsWithout:
-    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed.
-
-    `weigh` takes weights before and risks, of the records kept, to weights; `before` has weights
-    of 1 if omitted.
+    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed; `before`
+    has weights of 1 if omitted.
     """
     base = constant_weights(np.ones(risks.size)) if before is None else before
 

@@ -164,17 +164,13 @@ def charge_of_fit(
     support: str | None = None,
     **cost: Any,
 ) -> PrivacyCharge:
-    """Charge of releasing draws of `fit`; local and asymptotic.
+    """Charge of releasing draws of `fit`; local and asymptotic. SamplingError if no epsilon is
+    finite.
 
     Where Gaussian accounting was asked for and its limit does not hold, the range is charged, no
     less than what terms that go on beyond the draws would lose with probability delta, and where
-    that is not finite, the Lipschitz bound. With `possible`, what could be added from the
-    declared `support` counts, too. `cost` are n_synthetic, n_draws_released and safety_factor.
-
-    Raises
-    ------
-    SamplingError
-        If the bound is not finite, so that no epsilon can be stated.
+    that is not finite, the Lipschitz bound. With `possible`, what could be added from the declared
+    `support` counts, too. `cost` are n_synthetic, n_draws_released and safety_factor.
     """
     overall = fit.bounds.overall
     if not math.isfinite(overall):
@@ -312,21 +308,12 @@ def charge_of_censored_fit(
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
-    Strict if weights and predictors are functions of single records. If they were computed from
-    the same database, those of a neighbor differ, which the cap does not bound: the charge stays
-    local. So it does if the draws are not known to come from the censored posterior: the chains
-    have not converged, or others ended in another mode. With a center a term has either sign: a
-    draw costs the length of the cap's interval under `remove` and twice that under `replace`.
-
-    Parameters
-    ----------
-    doubt : {"shared", "untold", "unsaid"}, optional
-        Why the records may be among those that the calibration was made from, whose weights then
-        were computed from the same database.
-    center : {"given", "released", "public", "reference", "bought"}, optional
-        Where the center came from, if there is one.
-    **cost
-        As of `charge_of_fit`.
+    Strict if weights and predictors are functions of single records. If they were computed from the
+    same database (`doubt`, one of `WARNINGS`: perhaps), those of a neighbor differ, which the cap
+    does not bound: the charge stays local. So it does if the draws are not known to come from the
+    censored posterior: the chains have not converged, or others ended in another mode. With a
+    `center` (one of `CENTERS`) a term has either sign: a draw costs the length of the cap's
+    interval under `remove` and twice that under `replace`. `cost` as of `charge_of_fit`.
     """
     assert fit.cap is not None
     by_record = record_indexed and released_by_record(bound) and doubt is None

@@ -117,16 +117,12 @@ class Calibration:
 
     Attributes
     ----------
-    model : Model
+    model, scale, shift, cap, relation, epsilon, holds_no_released_record
+        As in `calibrate`; the cap M in nats.
     draws : Draws
         Parameters of the likelihood only, shape (1, S, *dims) each.
     lowest, highest : float
         Extremes of f over the reference database, nats.
-    scale, shift : float
-        c and g.
-    cap : float
-        M, nats.
-    relation : {"remove", "replace"}
     censored : float
         Share of the reference's records that meet the cap under the draws.
     levels : mapping of str to list
@@ -135,16 +131,12 @@ class Calibration:
         Names of the columns of the design, in order.
     program_sha256 : str
         Hash of the Stan program the draws came from.
-    holds_no_released_record : bool
-        The owner's word that the reference holds none of the records to be released.
     reference : ReferenceRecords or None
         Keyed digests of the reference's records; None in a calibration of an earlier version,
         whose releases are not strict.
     center : Center or None
         theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
         a calibration of an earlier version.
-    epsilon : float or None
-        Of one released draw, if it was given.
     bought : PrivacyCharge or None
         What the center cost, where it was bought from the records to be released
         (`pyhybrid.mechanisms.calibrate_privately`); each release states it, too.
@@ -604,13 +596,7 @@ def _row_numbers(rows: FrozenRows) -> pd.DataFrame:
 
 
 def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenTerms:
-    """Inverse of `frozen_table`, for a design of these columns; text is read exactly.
-
-    Raises
-    ------
-    ValueError
-        For a table of other columns, or with a number that is none.
-    """
+    """Inverse of `frozen_table`, for a design of these columns; text is read exactly."""
     terms = {name: table[name].to_numpy(dtype=np.float64) for name in ("alpha", "center")}
     count = np.array([int(each) for each in table["count"]], dtype=np.int64)
     if "at_zero" not in table.columns:

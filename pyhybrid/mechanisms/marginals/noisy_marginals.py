@@ -36,8 +36,8 @@ from pyhybrid.mechanisms.accounting.charge import (
     public_sentences,
     unsynthesized_sentence,
 )
-from pyhybrid.mechanisms.marginals.chain import Chain
 from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public, read_domain
+from pyhybrid.mechanisms.marginals.log_linear import Chain
 from pyhybrid.mechanisms.marginals.measurement import (
     Measured,
     Measuring,

@@ -51,9 +51,8 @@ from scipy import sparse
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.chain import Chain, fit_link
 from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, ColumnDomain
-from pyhybrid.mechanisms.marginals.log_linear import Measurement
+from pyhybrid.mechanisms.marginals.log_linear import Chain, Measurement, fit_link
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
@@ -128,8 +127,8 @@ class _Rounds:
             measuring.one_way(df, names), measuring.price.part(measuring.share)
         )
         counts = dict(zip(names, answer.tables(), strict=True))
-        self.columns = measuring.alone(counts, answer.variance)
-        domain = self.columns.domain
+        self.alone = measuring.alone(counts, answer.variance)
+        self.domain = domain = measuring.merged(self.alone)
         self.noisy = {
             name: {
                 ALONE: _merged(counts[name], answer.variance, measuring.domain[name], domain[name])
@@ -194,7 +193,7 @@ class _Rounds:
         link = fit_link(
             before, column, own, [self.noisy[column][name] for name in own],
             random=self.random.child(f"round {len(self.choices)}"),
-            known=self.measuring.known(self.columns.domain),
+            known=self.measuring.known(self.domain),
             earlier=links[place] if place < len(links) else None,
         )  # fmt: skip
         self.chain = replace(self.chain, links=(*before.links, link, *links[place + 1 :]))
@@ -214,7 +213,7 @@ class _Rounds:
 
     def _simulated(self, candidate: Clique, many: Chain) -> FloatArray:
         column, name = candidate
-        domain, own = self.columns.domain, many.public
+        domain, own = self.domain, many.public
         cells = own[name].cells if name in own else (self.rows[name], domain[name].n_cells)
         return counts_of(self.rows[column], domain[column].n_cells, cells)
 
@@ -227,7 +226,7 @@ class _Rounds:
         column, name = candidate
         cells = {own: self.noisy[column][own].counts.shape[1] for own in self.noisy[column]}
         cells[name] = self.tables[candidate].cells.shape[1]
-        effects = self.columns.domain[column].n_cells * (1 + sum(cells.values()))
+        effects = self.domain[column].n_cells * (1 + sum(cells.values()))
         return bool(effects <= MOST_EFFECTS_OF_A_ROUND)
 
     def measured(self) -> Measured:
@@ -236,8 +235,8 @@ class _Rounds:
             order=order,
             noisy={name: tuple(self.noisy[name][own] for own in reads)
                    for name, reads in order.items()},
-            domain=self.columns.domain,
-            alone=self.columns.alone,
+            domain=self.domain,
+            alone=self.alone,
             answers=tuple(self.answers),
             choices=tuple(self.choices),
         )  # fmt: skip
