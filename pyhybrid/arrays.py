@@ -1,6 +1,7 @@
 """Bounds, weights, accounting and composition on arrays: what the papers define, without a model.
 
-NumPy and SciPy only; shapes are (draws, records). The same names exist in the R package.
+NumPy and SciPy only; shapes are (draws, records). All raise `InvalidInput` for an argument that is
+not as its description says. The same names exist in the R package.
 """
 
 from __future__ import annotations

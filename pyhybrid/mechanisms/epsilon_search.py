@@ -17,17 +17,12 @@ Epsilon grows with the weights, and so with scale and with shift. Its value unde
 Carlo estimate, so that a search on refits alone is one on a function that is not monotone. So the
 draws of the nearest fit say where the target would be met; that is a smooth function. A refit there
 confirms it, or is what the next step starts from. Draws of the posterior under weights alpha stand
-for those under alpha' by the importance weights
+for those under alpha' by the importance weights [V17]
 :math:`w_s \propto \exp(\sum_i (\alpha'_i - \alpha_i) f_{si})`, Pareto-smoothed. What is charged by
 is then the deviation of a record's term, or the expected maximum and minimum of as many draws,
 :math:`E \max = \sum_k T_{(k)} (F_k^S - F_{k-1}^S)`, F the cumulated weights in the order of T. Only
 its ratio to the same at alpha is used: times the epsilon that the fit has, however that was
 accounted.
-
-References
-----------
-[S22] sec. 3 (choice of c and g); [C25] sec. 4.4 (down-scaling); [V17], as in
-`pyhybrid.privacy.pareto`.
 """
 
 from __future__ import annotations

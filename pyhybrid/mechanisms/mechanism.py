@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,9 @@ from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
+
+SHOWN_IF_SET = {"shown": "if set"}
+"""Of a setting that is described where it is not the default, as names of random streams stay."""
 
 
 class Mechanism(ABC):
@@ -193,7 +196,7 @@ class MechanismSettings(Mechanism):
     unit: str | None = None
     accounting: str = "gaussian"
     delta: float = 1e-6
-    support: Support | None = None
+    support: Support | None = field(default=None, metadata=SHOWN_IF_SET)
     design: SurveyDesign | None = None
 
     def __post_init__(self) -> None:
@@ -243,7 +246,8 @@ class MechanismSettings(Mechanism):
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
-        return {}
+        hidden = (f.name for f in fields(self) if f.metadata.get("confidential"))
+        return {name: getattr(self, name) for name in hidden}
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
@@ -276,11 +280,13 @@ class MechanismSettings(Mechanism):
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""
         settings = {
-            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("model", "design")
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("model", "design")
+            and not f.metadata.get("confidential")
+            and not ("shown" in f.metadata and getattr(self, f.name) == f.default)
         }
         plan = self.reweighting
-        if self.support is None:  # names of random streams stay what they were
-            del settings["support"]
         settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
         if isinstance(plan, Reweighting) and plan.risk == "size":  # ... here, too
             del settings["reweighting"]["risk"]

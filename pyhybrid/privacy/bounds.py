@@ -13,10 +13,6 @@ and the guarantee for one draw is :math:`\epsilon = 2 \Delta` with
 :math:`g_i(\theta) - \log E[\exp g_i]` with :math:`g_i = \alpha_i f_i`. A constant in g_i cancels,
 so that the privacy loss of a released draw lies in [-R_i, R_i] with the range
 :math:`R_i = \sup g_i - \inf g_i`, which is never above the papers' :math:`2 \sup |g_i|`.
-
-References
-----------
-[S22] eq. 3 and sec. 2 (the local, asymptotic form); [V25]; [H22]; [DR19]; [CP34].
 """
 
 from __future__ import annotations
@@ -112,11 +108,6 @@ def lipschitz_bounds(
         T_s > L are dropped whole (nothing is clipped) and L is the overall bound. Below 1 the
         bound is a statement with a failure probability.
 
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
-
     Examples
     --------
     >>> lipschitz_bounds([[-1.0, -4.0], [-2.0, -3.0]], alpha=[1.0, 0.5]).by_record
@@ -195,20 +186,16 @@ def largest_abs(matrix: FloatArray) -> FloatArray:
     # Two reductions without a temporary are faster than np.abs(matrix).max(axis=0), and
     # np.maximum/minimum propagate NaN, so that one pass over n finds every non-finite record.
     largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
-    return _widened(np.where(np.isnan(largest), np.inf, largest))
+    largest = np.where(np.isnan(largest), np.inf, largest)
+    if largest.dtype == np.float32:  # up by one unit in the last place: never rounded down
+        return np.asarray(np.nextafter(largest, np.float32(np.inf)), dtype=np.float64)
+    return largest
 
 
 def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
     """`largest_abs` over the kept draws; infinite if any draw is, kept or not."""
     largest = largest_abs(matrix[kept])
     return np.where(np.isfinite(largest_abs(matrix)), largest, np.inf)
-
-
-def _widened(largest: FloatArray) -> FloatArray:
-    """float32 as float64, up by one unit in the last place: a bound must not be rounded down."""
-    if largest.dtype == np.float32:
-        return np.asarray(np.nextafter(largest, np.float32(np.inf)), dtype=np.float64)
-    return largest
 
 
 def scaled_maxima(largest: FloatArray, alpha: FloatArray) -> FloatArray:
@@ -248,11 +235,6 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
         q in (0, 1]. With T_s = max_i |g_is - median of g_i| over the records with a finite range
         and L = quantile(T, q) (R type 7), draws with T_s > L are dropped whole. Below 1 the range
         is a statement with a failure probability.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
 
     Examples
     --------

@@ -17,12 +17,6 @@ whose smallest over alpha is below the former by 2 to 60 percent, most at small 
 than telling N(0, 1) from N(mu, 1). It is then (epsilon, delta)-DP for every epsilon >= 0 with
 
 .. math:: \delta(\epsilon) = \Phi(-\epsilon/\mu + \mu/2) - e^\epsilon \Phi(-\epsilon/\mu - \mu/2).
-
-References
-----------
-[S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3; [DR19]; [CR21]; [BS16] prop. 1.3, 1.4 and 1.6, lemma
-1.7; [CKS20] theorem 4 and prop. 12; [DRS22] sec. 2.4 (duality), cor. 3.3 (composition) and
-thm. 2.14 (groups).
 """
 
 from __future__ import annotations

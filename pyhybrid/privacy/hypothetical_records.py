@@ -3,11 +3,7 @@ r"""Records that could have been: what anyone of a public support would tell by 
 Local numbers look at the n records present. Given a declared support of possible records, the same
 terms are evaluated for hypothetical ones. Adding record z multiplies the posterior by exp(g_z), so
 that its range and deviation under the posterior at hand, and under the one with it, say what it
-would cost; putting it in the place of a record adds that record's own.
-
-References
-----------
-[DRS22]; [DR19].
+would cost [DR19], [DRS22]; putting it in the place of a record adds that record's own.
 """
 
 from __future__ import annotations
@@ -64,11 +60,6 @@ def possible_records(
         computed on the data, it is the map's value with the others' weights held.
     chains, ess
         As for `gaussian_mu`.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape or weights outside [0, 1].
 
     Examples
     --------

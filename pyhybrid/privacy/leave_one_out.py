@@ -13,10 +13,6 @@ bridge of [B76] and [MW96]: the c that solves
 
 Nothing is smoothed and no limit is used: this is the evidence that the numbers from one posterior
 are held against, and the account of a fit takes it in where it says more.
-
-References
-----------
-[V17] sec. 2; [S22] sec. 2; [B76]; [MW96].
 """
 
 from __future__ import annotations
@@ -80,11 +76,6 @@ def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
     ----------
     log_lik, alpha
         As for `loss_ranges`. A record that is not finite in any draw has an infinite loss.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape or weights outside [0, 1].
 
     Examples
     --------
@@ -163,11 +154,6 @@ def refit_loss(terms: Any, terms_without: Any, *, chains: int = 1) -> RefitLoss:
         T at draws of the posterior without it.
     chains : int, default 1
         Chains that either come from, at least 4 draws each.
-
-    Raises
-    ------
-    InvalidInput
-        For NaN, or draws that do not split into the chains.
 
     Examples
     --------

@@ -10,17 +10,12 @@ account       quantity                                             guarantee
 
 T_i is the change of the weighted log-likelihood when record i leaves: alpha_i f_i where weights do
 not depend on other records, and the recomputed change where they do.
-
-References
-----------
-[S22] sec. 2; [DR19] sec. 3; [DRS22] def. 2.6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +24,7 @@ from scipy.special import ndtri
 from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.privacy.bounds import loss_ranges
 from pyhybrid.privacy.conversions import epsilon_of_mu
+from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.diagnostics import (
     RELIABLE_K,
     effective_draws,
@@ -39,6 +35,8 @@ from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik, range_of
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
 
+WeightsWithoutRecords = WeightsWithout | CountWithout
+"""Weights of a database and of it without each record."""
 ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
 
@@ -49,17 +47,6 @@ _DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
 _NONE = np.empty((3, 0))
 _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomputed
-
-
-class WeightsWithoutRecords(Protocol):
-    """Weights of a database and of it without each record: `privacy.weight_sensitivity`."""
-
-    @property
-    def alpha(self) -> FloatArray:
-        """Weights of the whole database, shape (n,)."""
-
-    def terms(self, matrix: FloatArray) -> FloatArray:
-        """T, shape (S, n), from the log-likelihood matrix."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,10 +5,6 @@ on a grid over a declared support; and refits without the records that a release
 which sample the posterior without a record, too: where weights were computed on the data, they are
 made anew from fits without the record, by the moments of their risks
 (`pyhybrid.privacy.weight_sensitivity`).
-
-References
-----------
-[S22] sec. 2; the bridge of `pyhybrid.privacy.refit_loss`.
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ from pyhybrid.models.hypothetical_records import (
     predictor_grid,
     regression_of,
 )
-from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, joined_terms
 from pyhybrid.privacy.leave_one_out import Refit, Refits, most_told, refit_loss
 from pyhybrid.privacy.local_account import (
@@ -121,16 +116,12 @@ def known_without(
     factors = rescale(session.owner)
     if (factors == 1).all():
         return without
-    return rescaled_without(_general(without, alpha), factors)  # type: ignore[arg-type]
+    return rescaled_without(_general(without, alpha), factors)
 
 
-def _general(without: WeightsWithoutRecords | None, alpha: FloatArray) -> WeightsWithout | None:
+def _general(without: WeightsWithoutRecords | None, alpha: FloatArray) -> WeightsWithout:
     """Weights by record in one form; None stands for weights `alpha` that do not change."""
-    if without is None:
-        return constant_weights(alpha)
-    if isinstance(without, CountWithout):
-        return without.general()
-    return without if isinstance(without, WeightsWithout) else None
+    return constant_weights(alpha) if without is None else without.general()
 
 
 def _of_units(
@@ -166,7 +157,7 @@ def stepped(
         return base
     if not _shared(session, path.start.alpha):
         return None  # a unit has no weight of its own
-    without = _general(base, session.once(path.start.alpha))
+    without: WeightsWithout | None = _general(base, session.once(path.start.alpha))
     results = [*path.rounds[1:], path.fit]
     for number, (start, result) in enumerate(zip(path.rounds, results, strict=True), 1):
         if without is None:

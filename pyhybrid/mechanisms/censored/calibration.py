@@ -1,4 +1,4 @@
-"""Frozen calibration: what turns a record into its weight without looking at other records.
+"""Frozen calibration: a record's weight without looking at other records [C25] sec. 4.5.
 
 From a reference database (an earlier year, a public file) it keeps posterior draws theta_s of the
 unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
@@ -21,10 +21,6 @@ frozen.csv        rows of the reference, of which the excess and the region are 
                   are empty where a record does not reach it
 reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
-
-References
-----------
-[C25] sec. 4.5.
 """
 
 from __future__ import annotations
@@ -348,6 +344,10 @@ class Calibration:
                 frozen = read_frozen(_exact_numbers(root / "frozen.csv"), content["columns"])
             epsilon, bought = content.get("epsilon"), content.get("bought")
             word = content.get("holds_no_released_record", False)
+            for name in ("lowest", "highest", "scale", "shift", "censored"):
+                check_finite(content[name], name)
+            check_positive(content["cap"], "cap")
+            check_choice(content["relation"], "relation", RELATIONS)
             calibration = Calibration(
                 model=_read_model(content["model"], model),
                 draws=draws,
@@ -358,7 +358,7 @@ class Calibration:
                 holds_no_released_record=check_flag(word, "holds_no_released_record"),
                 bought=None if bought is None else PrivacyCharge.from_dict(dict(bought)),
                 reference=_read_reference(root / "reference.csv", content.get("reference")),
-                **_read_numbers(content),
+                **{name: content[name] for name in _NUMBERS},
             )
             if calibration.bought is not None and not calibration.bought.is_sealed:
                 raise ValueError("bought")
@@ -432,9 +432,6 @@ def calibrate(
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
 
-    Returns
-    -------
-    Calibration
     """
     _check_call(model, cap, epsilon)
     check_choice(relation, "relation", ("remove", "replace"))
@@ -550,15 +547,6 @@ def _read_reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRe
     if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
         raise ValueError("reference")
     return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
-
-
-def _read_numbers(content: dict[str, Any]) -> dict[str, Any]:
-    """What weights and charge are made of, checked as `calibrate` checks it."""
-    for name in ("lowest", "highest", "scale", "shift", "censored"):
-        check_finite(content[name], name)
-    check_positive(content["cap"], "cap")
-    check_choice(content["relation"], "relation", RELATIONS)
-    return {name: content[name] for name in _NUMBERS}
 
 
 def _read_model(settings: dict[str, Any], given: Model | None) -> Model:

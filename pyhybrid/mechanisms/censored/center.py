@@ -39,11 +39,8 @@ distinct records are told apart by their other columns, or not at all: a part of
 what any other column of its kind would be. So this is a help, and no charge rests on it: that a
 reference holds no released record its owner has to say.
 
-**How often half is found.** Two databases of 400 records that share half of them, in one column of
-so many values (200 pairs; standard error at most .035): 1,000 equally likely values 1.00, 100 of
-them .94, counts about 100 (Poisson) .31, about 5 .01, about 1 never, a negative binomial with a
-long tail .01, a binary column .04, of which .02 by chance. Where nine tenths are shared: counts
-about 100 1.00, about 5 .50, about 1 never.
+Of pairs of databases of 400 records that share half of them in one column, so many are found: of
+1,000 equally likely values 1.00, 100 of them .94, counts about 100 .31, about 5 .01, binary .04.
 """
 
 from __future__ import annotations

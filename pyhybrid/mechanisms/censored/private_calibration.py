@@ -218,7 +218,7 @@ def _from_histogram(
     )
     shares = perturbed_probabilities(counts, np.zeros(n_bins))
     rng = streams(options.get("seed")).generator("values of a private calibration")
-    table = cells.draw(shares, rng).to_frame().reset_index(drop=True)
+    table = cells.draw(shares, rng).reset_index(drop=True)
     calibration = calibrate(
         model,
         table,

@@ -63,11 +63,6 @@ class ColumnDomain:
         The levels are in their order; neighboring ones are then expected to be alike. Bins are
         in any case.
 
-    Raises
-    ------
-    InvalidInput
-        For levels that occur twice, edges that do not ascend, or no cells.
-
     Examples
     --------
     >>> ColumnDomain(levels=(0,), bins=(1, 10_000, 50_000, 1_000_000), step=100).n_cells

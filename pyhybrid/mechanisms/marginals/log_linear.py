@@ -214,17 +214,14 @@ class Prior:
 
 
 def _inverse(positions: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.inv(_correlation(positions)), dtype=np.float64)
-
-
-def _correlation(positions: FloatArray) -> FloatArray:
-    """Of effects at positions (K,): neighbors alike, those without a position independent."""
+    """Of the correlation of effects at positions (K,): neighbors alike, those without a position
+    independent."""
     ordered = np.isfinite(positions)
     correlation = np.eye(positions.size)
     apart = positions[ordered][:, None] - positions[ordered][None, :]
     correlation[np.ix_(ordered, ordered)] *= _OWN
     correlation[np.ix_(ordered, ordered)] += (1 - _OWN) * np.exp(-0.5 * (apart / _LENGTH) ** 2)
-    return correlation
+    return np.asarray(np.linalg.inv(correlation), dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

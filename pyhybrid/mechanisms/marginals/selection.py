@@ -94,7 +94,7 @@ def chosen_tables(
             left -= part
         else:
             break
-        if rounds.learned_less_than_noise():
+        if rounds.moved <= rounds.noise:  # less was learned than the noise of the measurement
             part *= 2 if price.rho is None else 4
     return rounds.measured()
 
@@ -156,12 +156,12 @@ class _Rounds:
         if len(among) < 2:
             return False
         relation = self.measuring.relation
-        spent = price.part(1 - _CHOICE)
+        spent, of_choice = price.part(1 - _CHOICE), price.part(_CHOICE)
         size = size_of_noise(spent, relation)
         choice = exponential_mechanism(
             [score(self.true[each], self.modeled[each], size) for each in among],
             sensitivity=CHANGED[relation] * _ROUNDED,
-            epsilon=_epsilon_of_choice(price.part(_CHOICE)),
+            epsilon=of_choice.epsilon if of_choice.rho is None else math.sqrt(8 * of_choice.rho),
             relation=relation,
             candidates=among,
         )
@@ -178,10 +178,6 @@ class _Rounds:
         self.moved = float(np.abs(self.modeled[chosen] - was).sum())
         self.noise = size * was.size
         return True
-
-    def learned_less_than_noise(self) -> bool:
-        """Whether the last measurement moved its table by no more than its noise."""
-        return self.moved <= self.noise
 
     def fit(self, column: str) -> None:
         """The column's model, in its place."""
@@ -207,15 +203,12 @@ class _Rounds:
         self.rows = many.simulate(
             self.random, "rows", kept={name: self.rows[name] for name in kept}
         )
-        for each in self.tables:
-            if each[0] in changed:
-                self.modeled[each] = self._simulated(each, many) * (self.chain.n / many.n)
-
-    def _simulated(self, candidate: Clique, many: Chain) -> FloatArray:
-        column, name = candidate
-        domain, own = self.domain, many.public
-        cells = own[name].cells if name in own else (self.rows[name], domain[name].n_cells)
-        return counts_of(self.rows[column], domain[column].n_cells, cells)
+        for column, name in self.tables:
+            if column in changed:
+                there, n_rows = many.public.get(name), self.domain[column].n_cells
+                cells = (self.rows[name], self.domain[name].n_cells) if not there else there.cells
+                counts = counts_of(self.rows[column], n_rows, cells)
+                self.modeled[column, name] = counts * (self.chain.n / many.n)
 
     def _reads(self, column: str) -> tuple[str, ...]:
         """What the column was measured with, in the order of its predictors."""
@@ -262,8 +255,3 @@ def counts_of(
         weights = cells.data / PARTS
     counts = np.bincount(held, weights=weights, minlength=n_rows * n_columns)
     return np.asarray(counts, dtype=np.float64)
-
-
-def _epsilon_of_choice(price: Price) -> float:
-    """Of the exponential mechanism: a pure price itself, or what rho = epsilon^2 / 8 allows."""
-    return price.epsilon if price.rho is None else math.sqrt(8 * price.rho)

@@ -36,6 +36,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import support_text
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, weights_with
 from pyhybrid.privacy.leave_one_out import Refits, with_refits
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
@@ -111,6 +112,18 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         raise InvalidInput(
             f"support needs a mechanism whose weights are known for other records: {self.name} "
             "is none under these settings"
+        )
+
+    def bound_of(self, bound: float | None, epsilon: float | None, either_sign: bool) -> float:
+        """The bound, or cap, of one draw in nats: as given, or that of an epsilon."""
+        if bound is not None:
+            return bound
+        assert epsilon is not None
+        return bound_of_epsilon(
+            epsilon,
+            relation=self.relation,
+            density_above_one=either_sign,
+            safety_factor=self.safety_factor,
         )
 
     def unweighted(self, session: FitSession) -> PosteriorFit:

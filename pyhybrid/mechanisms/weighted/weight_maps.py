@@ -19,15 +19,14 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import bound_of_epsilon
-from pyhybrid.privacy.count_risk import CountWithout, count_without, pairwise_risk, radius_risk
+from pyhybrid.privacy.count_risk import count_without, pairwise_risk, radius_risk
 from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import (
-    WeightsWithout,
     scalar_map,
     truncate_map,
     weights_without,
@@ -44,13 +43,9 @@ from pyhybrid.privacy.weights import (
 
 @dataclass(frozen=True)
 class Unweighted(PseudoPosteriorMechanism):
-    """All weights 1: the baseline whose epsilon is usually large and grows with n.
+    """All weights 1: the baseline whose epsilon is usually large and grows with n ([S22] sec. 2).
 
     Parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
-
-    References
-    ----------
-    [S22] sec. 2.
     """
 
     def weights(self, session: FitSession) -> FloatArray:
@@ -75,18 +70,12 @@ class GivenWeights(PseudoPosteriorMechanism):
     """
 
     _: KW_ONLY
-    alpha: Any = field(repr=False)
+    alpha: Any = field(repr=False, metadata={"confidential": True})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         vector = check_vector(self.alpha, "alpha")
         object.__setattr__(self, "alpha", np.array(check_alpha(vector, vector.size)))
-
-    def describe(self) -> dict[str, Any]:
-        """Public settings: everything but the weights."""
-        settings = super().describe()
-        del settings["alpha"]
-        return settings
 
     def private_settings(self) -> dict[str, Any]:
         """A hash of the weights."""
@@ -106,7 +95,8 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     """The risk-weighted pseudo posterior mechanism with Lipschitz weights.
 
     An unweighted fit gives f_i = max_s |log p(x_i | theta_s)|, the weights follow by
-    `pyhybrid.lipschitz_weights`, and draws are released from a second, weighted fit.
+    `pyhybrid.lipschitz_weights`, and draws are released from a second, weighted fit ([S22] sec. 3;
+    [V25] alg. 2).
 
     Parameters
     ----------
@@ -119,10 +109,6 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         its range or its deviation, which is what accounting by range or mu charges.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
-
-    References
-    ----------
-    [S22] sec. 3; [V25] alg. 2.
     """
 
     starts_from_unweighted: ClassVar[bool] = True
@@ -130,20 +116,13 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     shift: float = 0.0
     transform: str = "linear"
     threshold: float | None = None
-    risk: str = "size"
+    risk: str = field(default="size", metadata=SHOWN_IF_SET)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # The map's own checks, on one record, before anything is fitted.
         self._weights_of([1.0])
         check_choice(self.risk, "risk", RISKS)
-
-    def describe(self) -> dict[str, Any]:
-        """Public settings; the risk where it is not the papers'."""
-        settings = super().describe()
-        if self.risk == "size":  # names of random streams stay what they were
-            del settings["risk"]
-        return settings
 
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
@@ -186,8 +165,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
 class CountWeighted(PseudoPosteriorMechanism):
     """Weights from the share of records outside a ball around each sensitive value.
 
-    Risk is counted among the records that have a value; those whose value is missing are alike,
-    and at no risk. With a `unit` every record gets the lowest weight among the records of its unit.
+    Risk is counted among the records that have a value; those whose value is missing are alike, and
+    at no risk. With a `unit` every record gets the lowest weight among the records of its unit
+    ([H22]; [V25] alg. 3).
 
     Parameters
     ----------
@@ -202,10 +182,6 @@ class CountWeighted(PseudoPosteriorMechanism):
         Use `pyhybrid.arrays.pairwise_risk` in place of the radius risk.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
-
-    References
-    ----------
-    [H22]; [V25] alg. 3.
     """
 
     scale: float = 1.0
@@ -297,7 +273,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     """One weight for all records, epsilon / (2 Delta) with Delta of the unweighted fit.
 
     The refit under that weight has a bound of its own, near the target and usually above it; the
-    charge states the refit's.
+    charge states the refit's ([S22] sec. 3.1; [MT07]).
 
     Parameters
     ----------
@@ -309,10 +285,6 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         one of the two. On the command line it is read from a file: ``target_bound=@FILE``.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
-
-    References
-    ----------
-    [S22] sec. 3.1; [MT07].
     """
 
     starts_from_unweighted: ClassVar[bool] = True
@@ -361,26 +333,8 @@ class ScalarWeighted(PseudoPosteriorMechanism):
 
         return self.map_joined(session, possible, self.unweighted(session).bounds.by_record, weigh)
 
-    def describe(self) -> dict[str, Any]:
-        """Public settings: a target bound may be the confidential bound of another fit."""
-        settings = super().describe()
-        del settings["target_bound"]
-        return settings
-
-    def private_settings(self) -> dict[str, Any]:
-        """The target bound."""
-        return {"target_bound": self.target_bound}
-
     def _bound(self, density_above_one: bool) -> float:
-        if self.target_bound is not None:
-            return self.target_bound
-        assert self.target_epsilon is not None
-        return bound_of_epsilon(
-            self.target_epsilon,
-            relation=self.relation,
-            density_above_one=density_above_one,
-            safety_factor=self.safety_factor,
-        )
+        return self.bound_of(self.target_bound, self.target_epsilon, density_above_one)
 
 
 @dataclass(frozen=True)
@@ -425,15 +379,7 @@ class CappedMechanism(PseudoPosteriorMechanism):
 
     def _size(self, bound: BoundModel, *, either_sign: bool = False) -> float:
         """The cap M, nats, given or of epsilon; terms may have `either_sign`."""
-        if self.cap is not None:
-            return self.cap
-        assert self.epsilon is not None
-        return bound_of_epsilon(
-            self.epsilon,
-            relation=self.relation,
-            density_above_one=bound.density_above_one or either_sign,
-            safety_factor=self.safety_factor,
-        )
+        return self.bound_of(self.cap, self.epsilon, bound.density_above_one or either_sign)
 
 
 @dataclass(frozen=True)
@@ -441,7 +387,7 @@ class Truncated(CappedMechanism):
     """The weights of another mechanism, set to 0 where alpha_i f_i exceeds a cap M.
 
     f_i is the by-record bound of the unweighted fit. Local bounds contract onto M faster than
-    without the cap as n grows.
+    without the cap as n grows ([S22] sec. 4.4; [C25] sec. 2.2).
 
     Parameters
     ----------
@@ -454,10 +400,6 @@ class Truncated(CappedMechanism):
         Whose weights are truncated; `LipschitzWeighted` of the same model if omitted.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
-
-    References
-    ----------
-    [S22] sec. 4.4; [C25] sec. 2.2.
     """
 
     starts_from_unweighted: ClassVar[bool] = True
@@ -481,10 +423,8 @@ class Truncated(CappedMechanism):
         base = self._inner().final_recomputed(session)
         if base is None:
             return None
-        general = base.general() if isinstance(base, CountWithout) else base
-        assert isinstance(general, WeightsWithout)
         cut, risks = truncate_map(self._size(session.bound)), self.unweighted(session).bounds
-        return self.map_without(session, risks.by_record, cut, before=general)
+        return self.map_without(session, risks.by_record, cut, before=base.general())
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
         """Those of the inner mechanism, each cut by itself."""
