@@ -1,6 +1,7 @@
 """Bounds, weights, accounting and composition on arrays: what the papers define, without a model.
 
-NumPy and SciPy only; shapes are (draws, records). The same names exist in the R package.
+NumPy and SciPy only; shapes are (draws, records). All raise `InvalidInput` for an argument that is
+not as its description says. The same names exist in the R package.
 """
 
 from __future__ import annotations
@@ -8,10 +9,8 @@ from __future__ import annotations
 from pyhybrid.privacy.bounds import (
     LipschitzBounds,
     LossRanges,
-    SplitRanges,
     lipschitz_bounds,
     loss_ranges,
-    split_ranges,
 )
 from pyhybrid.privacy.censoring import (
     cap_of_epsilon,
@@ -78,7 +77,6 @@ __all__ = [
     "PrivacyCharge",
     "RangeEpsilon",
     "RefitLoss",
-    "SplitRanges",
     "WeightsWithout",
     "audit_epsilon",
     "cap_of_epsilon",
@@ -122,7 +120,6 @@ __all__ = [
     "scalar_weights",
     "scalar_without",
     "scale_without",
-    "split_ranges",
     "truncate_weights",
     "truncate_without",
     "weights_from_lipschitz",

@@ -1,4 +1,4 @@
-"""Mechanisms: how record weights come from the data, one file each.
+"""Mechanisms: how record weights come from the data, one class each.
 
 ================== ================================ ==========================================
 name               weights                          guarantee
@@ -28,12 +28,14 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain, reference_domain
 from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted
-from pyhybrid.mechanisms.weighted.given_weights import GivenWeights
-from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
-from pyhybrid.mechanisms.weighted.scalar_weighted import ScalarWeighted
-from pyhybrid.mechanisms.weighted.truncated import Truncated
-from pyhybrid.mechanisms.weighted.unweighted import Unweighted
+from pyhybrid.mechanisms.weighted.weight_maps import (
+    CountWeighted,
+    GivenWeights,
+    LipschitzWeighted,
+    ScalarWeighted,
+    Truncated,
+    Unweighted,
+)
 
 __all__ = [
     "MECHANISMS",

@@ -17,17 +17,12 @@ Epsilon grows with the weights, and so with scale and with shift. Its value unde
 Carlo estimate, so that a search on refits alone is one on a function that is not monotone. So the
 draws of the nearest fit say where the target would be met; that is a smooth function. A refit there
 confirms it, or is what the next step starts from. Draws of the posterior under weights alpha stand
-for those under alpha' by the importance weights
+for those under alpha' by the importance weights [V17]
 :math:`w_s \propto \exp(\sum_i (\alpha'_i - \alpha_i) f_{si})`, Pareto-smoothed. What is charged by
 is then the deviation of a record's term, or the expected maximum and minimum of as many draws,
 :math:`E \max = \sum_k T_{(k)} (F_k^S - F_{k-1}^S)`, F the cumulated weights in the order of T. Only
 its ratio to the same at alpha is used: times the epsilon that the fit has, however that was
 accounted.
-
-References
-----------
-[S22] sec. 3 (choice of c and g); [C25] sec. 4.4 (down-scaling); [V17], as in
-`pyhybrid.privacy.pareto`.
 """
 
 from __future__ import annotations
@@ -47,10 +42,12 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted
-from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
-from pyhybrid.mechanisms.weighted.scalar_weighted import ScalarWeighted
-from pyhybrid.mechanisms.weighted.truncated import Truncated
+from pyhybrid.mechanisms.weighted.weight_maps import (
+    CountWeighted,
+    LipschitzWeighted,
+    ScalarWeighted,
+    Truncated,
+)
 from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_text
 from pyhybrid.privacy.diagnostics import RELIABLE_K, smoothed_log_weights
 from pyhybrid.privacy.log_lik import LogLik
@@ -217,7 +214,7 @@ def meet_epsilon(
     within = min(_MOST, _TOLERANCE * target) if tolerance is None else tolerance
     # From the upper limit down: it may cost less than the target.
     return _solved(
-        setting, mechanism, df, target, within, n_draws_released, max_fits, options, down=True
+        setting, mechanism, df, target, within, n_draws_released, max_fits, down=True, **options
     )
 
 
@@ -227,15 +224,13 @@ def solve_scale(
     *,
     target_epsilon: float,
     tolerance: float = 0.1,
-    n_draws_released: int = 1,
     limits: tuple[float, float] = _SCALES,
-    max_fits: int = 20,
     **options: Any,
 ) -> Solution:
     """Largest scale for which a release costs at most `target_epsilon`, within `tolerance`.
 
     For a mechanism with a `scale`, e.g. ``LipschitzWeighted(model)``; `limits` say where to search.
-    Other parameters as in `meet_epsilon`.
+    Other parameters, and those in `options`, as in `meet_epsilon`.
 
     Raises
     ------
@@ -243,9 +238,7 @@ def solve_scale(
         If the target cannot be met within `limits`; gives the reachable range.
     """
     setting = _given("scale", mechanism, limits)
-    return _solved(
-        setting, mechanism, df, target_epsilon, tolerance, n_draws_released, max_fits, options
-    )
+    return _solved(setting, mechanism, df, target_epsilon, tolerance, **options)
 
 
 def solve_shift(
@@ -254,33 +247,17 @@ def solve_shift(
     *,
     target_epsilon: float,
     tolerance: float = 0.1,
-    n_draws_released: int = 1,
     limits: tuple[float, float] = _SHIFTS,
-    max_fits: int = 20,
     **options: Any,
 ) -> Solution:
     """Largest shift for which a release costs at most `target_epsilon`; see `solve_scale`."""
     setting = _given("shift", mechanism, limits)
-    return _solved(
-        setting, mechanism, df, target_epsilon, tolerance, n_draws_released, max_fits, options
-    )
+    return _solved(setting, mechanism, df, target_epsilon, tolerance, **options)
 
 
 def with_epsilon(mechanism: Any, *, target_epsilon: float, n_draws_released: int = 1) -> Any:
-    """A strict mechanism at the epsilon of one draw that adds up to `target_epsilon`.
-
-    Parameters
-    ----------
-    mechanism : Censored or PerturbedHistogram
-        What it holds of epsilon and cap is not used.
-    target_epsilon : float
-        For all draws, nats, above 0.
-    n_draws_released : int, default 1
-
-    Raises
-    ------
-    InvalidInput
-        For another mechanism, or one whose cap a calibration holds.
+    """A strict mechanism (`WITH_EPSILON`) at the epsilon of one draw that adds up to
+    `target_epsilon`; what it holds of epsilon and cap is not used.
     """
     target = check_positive(target_epsilon, "target_epsilon")
     of_one_draw = target / check_count(n_draws_released, "n_draws_released")
@@ -327,11 +304,11 @@ def _solved(
     df: pd.DataFrame,
     target_epsilon: float,
     tolerance: float,
-    n_draws_released: int,
-    max_fits: int,
-    options: dict[str, Any],
+    n_draws_released: int = 1,
+    max_fits: int = 20,
     *,
     down: bool = False,
+    **options: Any,
 ) -> Solution:
     """The mechanism at the largest value of the setting that meets the target; going `down`, the
     upper limit is taken where it costs less than the target, too."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,9 @@ from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
+
+SHOWN_IF_SET = {"shown": "if set"}
+"""Of a setting that is described where it is not the default, as names of random streams stay."""
 
 
 class Mechanism(ABC):
@@ -144,14 +147,9 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _release(
-        self,
-        df: pd.DataFrame,
-        m: int,
-        n_draws_released: int,
-        options: FitOptions,
-        leave_one_out: int | None,
+        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
     ) -> Release:
-        """See `release`."""
+        """See `release`; `k` is `leave_one_out`."""
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
@@ -198,7 +196,7 @@ class MechanismSettings(Mechanism):
     unit: str | None = None
     accounting: str = "gaussian"
     delta: float = 1e-6
-    support: Support | None = None
+    support: Support | None = field(default=None, metadata=SHOWN_IF_SET)
     design: SurveyDesign | None = None
 
     def __post_init__(self) -> None:
@@ -248,7 +246,8 @@ class MechanismSettings(Mechanism):
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
-        return {}
+        hidden = (f.name for f in fields(self) if f.metadata.get("confidential"))
+        return {name: getattr(self, name) for name in hidden}
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
@@ -281,11 +280,13 @@ class MechanismSettings(Mechanism):
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""
         settings = {
-            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("model", "design")
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("model", "design")
+            and not f.metadata.get("confidential")
+            and not ("shown" in f.metadata and getattr(self, f.name) == f.default)
         }
         plan = self.reweighting
-        if self.support is None:  # names of random streams stay what they were
-            del settings["support"]
         settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
         if isinstance(plan, Reweighting) and plan.risk == "size":  # ... here, too
             del settings["reweighting"]["risk"]
@@ -331,15 +332,10 @@ class NoiseMechanism(Mechanism):
         """m tables and their record."""
 
     def _release(
-        self,
-        df: pd.DataFrame,
-        m: int,
-        n_draws_released: int,
-        options: FitOptions,
-        leave_one_out: int | None,
+        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
     ) -> Release:
         usual = FitOptions(seed=options.seed, progress=options.progress)
-        if options != usual or leave_one_out is not None:
+        if options != usual or k is not None:
             raise InvalidInput(
                 f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
                 "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
-from pyhybrid.mechanisms.accounting.charge import public_sentences, unsynthesized_sentence
+from pyhybrid.mechanisms.accounting.charge import not_covered_by_noise
+from pyhybrid.mechanisms.marginals.domain import is_number
 from pyhybrid.mechanisms.mechanism import (
     Made,
     NoiseMechanism,
@@ -44,53 +45,37 @@ _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _NOISE = {"replace": 2, "remove": 1}  # counts that a neighbor changes
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Cells:
-    """Public cells of a column, equal bins of a range or declared levels: part of the guarantee.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundHistogram:
+    """Public cells of a column, equal bins of a range or declared levels, joined to its table.
 
-    `place` (n,) is the cell of each record; `values` draws a value from each of some cells (n,).
-    `form` is that of released values, `like` has their index and name.
+    Confidential: `place` (n,) is the cell of each record. `values` draws a value from each of some
+    cells (n,), `form` is that of released values.
     """
 
     n_cells: int
     place: IntArray
-    like: pd.Series
+    column: pd.Series
     values: Callable[[IntArray, np.random.Generator], npt.NDArray[Any]]
     form: Form | None = None
-
-    def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.Series:
-        """A column in its declared form, each value from a cell drawn with probabilities
-        `shares` (B,)."""
-        chosen = rng.choice(self.n_cells, size=self.place.size, p=shares)
-        values = self.values(chosen, rng)
-        column = pd.Series(values, index=self.like.index, name=self.like.name)
-        return column if self.form is None else self.form.cast(column)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundHistogram:
-    """A perturbed histogram joined to a table, and the cell of each record. Confidential."""
-
-    table: pd.DataFrame
-    cells: Cells
-    column: str
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    predictors: tuple[str, ...] = ()
 
     @property
     def synthesized(self) -> tuple[str, ...]:
         """The column."""
-        return (self.column,)
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        """None: it takes no predictors."""
-        return ()
+        return (str(self.column.name),)
 
     def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.DataFrame:
-        """The column drawn anew from cells with probabilities `shares` (B,)."""
-        return self.cells.draw(shares, rng).to_frame()
+        """The column in its declared form, each value from a cell drawn with probabilities
+        `shares` (B,)."""
+        chosen = rng.choice(self.n_cells, size=self.place.size, p=shares)
+        values = self.values(chosen, rng)
+        column = pd.Series(values, index=self.column.index, name=self.column.name)
+        return (column if self.form is None else self.form.cast(column)).to_frame()
 
     def __repr__(self) -> str:
-        return f"<Histogram of {self.column!r}, {self.cells.n_cells} cells>"
+        return f"<Histogram of {self.column.name!r}, {self.n_cells} cells>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,11 +118,6 @@ class PerturbedHistogram(NoiseMechanism):
         Of released values, 0 to 15: 0 for whole numbers. If omitted, values are whole where `lower`
         and `upper` are whole numbers more than 1 apart, and no fewer than `n_bins` of them; real
         numbers otherwise.
-
-    Raises
-    ------
-    InvalidInput
-        For a range, bin count or epsilon that is missing or wrong.
 
     References
     ----------
@@ -262,7 +242,7 @@ class PerturbedHistogram(NoiseMechanism):
 
         `given` are m tables in which other columns were synthesized before.
         """
-        shares = [self._noisy_shares(bound.cells.place) for _ in range(n_draws_released)]
+        shares = [self._noisy_shares(bound.place) for _ in range(n_draws_released)]
         tables = []
         for place in range(n_synthetic):
             rng = random.generator(f"histogram/{place + 1}")
@@ -289,11 +269,11 @@ class PerturbedHistogram(NoiseMechanism):
         check_columns(df, (self.column,))
         column = df[self.column]
         if self.levels is not None:
-            cells = levels_of(column, self.levels)
+            bound = levels_of(column, self.levels)
         else:
-            cells = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)
+            bound = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
-        return BoundHistogram(table=df, cells=cells, column=self.column)
+        return replace(bound, table=df)
 
     @property
     def _epsilon_of_a_row(self) -> float:
@@ -326,21 +306,18 @@ class PerturbedHistogram(NoiseMechanism):
                 "The number of records is public.",
                 f"Released values are {form}",
             ),
-            not_covered=(
-                unsynthesized_sentence((self.column,)),
-                *public_sentences(self.unit),
-                "Choices made by looking at the confidential data: range, bins, epsilon, and "
-                "which of several releases was kept.",
-                "Other releases from the same data: their epsilons add up.",
-                "Whether anything was released is itself an answer: values out of range are "
-                "refused.",
+            not_covered=not_covered_by_noise(
+                (self.column,),
+                self.unit,
+                chosen="range, bins, epsilon",
+                refused="values out of range",
             ),
         )
 
 
 def bins_of(
     outcome: pd.Series, low: float, high: float, n_bins: int, decimals: int | None
-) -> Cells:
+) -> BoundHistogram:
     """Equal bins of [low, high]: of the numbers of so many decimals, or of reals if that is None.
 
     InvalidInput for a column that is no number, and values that are missing or outside.
@@ -354,8 +331,8 @@ def bins_of(
             values = low + (cells + rng.random(cells.size)) / n_bins * width
             return np.clip(values, low, low + width)
 
-        return Cells(
-            n_cells=n_bins, place=np.minimum(place, n_bins - 1), like=outcome, values=uniform
+        return BoundHistogram(
+            n_cells=n_bins, place=np.minimum(place, n_bins - 1), column=outcome, values=uniform
         )
     step = 10.0**-decimals
     start, end = (int(edge) for edge in in_steps(np.array([low, high]), step))
@@ -368,26 +345,26 @@ def bins_of(
     def of_bins(cells: IntArray, rng: np.random.Generator) -> FloatArray:
         return of_steps(rng.integers(first[cells], first[cells + 1]).astype(np.float64), step)
 
-    return Cells(
+    return BoundHistogram(
         n_cells=n_bins,
         place=np.minimum(place, n_bins - 1),
-        like=outcome,
+        column=outcome,
         values=of_bins,
         form=Form(decimals=decimals),
     )
 
 
-def levels_of(outcome: pd.Series, given: tuple[Any, ...]) -> Cells:
+def levels_of(outcome: pd.Series, given: tuple[Any, ...]) -> BoundHistogram:
     """The declared levels of a column of any kind, each a cell; InvalidInput for values that are
     missing or none of them."""
     name = str(outcome.name)
     _check_present(outcome)
     known = np.empty(len(given), dtype=object)
     known[:] = given
-    return Cells(
+    return BoundHistogram(
         n_cells=len(given),
         place=level_places(outcome, name, outcome_levels(outcome, name, given)).astype(np.int64),
-        like=outcome,
+        column=outcome,
         values=lambda cells, rng: known[cells],
         form=Form(levels=given),
     )
@@ -416,10 +393,8 @@ def check_grid(low: float, high: float, n_bins: int, decimals: int) -> None:
 def _outcome(values: pd.Series, low: float, high: float, decimals: int | None) -> FloatArray:
     """Outcome as finite floats within [low, high], but for rounding, shape (n,)."""
     name = values.name
-    dtype = values.dtype
-    numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if not numeric or pd.api.types.is_complex_dtype(dtype):
-        raise InvalidInput(f"outcome {name!r} must be numeric: found {dtype}")
+    if not is_number(values) or pd.api.types.is_complex_dtype(values.dtype):
+        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
     _check_present(values)
     y: FloatArray = values.to_numpy(dtype=np.float64)
     if decimals is not None:

@@ -5,10 +5,6 @@ model and a mechanism of its own, fitted to the confidential data, in any proces
 histogram is one without predictors. A synthetic set draws y_1 first and reads the synthetic y_1
 where the model of y_2 has it as a predictor. Fits use random numbers of their own, and their
 charges are composed.
-
-References
-----------
-[R03] for partial synthesis; [S22] sec. 2 for the charges.
 """
 
 from __future__ import annotations
@@ -69,11 +65,6 @@ class SequentialSynthesis(Mechanism):
         That synthetic rows must meet, such as ``"wage <= income"``: values that break one are drawn
         anew from the model of the last of its columns, see `pyhybrid.models.formula.row_rules`.
         Public.
-
-    Raises
-    ------
-    InvalidInput
-        For no mechanism, other than mechanisms, or unlike relations.
 
     Examples
     --------
@@ -237,7 +228,7 @@ class SequentialSynthesis(Mechanism):
                 n_synthetic=m,
                 n_draws_released=n_draws_released,
                 given=known,
-                rules=_rules_of(rules, step.bound.synthesized, later),
+                rules=[rule for rule in rules if _decides(step.bound.synthesized, later, rule)],
             )
             parts.append(made.record)
             tables = made.tables
@@ -301,15 +292,9 @@ def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
         raise InvalidInput(f"step {place}: {error}") from None
 
 
-def _rules_of(
-    rules: Sequence[RowRule], own: Sequence[str], later: Sequence[str]
-) -> tuple[RowRule, ...]:
-    """Rules that a column decides: they read it, and none that is synthesized later."""
-    return tuple(
-        rule
-        for rule in rules
-        if set(own) & set(rule.columns) and not set(later) & set(rule.columns)
-    )
+def _decides(columns: Sequence[str], later: Sequence[str], rule: RowRule) -> bool:
+    """True if a rule reads the columns, and none that is synthesized later."""
+    return bool(set(columns) & set(rule.columns)) and not set(later) & set(rule.columns)
 
 
 def _known(
@@ -317,9 +302,7 @@ def _known(
 ) -> pd.DataFrame:
     """`table` for a step: its own column, for its model to replace, and none that is synthesized
     later, whose true values no program of a user's must see."""
-    known: pd.DataFrame = table.drop(
-        columns=[column for column in later if column in table.columns]
-    )
+    known: pd.DataFrame = table.drop(columns=list(later), errors="ignore")
     for column in own:
         known[column] = df[column]
     return known
@@ -361,11 +344,9 @@ def _check_reads(mechanism: Step, bound: Joined, bounds: Sequence[Joined]) -> No
 def _with_levels_declared(
     mechanism: Step, bounds: Sequence[Joined], place: int, declared: Mapping[str, Any], df: Any
 ) -> Joined:
-    """The step at `place`, from 1, with the levels of predictors that are themselves synthesized as
-    their own steps declare them.
-
-    Under a strict charge they must be declared: read from the true values they would be a function
-    of all records that no step's epsilon covers.
+    """The step at `place`, from 1, with the levels of predictors that are synthesized before it as
+    their own steps declare them: under a strict charge, levels read from the true values would be a
+    function of all records that no step's epsilon covers.
     """
     bound = bounds[place - 1]
     if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):

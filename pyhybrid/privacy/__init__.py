@@ -1,6 +1,8 @@
 """What a release tells: bounds, risks, weights, charges, from arrays with pencil and paper.
 
-Numpy and scipy only; every function names its equation, and these are the papers' names.
+Numpy and scipy only; every function names its equation, and these are the papers' names. All raise
+`InvalidInput` for an argument that is not as its description says: a wrong shape, NaN, a weight or
+a probability outside of its range, draws that do not split into the chains.
 
 References
 ----------

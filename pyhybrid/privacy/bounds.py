@@ -1,4 +1,4 @@
-r"""Reach of single records' terms: Lipschitz bounds, loss ranges, ranges with their delta.
+r"""Reach of single records' terms: Lipschitz bounds and loss ranges.
 
 Arrays in, records out; nothing here knows of models, Stan or tables.
 
@@ -13,23 +13,12 @@ and the guarantee for one draw is :math:`\epsilon = 2 \Delta` with
 :math:`g_i(\theta) - \log E[\exp g_i]` with :math:`g_i = \alpha_i f_i`. A constant in g_i cancels,
 so that the privacy loss of a released draw lies in [-R_i, R_i] with the range
 :math:`R_i = \sup g_i - \inf g_i`, which is never above the papers' :math:`2 \sup |g_i|`.
-
-**Split draws.** If all terms stay within their sampled ranges with probability at least 1 - delta,
-under the posteriors with and without record i, then the loss of a draw from that set is at most
-:math:`R_i - \log(1 - \delta)`. The share of draws of another half that leaves the ranges bounds
-delta.
-
-References
-----------
-[S22] eq. 3 and sec. 2 (the local, asymptotic form; probabilistic differential privacy); [V25];
-[H22]; [DR19]; [CP34]; [V17].
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,13 +29,9 @@ from pyhybrid.core.checks import (
     FloatArray,
     IntArray,
     check_alpha,
-    check_finite,
     check_fraction,
     check_log_lik,
-    check_positive,
 )
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.diagnostics import check_chains, effective_draws, smoothed_log_weights
 from pyhybrid.privacy.log_lik import LogLik, Terms, Units, spread_of, terms_of, unit_terms
 
 
@@ -123,11 +108,6 @@ def lipschitz_bounds(
         T_s > L are dropped whole (nothing is clipped) and L is the overall bound. Below 1 the
         bound is a statement with a failure probability.
 
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
-
     Examples
     --------
     >>> lipschitz_bounds([[-1.0, -4.0], [-2.0, -3.0]], alpha=[1.0, 0.5]).by_record
@@ -168,9 +148,7 @@ def bounds_by_unit(
     draw_quantile: float = 1.0,
 ) -> LipschitzBounds:
     """`lipschitz_bounds` of units; `by_record` (n,) holds the bound of its unit for every record.
-
-    Each call of `slices` yields the log-likelihood again at all draws, a slice of them at a time:
-    memory is that of one slice. It is called twice if `draw_quantile` < 1.
+    `slices` yields the log-likelihood again at each call, a slice of draws at a time.
     """
 
     def terms() -> Iterable[FloatArray]:
@@ -208,20 +186,16 @@ def largest_abs(matrix: FloatArray) -> FloatArray:
     # Two reductions without a temporary are faster than np.abs(matrix).max(axis=0), and
     # np.maximum/minimum propagate NaN, so that one pass over n finds every non-finite record.
     largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
-    return _widened(np.where(np.isnan(largest), np.inf, largest))
+    largest = np.where(np.isnan(largest), np.inf, largest)
+    if largest.dtype == np.float32:  # up by one unit in the last place: never rounded down
+        return np.asarray(np.nextafter(largest, np.float32(np.inf)), dtype=np.float64)
+    return largest
 
 
 def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
     """`largest_abs` over the kept draws; infinite if any draw is, kept or not."""
     largest = largest_abs(matrix[kept])
     return np.where(np.isfinite(largest_abs(matrix)), largest, np.inf)
-
-
-def _widened(largest: FloatArray) -> FloatArray:
-    """float32 as float64, up by one unit in the last place: a bound must not be rounded down."""
-    if largest.dtype == np.float32:
-        return np.asarray(np.nextafter(largest, np.float32(np.inf)), dtype=np.float64)
-    return largest
 
 
 def scaled_maxima(largest: FloatArray, alpha: FloatArray) -> FloatArray:
@@ -260,12 +234,7 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     draw_quantile : float, default 1
         q in (0, 1]. With T_s = max_i |g_is - median of g_i| over the records with a finite range
         and L = quantile(T, q) (R type 7), draws with T_s > L are dropped whole. Below 1 the range
-        is a statement with a failure probability: `split_ranges` gives it with its delta.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
+        is a statement with a failure probability.
 
     Examples
     --------
@@ -304,129 +273,7 @@ def _kept_draws(terms: Terms, quantile: float) -> npt.NDArray[np.bool_]:
     return np.asarray(farthest <= quantile_type7(farthest, quantile))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SplitRanges:
-    """Ranges with the probability of leaving them. Confidential.
-
-    Attributes
-    ----------
-    ranges : LossRanges
-        From the first half; its `kept_draws` (S,) are the other half, which may be released.
-    delta, confidence : float
-        Upper bound, at this confidence over repetitions of the sampling, of the probability that a
-        draw leaves any range, under the posterior or that without any one record.
-    epsilon : float
-        Overall range less log(1 - delta); not rounded.
-    share, effective_draws : float
-        Of the released half that left a range; of the released half, for that share.
-    """
-
-    ranges: LossRanges
-    delta: float
-    epsilon: float
-    share: float
-    effective_draws: float
-    confidence: float
-
-
-def split_ranges(
-    log_lik: Any,
-    alpha: Any = None,
-    *,
-    released: Any = None,
-    chains: int = 1,
-    ess: float | None = None,
-    confidence: float = 0.95,
-) -> SplitRanges:
-    """Epsilon with its delta for one draw of the released half [CP34], [S22] sec. 2.
-
-    With no draw outside, delta is still about 3 / ESS at 95 %: many draws are needed.
-
-    Parameters
-    ----------
-    log_lik, alpha
-        As for `loss_ranges`.
-    released : array_like of bool, shape (S,), optional
-        Draws that may be released; the others give the ranges. The second half of the draws (with
-        several chains, whole chains) if omitted: neighboring draws of a chain are too alike.
-    chains : int, default 1
-        Chains in the released half, at least 4 draws each.
-    ess : float, optional
-        Effective number of draws of the released half, instead of the one of the chains. No more
-        than its number of draws is used.
-    confidence : float, default 0.95
-        In (0, 1), one-sided.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, or where one half is empty.
-    """
-    matrix = check_log_lik(log_lik)
-    chosen = _released(released, matrix.shape[0])
-    level = check_finite(confidence, "confidence")
-    if not 0 < level < 1:
-        raise InvalidInput(f"confidence must lie in (0, 1): found {level:g}")
-    n_released = int(chosen.sum())
-    if ess is None:
-        check_chains(n_released, chains)
-    ranges = loss_ranges(matrix[~chosen], alpha)
-    outside, weights = _outside(matrix, alpha, chosen)
-    left = outside.astype(np.float64)
-    if ess is None:
-        known = float(effective_draws(left[:, None], chains)[0])
-    else:
-        known = min(check_positive(ess, "ess"), float(n_released))
-    share = float(left.mean())
-    delta = share_bound(share, known, level)
-    delta = max(delta, *(share_bound(w, known * size, level) for w, size in weights))
-    return SplitRanges(
-        ranges=replace(ranges, kept_draws=chosen),
-        delta=delta,
-        epsilon=ranges.overall - math.log1p(-delta) if delta < 1 else math.inf,
-        share=share,
-        effective_draws=known,
-        confidence=level,
-    )
-
-
 def share_bound(share: float, n: float, confidence: float) -> float:
     """Clopper-Pearson upper bound of a probability; n need not be whole [CP34]."""
     count = min(max(share, 0.0), 1.0) * n
     return 1.0 if count >= n else float(betaincinv(count + 1, n - count, confidence))
-
-
-def _outside(
-    matrix: FloatArray, alpha: Any, released: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.bool_], FloatArray]:
-    """Released draws that leave any range (R,); weighted share and relative size (n, 2)."""
-    terms = terms_of(matrix, alpha)
-    outside = np.zeros(int(released.sum()), dtype=bool)
-    for _, block, _ in terms.blocks():
-        low, high = block[~released].min(axis=0), block[~released].max(axis=0)
-        inside = (block[released] >= low) & (block[released] <= high)
-        outside |= ~inside.all(axis=1)
-
-    def compute(g: FloatArray, _: FloatArray, __: IntArray) -> tuple[FloatArray, ...]:
-        log_weights, _k = smoothed_log_weights(-g[released])
-        weights = np.exp(log_weights - log_weights.max(axis=0))
-        weights /= weights.mean(axis=0)
-        return ((weights[outside].sum(axis=0) / outside.size), 1 / (weights**2).mean(axis=0))
-
-    (share, size), unbounded = terms.by_record(compute)
-    return outside, np.column_stack((np.where(unbounded, 1.0, share), size))
-
-
-def _released(released: Any, n_draws: int) -> npt.NDArray[np.bool_]:
-    if released is None:
-        chosen = np.arange(n_draws) >= n_draws // 2
-    else:
-        chosen = np.asarray(released)
-        if chosen.dtype != bool or chosen.shape != (n_draws,):
-            raise InvalidInput(
-                f"released must be True or False for each of {n_draws} draws: "
-                f"found {chosen.dtype} of shape {chosen.shape}"
-            )
-    if chosen.all() or not chosen.any():
-        raise InvalidInput("released must leave draws for the ranges and draws to release")
-    return np.asarray(chosen)

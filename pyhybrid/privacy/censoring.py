@@ -9,10 +9,6 @@ posterior; with it, clipping starts at the typical movement of a term, not at it
 Center and weight must be functions of record i and frozen quantities alone. A unit of several
 records is clipped as one. A centered release goes on reading the rows of its reference: they are
 frozen, and no new record's.
-
-References
-----------
-[C25] sec. 3: terms clipped to [-M, M], c_i = 0; [DR19].
 """
 
 from __future__ import annotations
@@ -73,12 +69,6 @@ def center_and_censor(
     excess : array_like, shape (S,), optional
         e in nats, a frozen function of the parameters such as `frozen_excess`; 0 if omitted. It is
         clipped with the rest, so that the range stays a + b.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, a center or an excess that is not finite, weights outside [0, 1] or
-        wrong caps.
 
     Examples
     --------

@@ -294,13 +294,10 @@ class PrivacyCharge:
         n_synthetic: int = 0,
         n_draws_released: int = 1,
         rho: float | None = None,
-        delta: float = 0.0,
-        unit: str | None = None,
-        assumes: tuple[str, ...] = (),
-        not_covered: tuple[str, ...] = (),
+        **stated: Any,
     ) -> PrivacyCharge:
         """Charge of noise that was calibrated to `epsilon`, > 0, for each of its draws; of Gaussian
-        noise to `rho`, which is counted at `delta`.
+        noise to `rho`, which is counted at a delta that is `stated`, as other fields may be.
 
         The bound of one draw is epsilon / 2, the same split as for posterior draws.
 
@@ -314,15 +311,12 @@ class PrivacyCharge:
             mechanism=mechanism,
             accounting="lipschitz" if rho is None else ZCDP,
             rho=rho,
-            delta=delta,
             kind=STRICT,
             relation=relation,
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
             bound=bound,
-            unit=unit,
-            assumes=assumes,
-            not_covered=not_covered,
+            **stated,
         ).sealed()
 
     def sealed(self) -> PrivacyCharge:

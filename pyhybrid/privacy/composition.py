@@ -2,15 +2,11 @@ r"""Composition: what several charges cost together.
 
 Strict charges compose by adding epsilons, and at a public delta by zero-concentrated privacy. A
 draw of a censored posterior moves by terms that range over a + b, whatever the database: its loss
-has bounded range eta, a + b under `remove` and twice that under `replace`, and it is
-:math:`\eta^2 / 8`-zCDP. Charges of Gaussian noise state rho. Of other strict answers only their
-epsilon is known, which gives :math:`\epsilon^2 / 2`. rho of independent releases adds, and the sum
-is an epsilon at any delta. Few releases cost less by adding epsilons, many by adding rho: both
-hold, and the smaller is stated.
-
-References
-----------
-[CR21]; [BS16] prop. 1.3, 1.4 and lemma 1.7.
+has bounded range eta, a + b under `remove` and twice that under `replace`, and it is :math:`\eta^2
+/ 8`-zCDP [CR21]. Charges of Gaussian noise state rho. Of other strict answers only their epsilon is
+known, which gives :math:`\epsilon^2 / 2` [BS16]. rho of independent releases adds, and the sum is
+an epsilon at any delta. Few releases cost less by adding epsilons, many by adding rho: both hold,
+and the smaller is stated.
 """
 
 from __future__ import annotations

@@ -17,12 +17,6 @@ whose smallest over alpha is below the former by 2 to 60 percent, most at small 
 than telling N(0, 1) from N(mu, 1). It is then (epsilon, delta)-DP for every epsilon >= 0 with
 
 .. math:: \delta(\epsilon) = \Phi(-\epsilon/\mu + \mu/2) - e^\epsilon \Phi(-\epsilon/\mu - \mu/2).
-
-References
-----------
-[S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3; [DR19]; [CR21]; [BS16] prop. 1.3, 1.4 and 1.6, lemma
-1.7; [CKS20] theorem 4 and prop. 12; [DRS22] sec. 2.4 (duality), cor. 3.3 (composition) and
-thm. 2.14 (groups).
 """
 
 from __future__ import annotations
@@ -292,13 +286,7 @@ def range_epsilon(
 
 
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
-    """Epsilon as of `epsilon_of_rho`, the smallest over the orders alpha [CKS20] prop. 12; nats.
-
-    Examples
-    --------
-    >>> round(epsilon_of_zcdp(0.311, 1e-6), 2)
-    4.0
-    """
+    """Epsilon as of `epsilon_of_rho`, the smallest over the orders alpha [CKS20] prop. 12; nats."""
     number, at = check_nonnegative(rho, "rho"), check_delta(delta)
     if number == 0:
         return 0.0
@@ -317,13 +305,7 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
 
 
 def rho_of_zcdp(epsilon: float, delta: float) -> float:
-    """The largest rho, nearly, whose `epsilon_of_zcdp` at `delta` is at most `epsilon`, above 0.
-
-    Examples
-    --------
-    >>> round(rho_of_zcdp(4.0, 1e-6), 3)
-    0.311
-    """
+    """The largest rho, nearly, whose `epsilon_of_zcdp` at `delta` is at most `epsilon`, above 0."""
     eps, at = check_positive(epsilon, "epsilon"), check_delta(delta)
     low, high = -60.0, math.log(eps)  # of log(rho)
     if epsilon_of_zcdp(math.exp(low), at) > eps:

@@ -5,10 +5,6 @@ balls around it. Record i leaves its group of n records: the risk of j becomes
 1 - (s_j - 1{i in B_j})/(n - 1), s_j records being in the ball B_j. Each weight takes one of two
 values, so that the sums over j are differences of prefix sums along the sorted values: O(S n) after
 sorting.
-
-References
-----------
-[H22] sec. 2 and 3; [V25] alg. 3.
 """
 
 from __future__ import annotations
@@ -32,6 +28,8 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.weight_sensitivity import Map, WeightsWithout
 from pyhybrid.privacy.weights import count_weights
+
+_MISSING = ("nan", "NaT", "<NA>")
 
 
 def radius_risk(
@@ -59,11 +57,6 @@ def radius_risk(
     -------
     ndarray, shape (n,)
         IR_i in [0, 1); the record itself counts as inside. A record alone in its pattern gets 0.
-
-    Raises
-    ------
-    InvalidInput
-        For radius <= 0, an unknown kind, non-finite values or a pattern of another length.
     """
     return _by_group(y, radius, kind, pattern, lambda balls: 1 - balls.sizes / balls.sizes.size)
 
@@ -176,16 +169,15 @@ def _groups(pattern: Any, n: int) -> Sequence[IntArray]:
     code = np.zeros(n, dtype=np.intp)
     for column in columns.reshape(n, -1).T:
         # A missing value is a value of its own, the same for all records that miss it.
-        values = ["missing" if _is_missing(value) else (value,) for value in column.tolist()]
+        values = [
+            "missing" if value is None or str(value) in _MISSING else (value,)
+            for value in column.tolist()
+        ]
         levels = {value: place for place, value in enumerate(dict.fromkeys(values))}
         level = np.array([levels[value] for value in values], dtype=np.intp)
         code = np.unique(code * len(levels) + level, return_inverse=True)[1]
     order = np.argsort(code, kind="stable")
     return np.split(order, np.cumsum(np.bincount(code))[:-1])
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or str(value) in ("nan", "NaT", "<NA>")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

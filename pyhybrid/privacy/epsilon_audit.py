@@ -103,11 +103,6 @@ def audit_epsilon(sample: Any, other: Any, *, confidence: float = 0.99) -> Epsil
         score of it that tells the databases apart. Infinite scores are allowed.
     confidence : float, default 0.99
         In (0, 1).
-
-    Raises
-    ------
-    InvalidInput
-        For samples that are too short or hold NaN.
     """
     x, y = _check_scores(sample, "sample"), _check_scores(other, "other")
     _check_confidence(confidence)

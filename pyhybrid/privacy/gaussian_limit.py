@@ -16,10 +16,6 @@ neighbor's posterior, Pareto smoothed),
     \delta_2(\epsilon) = E[(w - e^\epsilon)_+]
 
 for the release with and without the record. Both should be `delta_of_mu(mu, epsilon)`.
-
-References
-----------
-[DRS22] def. 2.6, sec. 2.4; [S22] sec. 4; [V17]; [CF38].
 """
 
 from __future__ import annotations
@@ -108,11 +104,6 @@ def gaussian_mu(
     neighbor : bool, default True
         Also take the deviation under the posterior without the record, from smoothed importance
         weights exp(-g_i), and charge the larger of the two.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, weights outside [0, 1], or draws that do not split into the chains.
 
     Examples
     --------

@@ -1,10 +1,6 @@
 """The perturbed histogram's arithmetic: counts in given bins, and probabilities from noisy counts.
 
-The noise itself comes from OpenDP (`primitives`); here it is an argument.
-
-References
-----------
-[C25] supplement 1.
+[C25] supplement 1. The noise itself comes from OpenDP (`primitives`); here it is an argument.
 """
 
 from __future__ import annotations

@@ -3,11 +3,7 @@ r"""Records that could have been: what anyone of a public support would tell by 
 Local numbers look at the n records present. Given a declared support of possible records, the same
 terms are evaluated for hypothetical ones. Adding record z multiplies the posterior by exp(g_z), so
 that its range and deviation under the posterior at hand, and under the one with it, say what it
-would cost; putting it in the place of a record adds that record's own.
-
-References
-----------
-[DRS22]; [DR19].
+would cost [DR19], [DRS22]; putting it in the place of a record adds that record's own.
 """
 
 from __future__ import annotations
@@ -65,11 +61,6 @@ def possible_records(
     chains, ess
         As for `gaussian_mu`.
 
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape or weights outside [0, 1].
-
     Examples
     --------
     >>> grid = [[-1.0, -9.0], [-1.2, -7.0], [-0.9, -8.0], [-1.0, -8.5]]
@@ -89,17 +80,14 @@ def possible_records(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PossibleAccount:
-    """The account of one released draw over records that could have been. Confidential.
-
-    `account` is by possible record, each added to the database; `lipschitz_bound` the largest
-    weighted absolute log-likelihood of any, nats; `costliest` the one with the largest mu, by
-    column; `n_looked_at` counts them on the grid.
+    """The account of one released draw over records that could have been, each added to the
+    database. Confidential.
     """
 
-    account: LocalAccount
-    lipschitz_bound: float
-    costliest: Mapping[str, Any]
-    n_looked_at: int
+    account: LocalAccount  # by possible record
+    lipschitz_bound: float  # largest weighted absolute log-likelihood of any, nats
+    costliest: Mapping[str, Any]  # the one with the largest mu, by column
+    n_looked_at: int  # on the grid
 
     def __repr__(self) -> str:
         return f"<PossibleAccount of {self.n_looked_at} possible records>"
@@ -153,9 +141,8 @@ def weights_with(
 ) -> WeightsWith:
     """Weights of a map of all values `f` (n,), with each of `possible` (H,) added.
 
-    `weigh` takes values to weights of the same shape; `moves` takes `possible` to how much each
-    moves the weights of others, (H,), 0 for not at all; `joined` a possible record to the values of
-    all others (n,) and its own in the database with it, and is omitted where values do not move.
+    `moves` takes `possible` to how much each moves the weights of others, (H,); `joined` a possible
+    record to the values of all others (n,) and its own with it, omitted where values do not move.
     """
     present = weigh(f)
     size = np.broadcast_to(np.asarray(moves(possible), dtype=np.float64), possible.shape)
@@ -179,11 +166,8 @@ def weights_with(
 
 
 def joined_terms(log_lik: LogLik, possible: FloatArray, weights: WeightsWith) -> FloatArray:
-    """T of the possible records that are examined, shape (S, h).
-
-    What adding z changes, its own term and what it moves of others:
-    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j, from the unweighted log-likelihoods of
-    the n records present and of the possible ones (S, H).
+    """T of the possible records that are examined, shape (S, h): what adding z changes,
+    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j; `possible` (S, H) is unweighted.
     """
     chosen = weights.examined
     terms = np.zeros((possible.shape[0], chosen.size))

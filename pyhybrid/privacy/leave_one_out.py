@@ -13,10 +13,6 @@ bridge of [B76] and [MW96]: the c that solves
 
 Nothing is smoothed and no limit is used: this is the evidence that the numbers from one posterior
 are held against, and the account of a fit takes it in where it says more.
-
-References
-----------
-[V17] sec. 2; [S22] sec. 2; [B76]; [MW96].
 """
 
 from __future__ import annotations
@@ -80,11 +76,6 @@ def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
     ----------
     log_lik, alpha
         As for `loss_ranges`. A record that is not finite in any draw has an infinite loss.
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape or weights outside [0, 1].
 
     Examples
     --------
@@ -164,11 +155,6 @@ def refit_loss(terms: Any, terms_without: Any, *, chains: int = 1) -> RefitLoss:
     chains : int, default 1
         Chains that either come from, at least 4 draws each.
 
-    Raises
-    ------
-    InvalidInput
-        For NaN, or draws that do not split into the chains.
-
     Examples
     --------
     >>> import numpy as np
@@ -238,11 +224,10 @@ def _deviation(terms: FloatArray, chains: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refit:
-    """A fit without one record, or unit, beside what the account said of it. Confidential.
+    """A fit without one record, or unit, beside the account of it. Confidential.
 
-    `loss` is at draws of both posteriors. Weights that depend on the data are made anew from fits
-    without the record: risks at the same standardized extreme, with the mean and deviation that
-    these fits give, so that the chance of extremes over draws is not in it.
+    Weights that depend on the data are made anew from fits without the record: risks at the same
+    standardized extreme, so that the chance of extremes over draws is not in it.
     """
 
     record: int  # position of the record, or of the unit
@@ -295,10 +280,9 @@ class Refits:
 
 
 def most_told(account: LocalAccount, k: int, leverage: FloatArray | None = None) -> list[int]:
-    """Records that most is told about by the whole change, one of those that are alike.
-
-    With `leverage` (n,), also the record that moves the draws most which risks were read from: its
-    importance weights are the least to be trusted.
+    """The `k` records with the largest privacy loss, one of those that are alike; with `leverage`
+    (n,), also the one that moves the draws most which risks were read from: its importance weights
+    are the least to be trusted.
     """
     order = np.lexsort((-account.loss_ranges, -account.mu_by_record))
     told = np.column_stack([account.mu_by_record, account.loss_ranges])[order]

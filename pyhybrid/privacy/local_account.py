@@ -10,17 +10,12 @@ account       quantity                                             guarantee
 
 T_i is the change of the weighted log-likelihood when record i leaves: alpha_i f_i where weights do
 not depend on other records, and the recomputed change where they do.
-
-References
-----------
-[S22] sec. 2; [DR19] sec. 3; [DRS22] def. 2.6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +24,7 @@ from scipy.special import ndtri
 from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.privacy.bounds import loss_ranges
 from pyhybrid.privacy.conversions import epsilon_of_mu
+from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.diagnostics import (
     RELIABLE_K,
     effective_draws,
@@ -39,6 +35,8 @@ from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik, range_of
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
 
+WeightsWithoutRecords = WeightsWithout | CountWithout
+"""Weights of a database and of it without each record."""
 ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
 
@@ -49,17 +47,6 @@ _DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
 _NONE = np.empty((3, 0))
 _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomputed
-
-
-class WeightsWithoutRecords(Protocol):
-    """Weights of a database and of it without each record: `privacy.weight_sensitivity`."""
-
-    @property
-    def alpha(self) -> FloatArray:
-        """Weights of the whole database, shape (n,)."""
-
-    def terms(self, matrix: FloatArray) -> FloatArray:
-        """T, shape (S, n), from the log-likelihood matrix."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,11 +79,10 @@ class LocalAccount:
         return self.mu if self.limit_holds else 0.0
 
     def range_to(self, delta: float, *, otherwise: float) -> float:
-        """Cost of one draw to the records whose Gaussian limit does not hold, nats.
-
-        A range of S draws says nothing of losses rarer than about 1/S. The largest of: their range;
-        the epsilon of their mu; and the loss at probability `delta` of terms that go on beyond the
-        draws as they do within, or `otherwise` where that cannot be told.
+        """Cost of one draw to the records whose Gaussian limit does not hold, nats: their range,
+        the epsilon of their mu, or the loss at probability `delta` beyond the draws (`otherwise`
+        where that cannot be told), whichever is largest. A range of S draws says nothing of rarer
+        losses.
         """
         ranges, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
         beyond, largest = self.loss_beyond(delta), float(np.max(mu))
@@ -124,16 +110,12 @@ def local_account(
 ) -> LocalAccount:
     """Range and mu of one draw of the posterior weighted by `alpha` (n,).
 
-    From the unweighted log-likelihood at S = `n_draws` draws that may be released, `chains` one
-    after the other; `without` says how the weights change when a record leaves, omitted: they do
-    not.
-
-    Deviations and ranges of the own terms are computed for all records. The limit, and the
-    deviation under the posterior without the record, are computed for the 200 records whose terms
-    move most. Where weights change, the whole change T_i is computed for the 200 distinct records
-    with the largest own terms and the 200 that move the draws most which risks were read from, and
-    then for those that could come above them: what weights add to a record's deviation is at most
-    the largest gain seen, times how far it moves those draws.
+    From the unweighted log-likelihood at S = `n_draws` draws, `chains` one after the other;
+    `without` says how the weights change when a record leaves, omitted: they do not. The limit, and
+    the deviation without the record, are computed for the 200 records whose terms move most. Where
+    weights change, the whole change T_i is computed for these, for the 200 that move the draws most
+    which risks were read from, and then for those that could come above them: what weights add to a
+    record's deviation is at most the largest gain seen, times how far it moves those draws.
     """
     ranges = loss_ranges(log_lik, alpha).by_record
     deviations = alpha * log_lik.by_record(_deviation)

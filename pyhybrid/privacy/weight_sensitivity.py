@@ -26,10 +26,6 @@ posterior without i; d_j is the distance between the first and last decile of f_
 
 Range, deviation and leave-one-out loss of T are those of `loss_ranges`, `gaussian_mu` and
 `leave_one_out_loss`, which take the matrix of T as they take a log-likelihood.
-
-References
-----------
-[S22] sec. 3, 3.1, 4.4: the maps; [V25] alg. 1 and 2; [C25] sec. 2.2 and 4.4.
 """
 
 from __future__ import annotations
@@ -110,6 +106,10 @@ class WeightsWithout:
             movers=np.arange(alpha.size),
             leverage=np.zeros(alpha.size),
         )
+
+    def general(self) -> WeightsWithout:
+        """Itself; see `CountWithout.general`."""
+        return self
 
     def mapped(self, change: Map) -> WeightsWithout:
         """The same after a map that changes each weight by itself: (n,) to (n,)."""
@@ -243,9 +243,8 @@ def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> Floa
 
 
 def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWithout:
-    """Weights whose terms are all multiplied by a factor when a record leaves, (n,).
-
-    For survey weights that are normalized by their sum.
+    """Weights whose terms are all multiplied by a factor (n,) when a record leaves: survey weights
+    that are normalized by their sum.
     """
     moved = np.abs(factors - 1)
     return WeightsWithout(
@@ -270,10 +269,8 @@ def constant_weights(alpha: Any) -> WeightsWithout:
 
 
 def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
-    """Any map of the records alone: `weigh` gives kept records (k,) their weights (k,), of n.
-
-    For maps that read no draws, such as counts: where risks come from a fit, take
-    `lipschitz_without`. Costs one call of `weigh` for each record that is looked at.
+    """Any map of the records alone, for n: `weigh` gives kept records (k,) their weights (k,). For
+    maps that read no draws, such as counts; one call for each record that is looked at.
     """
     everyone = np.arange(n)
 
@@ -290,10 +287,8 @@ def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
 def risk_weights_without(
     draws: RiskDraws, risks: FloatArray, weigh: Weigh, before: WeightsWithout | None = None
 ) -> WeightsWithout:
-    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed.
-
-    `weigh` takes weights before and risks, of the records kept, to weights; `before` has weights
-    of 1 if omitted.
+    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed; `before`
+    has weights of 1 if omitted.
     """
     base = constant_weights(np.ones(risks.size)) if before is None else before
 
@@ -384,9 +379,8 @@ def truncate_without(
     Each weight is cut by its own risk of the unweighted fit: `log_lik` and `frozen_draws` as in
     `lipschitz_without`; [S22] sec. 4.4, [C25] sec. 2.2.
     """
-    base = weights if isinstance(weights, WeightsWithout) else weights.general()
     weigh = truncate_map(check_positive(cap, "cap"))
-    return _mapped_without(log_lik, "size", frozen_draws, weigh, before=base)
+    return _mapped_without(log_lik, "size", frozen_draws, weigh, before=weights.general())
 
 
 def truncate_map(cap: float) -> Weigh:
@@ -424,7 +418,7 @@ def reweight_without(
     frozen_draws : bool
         As in `lipschitz_without`.
     """
-    base = weights if isinstance(weights, WeightsWithout) else weights.general()
+    base = weights.general()
     weigh = reweight_map(check_fraction(k, "k"))
     return _mapped_without(log_lik, risk, frozen_draws, weigh, before=base, of=base)
 

@@ -1,11 +1,6 @@
 r"""Record weights alpha_i in [0, 1] from disclosure risk.
 
 Every function is one weight map of the papers. Weights are confidential: functions of the data.
-
-References
-----------
-[S22] sec. 3, sec. 3.1, sec. 4.4 and assumption 2; [H22]; [V25] alg. 1-3 and eq. 2.1; [C25] sec. 2.2
-and 4.4; [MT07].
 """
 
 from __future__ import annotations
@@ -72,11 +67,6 @@ def lipschitz_weights(
     risk : {"size", "range", "deviation"}
         What f_i is. "size" is the papers'; the others follow how far a log-likelihood moves over
         the posterior, which is what a release tells (`loss_ranges`, `gaussian_mu`).
-
-    Raises
-    ------
-    InvalidInput
-        For a wrong shape, an unknown transform, or numbers that are not finite.
 
     Examples
     --------
@@ -175,11 +165,6 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
         `radius_risk` or `pairwise_risk`, in [0, 1].
     scale, shift : float
         c and g of [H22] sec. 2-3 and [V25] alg. 3; finite.
-
-    Raises
-    ------
-    InvalidInput
-        For risks outside [0, 1] or numbers that are not finite.
     """
     values = check_nonnegative_vector(risk, "risk")
     check_each(values <= 1, "risk must lie in [0, 1]: record {} is above")

@@ -63,7 +63,7 @@ def test_bins_of_whole_numbers_share_out_the_range(low: int, high: int, n_bins: 
     assert sizes.min() >= 1
     assert np.ptp(sizes) <= 1
     for b in range(n_bins):
-        drawn = many.draw(np.eye(n_bins)[b], np.random.default_rng(b))
+        drawn = many.draw(np.eye(n_bins)[b], np.random.default_rng(b)).squeeze()
         assert set(drawn) == set(every[bins.place == b])
 
 
@@ -73,7 +73,7 @@ def test_bins_of_real_numbers_are_those_of_the_array_function() -> None:
     counts = ph.arrays.histogram_counts(y, lower=0, upper=1, n_bins=4)
     np.testing.assert_array_equal(np.bincount(bins.place, minlength=4), counts)
     many = bins_of(pd.Series(np.tile(y, 600)), 0.0, 1.0, 4, None)
-    drawn = many.draw(np.array([0, 0, 1, 0.0]), np.random.default_rng(1))
+    drawn = many.draw(np.array([0, 0, 1, 0.0]), np.random.default_rng(1)).squeeze()
     assert stats.kstest(drawn, "uniform", (0.5, 0.25)).pvalue > P_VALUE
 
 
@@ -85,7 +85,7 @@ def test_bins_of_decimals_are_counted_in_whole_steps(decimals: int) -> None:
         low, high = (round(end / 10**decimals, decimals) for end in (-300, 700))
         bins = bins_of(pd.Series(y), low, high, 77, decimals)
         np.testing.assert_array_equal(bins.place, (k + 300) * 77 // 1001)
-        drawn = bins.draw(np.full(77, 1 / 77), np.random.default_rng(1))
+        drawn = bins.draw(np.full(77, 1 / 77), np.random.default_rng(1)).squeeze()
         assert set(drawn) <= set(k / 10**decimals)
     hundredths = np.arange(101) / 100
     counts = ph.arrays.histogram_counts(hundredths, lower=0, upper=1, n_bins=100)

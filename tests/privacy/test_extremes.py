@@ -40,8 +40,6 @@ def test_every_accounting_gives_numbers(seed: int, single: bool) -> None:
     assert (limit.mu.by_record <= ranges.by_record * 0.52 + slack).all()  # sd <= range / 2
     assert not np.isnan(limit.delta_draws).any()
     assert ph.gaussian_mu(log_lik[:, alpha == 0], chains=2).upper >= 0 if (alpha == 0).any() else 1
-    split = ph.arrays.split_ranges(log_lik, alpha)
-    assert 0 < split.delta <= 1
     terms = ph.arrays.center_and_censor(log_lik, np.zeros(12), alpha, cap=(0.2, 0.1))
     assert terms.min() >= -0.2
     assert terms.max() <= 0.1

@@ -65,7 +65,7 @@ _SENTENCES = {
     "replaced": "A {one} that could be put in the place of another tells no more than those "
     "present: the cost is twice that of the {one} that tells most.",
     # What a local charge assumes of draws, weights and records
-    "largest": "The Lipschitz bound is the largest value over {n_draws} posterior draws, an "
+    "largest": "The Lipschitz bound is the largest value over {n_kept} posterior draws, an "
     "estimate from below of the largest possible one.",
     "many": "The records are many enough for the local bound to be near the global one; the "
     "guarantee holds for this database and extends to others only as their size grows.",
@@ -132,19 +132,27 @@ _SENTENCES = {
     "strict charge needs that.",
     "epsilon": "The epsilon stated here: it was computed from the confidential data, and the "
     "Lipschitz bound can be worked out from it, as can range and mu from theirs.",
-    "choices": "Choices made by looking at the confidential data: the model and its formula, "
-    "scale, shift, k, and which of several releases was kept.",
+    "choices": "Choices made by looking at the confidential data: {chosen}, and which of several "
+    "releases was kept.",
     "others": "Other releases from the same data: their epsilons add up.",
     "answer": "Whether anything was released, and whether its charge is strict, is itself an "
     "answer: {refused} shared with a calibration change it, and {depend} on the data.",
+    "refusal": "Whether anything was released is itself an answer: {refused} are refused.",
     "calibration": "The records that the calibration was made from.",
 }
 """All that a charge says, each once; the functions below say when."""
 
 
 def _said(conditions: Mapping[str, Any], **values: Any) -> tuple[str, ...]:
-    """The sentences whose condition holds, in the order of `conditions`."""
-    return tuple(_SENTENCES[name].format(**values) for name, holds in conditions.items() if holds)
+    """The sentences whose condition holds, in the order of `conditions`; under a name that is none
+    of theirs, sentences as they are."""
+    said: list[str] = []
+    for name, holds in conditions.items():
+        if name not in _SENTENCES:
+            said += holds
+        elif holds:
+            said.append(_SENTENCES[name].format(**values))
+    return tuple(said)
 
 
 # --- Local charges -------------------------------------------------------------------------------
@@ -164,17 +172,13 @@ def charge_of_fit(
     support: str | None = None,
     **cost: Any,
 ) -> PrivacyCharge:
-    """Charge of releasing draws of `fit`; local and asymptotic.
+    """Charge of releasing draws of `fit`; local and asymptotic. SamplingError if no epsilon is
+    finite.
 
     Where Gaussian accounting was asked for and its limit does not hold, the range is charged, no
     less than what terms that go on beyond the draws would lose with probability delta, and where
-    that is not finite, the Lipschitz bound. With `possible`, what could be added from the
-    declared `support` counts, too. `cost` are n_synthetic, n_draws_released and safety_factor.
-
-    Raises
-    ------
-    SamplingError
-        If the bound is not finite, so that no epsilon can be stated.
+    that is not finite, the Lipschitz bound. With `possible`, what could be added from the declared
+    `support` counts, too. `cost` are n_synthetic, n_draws_released and safety_factor.
     """
     overall = fit.bounds.overall
     if not math.isfinite(overall):
@@ -203,14 +207,9 @@ def charge_of_fit(
             "loss_range_present": _finite(present.loss_range),
             "mu_present": _finite(_mu(present, counted)),
         }
-    assumes = (
-        *_of_accounting(account, accounting, counted, delta, dropped=dropped),
-        *_said(
-            {"replaced": relation == "replace" and counted != "lipschitz"},
-            one="record" if unit is None else "unit",
-        ),
-        *_of_draws(fit, bound, account),
-    )
+    replaced = relation == "replace" and counted != "lipschitz"
+    one = "" if not replaced else "record" if unit is None else "unit"
+    assumes = _of_local(fit, bound, account, accounting, counted, delta, replaced=one)
     if accounting == "gaussian" and not dropped and (counted == "range" or not account.limit_holds):
         price = account.range_to(delta, otherwise=2 * overall)
         stated["range_failing"] = price if counted == "gaussian" else None
@@ -312,21 +311,12 @@ def charge_of_censored_fit(
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
-    Strict if weights and predictors are functions of single records. If they were computed from
-    the same database, those of a neighbor differ, which the cap does not bound: the charge stays
-    local. So it does if the draws are not known to come from the censored posterior: the chains
-    have not converged, or others ended in another mode. With a center a term has either sign: a
-    draw costs the length of the cap's interval under `remove` and twice that under `replace`.
-
-    Parameters
-    ----------
-    doubt : {"shared", "untold", "unsaid"}, optional
-        Why the records may be among those that the calibration was made from, whose weights then
-        were computed from the same database.
-    center : {"given", "released", "public", "reference", "bought"}, optional
-        Where the center came from, if there is one.
-    **cost
-        As of `charge_of_fit`.
+    Strict if weights and predictors are functions of single records. If they were computed from the
+    same database (`doubt`, one of `WARNINGS`: perhaps), those of a neighbor differ, which the cap
+    does not bound: the charge stays local. So it does if the draws are not known to come from the
+    censored posterior: the chains have not converged, or others ended in another mode. With a
+    `center` (one of `CENTERS`) a term has either sign: a draw costs the length of the cap's
+    interval under `remove` and twice that under `replace`. `cost` as of `charge_of_fit`.
     """
     assert fit.cap is not None
     by_record = record_indexed and released_by_record(bound) and doubt is None
@@ -338,10 +328,7 @@ def charge_of_censored_fit(
         mechanism=mechanism,
         kind=STRICT if strict else ASYMPTOTIC_LOCAL,
         bound=fit.cap.span / 2,
-        assumes=(
-            *_of_clipping(fit, bound, center, relation),
-            *_of_weights(fit, bound, record_indexed, of_others, doubt),
-        ),
+        assumes=_of_censored(fit, bound, record_indexed, of_others, doubt, center, relation),
         not_covered=(
             *_not_covered(bound, unit, computed=False),
             *_said(
@@ -377,13 +364,18 @@ def with_bought(charge: PrivacyCharge, bought: PrivacyCharge) -> PrivacyCharge:
 # --- What charges assume -------------------------------------------------------------------------
 
 
-def _of_accounting(
-    account: LocalAccount, asked: str, counted: str, delta: float, *, dropped: bool
+def _of_local(
+    fit: PosteriorFit,
+    bound: BoundModel,
+    account: LocalAccount,
+    asked: str,
+    counted: str,
+    delta: float,
+    *,
+    replaced: str,
 ) -> tuple[str, ...]:
-    """Assumptions of the accounting that is charged."""
-    if counted == "gaussian":
-        said = {"gaussian": True, "some by range": not account.limit_holds}
-        return _said(said, n_draws=account.n_draws)
+    """Assumptions of a local charge on its accounting, draws, weights and model."""
+    dropped, recounted = fit.bounds.draw_quantile < 1, account.draws_recounted
     why = "some log-likelihoods have no finite range"
     if asked == "gaussian":
         why = "the check of its limit failed for some record"
@@ -398,51 +390,59 @@ def _of_accounting(
         "told from these draws."
     )
     return _said(
-        {"other": asked != counted, "range": counted == "range", "beyond": beyond},
+        {
+            "gaussian": counted == "gaussian",
+            "some by range": counted == "gaussian" and not account.limit_holds,
+            "other": asked != counted,
+            "range": counted == "range",
+            "beyond": beyond,
+            "replaced": replaced,
+            "largest": True,
+            "many": True,
+            "recounted": recounted,
+            "tied": not recounted and bool((fit.alpha != fit.alpha[0]).any()),
+            **_of_model(bound),
+            **_of_chains(fit),
+            "dropped": dropped,
+        },
         asked=asked.capitalize(),
         why=why,
         by="range of the log-likelihoods" if counted == "range" else "Lipschitz bound",
         n_draws=account.n_draws,
+        n_kept=fit.bounds.kept_draws.size,
         loss=loss,
+        one=replaced,
+        recounted=recounted,
+        quantile=fit.bounds.draw_quantile,
+        failing=_delta_of_dropped(fit) if dropped else 0.0,
+        **_words(fit, bound, strict=""),
     )
 
 
-def _of_draws(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tuple[str, ...]:
-    """Assumptions of any local charge on draws, weights and model."""
-    recounted, dropped = account.draws_recounted, fit.bounds.draw_quantile < 1
-    said = {
-        "largest": True,
-        "many": True,
-        "recounted": recounted,
-        "tied": not recounted and bool((fit.alpha != fit.alpha[0]).any()),
+def _of_model(bound: BoundModel, modes: int = 0) -> dict[str, Any]:
+    """Conditions on coding and modes, the model's own sentences, and its decimals."""
+    return {
+        "coded": bound.data_dependent,
+        "modes": modes,
+        "of the model": bound.assumptions,
+        "decimals": bound.decimals_given and bound.density_above_one,  # no function of the data
     }
-    return (
-        *_said(said, n_draws=fit.bounds.kept_draws.size, recounted=recounted),
-        *_of_model(bound, strict=""),
-        *_of_chains(fit),
-        *_said(
-            {"dropped": dropped},
-            quantile=fit.bounds.draw_quantile,
-            failing=_delta_of_dropped(fit) if dropped else 0.0,
-        ),
-    )
 
 
-def _of_model(bound: BoundModel, *, strict: str, modes: int = 0) -> tuple[str, ...]:
-    """Assumptions on coding and modes, those of the model itself, and its decimals."""
-    columns, terms = _in_one_line(*bound.synthesized), ", ".join(bound.data_dependent)
-    decimals = bound.decimals_given and bound.density_above_one  # no function of the data
-    return (
-        *_said({"coded": bound.data_dependent, "modes": modes}, terms=terms, strict=strict),
-        *bound.assumptions,
-        *_said({"decimals": decimals}, columns=columns, decimals=bound.decimals),
-    )
-
-
-def _of_chains(fit: PosteriorFit) -> tuple[str, ...]:
+def _of_chains(fit: PosteriorFit) -> dict[str, bool]:
     met = fit.diagnostics is None or fit.diagnostics.converged
-    problems = "" if fit.diagnostics is None else "; ".join(fit.diagnostics.problems)
-    return _said({"converged": met, "not converged": not met}, problems=problems)
+    return {"converged": met, "not converged": not met}
+
+
+def _words(fit: PosteriorFit, bound: BoundModel, *, strict: str) -> dict[str, Any]:
+    """What the sentences of `_of_model` and `_of_chains` are filled with."""
+    return {
+        "columns": _in_one_line(*bound.synthesized),
+        "terms": ", ".join(bound.data_dependent),
+        "decimals": bound.decimals,
+        "problems": "" if fit.diagnostics is None else "; ".join(fit.diagnostics.problems),
+        "strict": strict,
+    }
 
 
 def _delta_of_dropped(fit: PosteriorFit) -> float:
@@ -452,10 +452,16 @@ def _delta_of_dropped(fit: PosteriorFit) -> float:
     return share_bound(float(dropped.mean()), float(known), 0.95)
 
 
-def _of_clipping(
-    fit: PosteriorFit, bound: BoundModel, center: str | None, relation: str
+def _of_censored(
+    fit: PosteriorFit,
+    bound: BoundModel,
+    record_indexed: bool,
+    of_others: bool,
+    doubt: str | None,
+    center: str | None,
+    relation: str,
 ) -> tuple[str, ...]:
-    """From where terms are clipped, and how draws are made."""
+    """Assumptions of a censored charge on clipping, draws, weights and model."""
     before = "; the center was frozen before these records were looked at"
     stopped = (
         "The number of draws was fixed beforehand: when chains stop does not depend on the data."
@@ -470,30 +476,18 @@ def _of_clipping(
             "chains": fit.exact is None,
             "exact": fit.exact is not None,
             "excess": fit.cap is not None and fit.cap.frozen is not None,
+            "type": True,
+            **{name: doubt == name for name in WARNINGS},
+            "by record": doubt is None and record_indexed,
+            "same database": doubt is None and not record_indexed,
+            "owners word": doubt is None and of_others,
+            **_of_model(bound, fit.n_elsewhere),
+            **(_of_chains(fit) if fit.exact is None else {}),
         },
         center=f"{CENTERS.get(center or '')}{'' if center == 'bought' else before}.",
         stopped=stopped,
         size=0 if fit.exact is None else fit.exact.grid.size,
-    )
-
-
-def _of_weights(
-    fit: PosteriorFit, bound: BoundModel, record_indexed: bool, of_others: bool, doubt: str | None
-) -> tuple[str, ...]:
-    """Assumptions of a censored charge on weights, coding and the posterior's modes."""
-    sure = doubt is None
-    said = {
-        "type": True,
-        doubt or "": not sure,
-        "by record": sure and record_indexed,
-        "same database": sure and not record_indexed,
-        "owners word": sure and of_others,
-    }
-    strict = "; constants given by hand would make the guarantee strict"
-    return (
-        *_said(said),
-        *_of_model(bound, strict=strict, modes=fit.n_elsewhere),
-        *(_of_chains(fit) if fit.exact is None else ()),
+        **_words(fit, bound, strict="; constants given by hand would make the guarantee strict"),
     )
 
 
@@ -509,7 +503,19 @@ def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
     return _said({"unsynthesized": True}, columns=_in_one_line(*synthesized))[0]
 
 
-def public_sentences(unit: str | None) -> tuple[str, ...]:
+def not_covered_by_noise(
+    synthesized: tuple[str, ...], unit: str | None, *, chosen: str, refused: str
+) -> tuple[str, ...]:
+    """What no charge of noisy counts covers, where these choices and values could be read."""
+    said = {"choices": True, "others": True, "refusal": True}
+    return (
+        unsynthesized_sentence(synthesized),
+        *_public_sentences(unit),
+        *_said(said, chosen=chosen, refused=refused),
+    )
+
+
+def _public_sentences(unit: str | None) -> tuple[str, ...]:
     """What is public in any case, and what a person with several rows pays."""
     whose = "" if unit is None else f"which rows belong to one {_in_one_line(unit)}, "
     return _said({"public": True, "several rows": unit is None}, whose=whose)
@@ -527,6 +533,11 @@ def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) 
     }
     return (
         unsynthesized_sentence(bound.synthesized),
-        *public_sentences(unit),
-        *_said(said, columns=_in_one_line(*bound.synthesized), decimals=decimals),
+        *_public_sentences(unit),
+        *_said(
+            said,
+            columns=_in_one_line(*bound.synthesized),
+            decimals=decimals,
+            chosen="the model and its formula, scale, shift, k",
+        ),
     )

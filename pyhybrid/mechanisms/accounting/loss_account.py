@@ -5,10 +5,6 @@ on a grid over a declared support; and refits without the records that a release
 which sample the posterior without a record, too: where weights were computed on the data, they are
 made anew from fits without the record, by the moments of their risks
 (`pyhybrid.privacy.weight_sensitivity`).
-
-References
-----------
-[S22] sec. 2; the bridge of `pyhybrid.privacy.refit_loss`.
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ from pyhybrid.models.hypothetical_records import (
     predictor_grid,
     regression_of,
 )
-from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, joined_terms
 from pyhybrid.privacy.leave_one_out import Refit, Refits, most_told, refit_loss
 from pyhybrid.privacy.local_account import (
@@ -121,24 +116,19 @@ def known_without(
     factors = rescale(session.owner)
     if (factors == 1).all():
         return without
-    return rescaled_without(_general(without, alpha), factors)  # type: ignore[arg-type]
+    return rescaled_without(_general(without, alpha), factors)
 
 
-def _general(without: WeightsWithoutRecords | None, alpha: FloatArray) -> WeightsWithout | None:
+def _general(without: WeightsWithoutRecords | None, alpha: FloatArray) -> WeightsWithout:
     """Weights by record in one form; None stands for weights `alpha` that do not change."""
-    if without is None:
-        return constant_weights(alpha)
-    if isinstance(without, CountWithout):
-        return without.general()
-    return without if isinstance(without, WeightsWithout) else None
+    return constant_weights(alpha) if without is None else without.general()
 
 
 def _of_units(
     session: FitSession, log_lik: LogLik, n_draws: int, alpha: FloatArray | None = None
 ) -> tuple[LogLik, int]:
-    """Terms of the session's units under `alpha` (n,), 1 if omitted, and at how many draws.
-
-    Without units, the log-likelihood as it is.
+    """Terms of the session's units under `alpha` (n,), 1 if omitted, and at how many draws; without
+    units, the log-likelihood as it is.
     """
     most = max(100, _TERMS_OF_UNITS // session.n_units)
     if session.units is not None and n_draws > most:
@@ -160,16 +150,14 @@ def risk_draws(
 def stepped(
     session: FitSession, path: Reweighted, base: WeightsWithoutRecords | None
 ) -> WeightsWithoutRecords | None:
-    """`base` after the re-weighting of `path`; None where it cannot be repeated without a record.
-
-    The steps are repeated at the same k and on the same draws [V25 eq. 2.1]. `base` None stands for
-    weights that do not change.
+    """`base` (None: weights that do not change) after the re-weighting of `path`, repeated at the
+    same k and on the same draws [V25 eq. 2.1]; None where it cannot be repeated without a record.
     """
     if path.fit is path.start:
         return base
     if not _shared(session, path.start.alpha):
         return None  # a unit has no weight of its own
-    without = _general(base, session.once(path.start.alpha))
+    without: WeightsWithout | None = _general(base, session.once(path.start.alpha))
     results = [*path.rounds[1:], path.fit]
     for number, (start, result) in enumerate(zip(path.rounds, results, strict=True), 1):
         if without is None:
@@ -221,11 +209,7 @@ def possible_account(
 
     Rows of predictors are first looked at with a few outcomes, under weights of 1; of those whose
     terms move most all outcomes are. `joined` are the mechanism's weights with possible records.
-
-    Raises
-    ------
-    InvalidInput
-        For a support that the model cannot take, or units."""
+    """
     if session.units is not None:
         raise InvalidInput(
             "support is of single records: a unit could have been any number of them; give no unit"
@@ -285,10 +269,9 @@ def _candidates(bound: BoundRegression, support: Support, draws: Draws) -> Bound
 
 
 def refits_by_default(session: FitSession, without: WeightsWithoutRecords | None) -> int:
-    """Refits that are made unasked: where weights depend on fewer than 2,000 records or units.
-
-    From there on what is charged from the draws of one posterior is above the exact number by
-    4 to 14 % in conjugate models; below it can be less (`python -m benchmarks weights`).
+    """Refits that are made unasked: where weights depend on fewer than 2,000 records or units. From
+    there on a charge from one posterior is 4 to 14 % above the exact one in conjugate models; below
+    it can be less (`python -m benchmarks weights`).
     """
     return _BY_DEFAULT if without is not None and session.n_units < _FEW else 0
 
@@ -312,16 +295,10 @@ def refits_without(
     bind: Callable[[pd.DataFrame], BoundModel],
     asked: bool = True,
 ) -> Refits:
-    """Fits without each of the `k` records, or units, that `account` says most is told about.
-
-    All records if there are fewer; of records that are alike one is left out. `fit` is the
-    released fit, `account` made from it, `bind` goes from a table to the bound model. Where refits
+    """Fits without each of the `k` records, or units, with the largest loss in the `account` of
+    `fit`, one of those that are alike. `bind` goes from a table to the bound model. Where refits
     were not `asked` for, a record that none can be made without is counted in `Refits.failed`.
-
-    Raises
-    ------
-    InvalidInput
-        If predictors are coded with values of all records, or a level is gone with a record."""
+    """
     if asked:
         check_same_coding(session.bound)
     known = None if without is None else _general(without, fit.alpha)

@@ -1,4 +1,4 @@
-"""Frozen calibration: what turns a record into its weight without looking at other records.
+"""Frozen calibration: a record's weight without looking at other records [C25] sec. 4.5.
 
 From a reference database (an earlier year, a public file) it keeps posterior draws theta_s of the
 unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
@@ -21,10 +21,6 @@ frozen.csv        rows of the reference, of which the excess and the region are 
                   are empty where a record does not reach it
 reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
-
-References
-----------
-[C25] sec. 4.5.
 """
 
 from __future__ import annotations
@@ -117,16 +113,12 @@ class Calibration:
 
     Attributes
     ----------
-    model : Model
+    model, scale, shift, cap, relation, epsilon, holds_no_released_record
+        As in `calibrate`; the cap M in nats.
     draws : Draws
         Parameters of the likelihood only, shape (1, S, *dims) each.
     lowest, highest : float
         Extremes of f over the reference database, nats.
-    scale, shift : float
-        c and g.
-    cap : float
-        M, nats.
-    relation : {"remove", "replace"}
     censored : float
         Share of the reference's records that meet the cap under the draws.
     levels : mapping of str to list
@@ -135,16 +127,12 @@ class Calibration:
         Names of the columns of the design, in order.
     program_sha256 : str
         Hash of the Stan program the draws came from.
-    holds_no_released_record : bool
-        The owner's word that the reference holds none of the records to be released.
     reference : ReferenceRecords or None
         Keyed digests of the reference's records; None in a calibration of an earlier version,
         whose releases are not strict.
     center : Center or None
         theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
         a calibration of an earlier version.
-    epsilon : float or None
-        Of one released draw, if it was given.
     bought : PrivacyCharge or None
         What the center cost, where it was bought from the records to be released
         (`pyhybrid.mechanisms.calibrate_privately`); each release states it, too.
@@ -356,6 +344,10 @@ class Calibration:
                 frozen = read_frozen(_exact_numbers(root / "frozen.csv"), content["columns"])
             epsilon, bought = content.get("epsilon"), content.get("bought")
             word = content.get("holds_no_released_record", False)
+            for name in ("lowest", "highest", "scale", "shift", "censored"):
+                check_finite(content[name], name)
+            check_positive(content["cap"], "cap")
+            check_choice(content["relation"], "relation", RELATIONS)
             calibration = Calibration(
                 model=_read_model(content["model"], model),
                 draws=draws,
@@ -366,7 +358,7 @@ class Calibration:
                 holds_no_released_record=check_flag(word, "holds_no_released_record"),
                 bought=None if bought is None else PrivacyCharge.from_dict(dict(bought)),
                 reference=_read_reference(root / "reference.csv", content.get("reference")),
-                **_read_numbers(content),
+                **{name: content[name] for name in _NUMBERS},
             )
             if calibration.bought is not None and not calibration.bought.is_sealed:
                 raise ValueError("bought")
@@ -440,9 +432,6 @@ def calibrate(
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
 
-    Returns
-    -------
-    Calibration
     """
     _check_call(model, cap, epsilon)
     check_choice(relation, "relation", ("remove", "replace"))
@@ -560,15 +549,6 @@ def _read_reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRe
     return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
 
 
-def _read_numbers(content: dict[str, Any]) -> dict[str, Any]:
-    """What weights and charge are made of, checked as `calibrate` checks it."""
-    for name in ("lowest", "highest", "scale", "shift", "censored"):
-        check_finite(content[name], name)
-    check_positive(content["cap"], "cap")
-    check_choice(content["relation"], "relation", RELATIONS)
-    return {name: content[name] for name in _NUMBERS}
-
-
 def _read_model(settings: dict[str, Any], given: Model | None) -> Model:
     """The model given, if it is the one that was stored, or the built-in one it names."""
     if given is None:
@@ -604,13 +584,7 @@ def _row_numbers(rows: FrozenRows) -> pd.DataFrame:
 
 
 def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenTerms:
-    """Inverse of `frozen_table`, for a design of these columns; text is read exactly.
-
-    Raises
-    ------
-    ValueError
-        For a table of other columns, or with a number that is none.
-    """
+    """Inverse of `frozen_table`, for a design of these columns; text is read exactly."""
     terms = {name: table[name].to_numpy(dtype=np.float64) for name in ("alpha", "center")}
     count = np.array([int(each) for each in table["count"]], dtype=np.int64)
     if "at_zero" not in table.columns:

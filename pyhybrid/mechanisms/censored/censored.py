@@ -30,8 +30,7 @@ from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.mechanism import Made
 from pyhybrid.mechanisms.weighted.base import Accounts
-from pyhybrid.mechanisms.weighted.truncated import CappedMechanism
-from pyhybrid.mechanisms.weighted.unweighted import Unweighted
+from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
 from pyhybrid.models.composite.steps import BoundParts
@@ -247,9 +246,7 @@ class Censored(CappedMechanism):
     def theta_ref(self) -> Center | None:
         """The center that terms are clipped from, if there is one. Confidential if its reference
         is."""
-        if self.center is None:
-            return None
-        if isinstance(self.center, Center):
+        if self.center is None or isinstance(self.center, Center):
             return self.center
         if self.center == _OF_CALIBRATION:
             return None if self.calibration is None else self.calibration.center
@@ -298,12 +295,7 @@ class Censored(CappedMechanism):
         return replace(fit, diagnostics=seen)
 
     def _charge(
-        self,
-        bound: BoundModel,
-        fit: PosteriorFit,
-        accounts: Accounts,
-        n_synthetic: int,
-        n_draws_released: int,
+        self, bound: BoundModel, fit: PosteriorFit, accounts: Accounts, **released: int
     ) -> PrivacyCharge:
         doubt = self._doubt(bound)
         if doubt is not None:
@@ -313,8 +305,6 @@ class Censored(CappedMechanism):
             self.name,
             fit,
             bound,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
             relation=self.relation,
             safety_factor=self.safety_factor,
             record_indexed=self.record_indexed,
@@ -322,6 +312,7 @@ class Censored(CappedMechanism):
             unit=self.unit,
             doubt=doubt,
             center=self._where_from(),
+            **released,
         )
         bought = None if self.calibration is None else self.calibration.bought
         return charge if bought is None else with_bought(charge, bought)
@@ -339,7 +330,6 @@ class Censored(CappedMechanism):
         return 0
 
     def _doubt(self, bound: BoundModel) -> str | None:
-        """Why the calibration may have been made from the records of `bound`, if it may."""
         return None if self.calibration is None else self.calibration.doubt(bound)
 
     def _where_from(self) -> str | None:
@@ -401,11 +391,9 @@ class ModeCheck:
 
 
 def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
-    """Run 8 short chains from starts 25 times as dispersed and see where they end.
-
-    A chain is elsewhere if the mean of some monitored quantity is more than 10 posterior standard
-    deviations from the fit's. Trajectories have 31 steps at most: a chain that needs longer ones to
-    come near counts as elsewhere, at a log-likelihood that tells.
+    """Run 8 short chains from starts 25 times as dispersed and see where they end: elsewhere if the
+    mean of some monitored quantity is more than 10 posterior standard deviations from the fit's.
+    Trajectories have 31 steps at most: a chain that needs longer ones counts as elsewhere, too.
     """
     bound = session.bound
     settings = replace(

@@ -39,11 +39,8 @@ distinct records are told apart by their other columns, or not at all: a part of
 what any other column of its kind would be. So this is a help, and no charge rests on it: that a
 reference holds no released record its owner has to say.
 
-**How often half is found.** Two databases of 400 records that share half of them, in one column of
-so many values (200 pairs; standard error at most .035): 1,000 equally likely values 1.00, 100 of
-them .94, counts about 100 (Poisson) .31, about 5 .01, about 1 never, a negative binomial with a
-long tail .01, a binary column .04, of which .02 by chance. Where nine tenths are shared: counts
-about 100 1.00, about 5 .50, about 1 never.
+Of pairs of databases of 400 records that share half of them in one column, so many are found: of
+1,000 equally likely values 1.00, 100 of them .94, counts about 100 .31, about 5 .01, binary .04.
 """
 
 from __future__ import annotations
@@ -80,28 +77,13 @@ _STANDARD_DEVIATIONS = 3.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Center:
-    """theta_ref, and where the grid around it ends.
+    """theta_ref, and where the grid around it ends."""
 
-    Attributes
-    ----------
-    parameters : mapping of str to ndarray, shape (*dims)
-        Of the likelihood.
-    sd : mapping of str to float
-        Posterior standard deviation of each coordinate of the grid under the reference; empty for
-        a model whose parameters do not lie on one.
-    region : float
-        The grid reaches so many of them to either side of theta_ref.
-    public : bool
-        True if the reference is public.
-    frozen : FrozenTerms or None
-        The reference's rows, of which the excess and the region of chains are made.
-    """
-
-    parameters: Mapping[str, FloatArray]
-    sd: Mapping[str, float]
-    region: float
-    public: bool
-    frozen: FrozenTerms | None = field(default=None, repr=False)
+    parameters: Mapping[str, FloatArray]  # of the likelihood, shape (*dims) each
+    sd: Mapping[str, float]  # of the grid's coordinates under the reference; empty without a grid
+    region: float  # half width of the grid, in these
+    public: bool  # True if the reference is public
+    frozen: FrozenTerms | None = field(default=None, repr=False)  # of the excess and the region
 
     def __post_init__(self) -> None:
         check_positive(self.region, "region")
@@ -144,12 +126,8 @@ class Center:
         k = _NODES[len(grid.axes)]
         nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]
         mesh = np.meshgrid(*nodes, indexing="ij")
-        at = {
-            axis.name: nodes_of_axis.ravel()
-            for axis, nodes_of_axis in zip(form.axes, mesh, strict=True)
-        }
-        provenance: Any = None  # points, which no engine made
-        draws = frozen_draws(form.parameters(at), provenance)
+        at = {axis.name: each.ravel() for axis, each in zip(form.axes, mesh, strict=True)}
+        draws = at_points(form.parameters(at))
         lost = cap.excess(bound.frozen_log_lik(self.frozen, draws)).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
         if len(nodes) == 1:
@@ -188,25 +166,23 @@ class Center:
         )  # fmt: skip
 
 
-def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> FloatArray:
-    """Log-likelihood of the records at one point, shape (n,).
+def at_points(values: Mapping[str, FloatArray]) -> Draws:
+    """Points (S, *dims), which no engine made, as draws."""
+    provenance: Any = None
+    return frozen_draws(values, provenance)
 
-    Raises
-    ------
-    InvalidInput
-        If `parameters` are not those of the likelihood, in its shapes.
-    """
+
+def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> FloatArray:
+    """Log-likelihood of the records at one point, shape (n,)."""
     names = bound.likelihood_parameters
     if set(parameters) != set(names):
         raise InvalidInput(
             f"center must have the parameters of the likelihood, {', '.join(names)}: found "
             f"{', '.join(sorted(parameters)) or 'none'}"
         )
-    provenance: Any = None  # a point, which no engine made
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            draws = frozen_draws({name: parameters[name][None] for name in names}, provenance)
-            return bound.log_lik(draws).highest
+            return bound.log_lik(at_points({n: parameters[n][None] for n in names})).highest
     except InvalidInput:
         raise
     except (ValueError, IndexError):
@@ -226,12 +202,10 @@ def center_of_draws(bound: BoundModel, draws: Draws, *, region: float, public: b
     form, values = bound.grid_form, {n: draws.flat(n) for n in bound.likelihood_parameters}
     if form is not None:
         at = form.coordinates(values)
-        mean = form.parameters(
-            {name: draws_of.mean(keepdims=True) for name, draws_of in at.items()}
-        )
+        mean = form.parameters({name: points.mean(keepdims=True) for name, points in at.items()})
         return Center(
-            parameters={name: draws_of[0] for name, draws_of in mean.items()},
-            sd={name: float(draws_of.std(ddof=1)) for name, draws_of in at.items()},
+            parameters={name: points[0] for name, points in mean.items()},
+            sd={name: float(points.std(ddof=1)) for name, points in at.items()},
             region=region,
             public=public,
         )
@@ -246,10 +220,8 @@ def center_of_draws(bound: BoundModel, draws: Draws, *, region: float, public: b
 def with_frozen_rows(
     center: Center, bound: BoundModel, alpha: FloatArray, rng: np.random.Generator
 ) -> Center:
-    """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows.
-
-    Of more than 10,000 records a random part. A program of the user's own takes none of
-    them.
+    """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows, at
+    most 10,000 at random. A program of the user's own takes none.
     """
     if not isinstance(bound, BoundRegression | BoundParts):
         return center
@@ -265,9 +237,7 @@ def with_frozen_rows(
 def given_center(values: Mapping[str, float | Sequence[float]]) -> Center:
     """A public theta_ref of the user's, without a region."""
     try:
-        parameters = {
-            str(name): np.array(numbers, dtype=np.float64) for name, numbers in values.items()
-        }
+        parameters = {str(name): np.array(at, dtype=np.float64) for name, at in values.items()}
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(
             "center must be numbers by the names of the likelihood's parameters, such as "
@@ -302,10 +272,9 @@ class ReferenceRecords:
         return f"<ReferenceRecords: digests of {self.of_model.size} records>"
 
     def shared_with(self, bound: BoundModel) -> bool:
-        """True if more of the records of `bound` are in the reference than chance explains.
-
-        The order of records and of columns, and dtypes, make no difference. Whole rows are
-        compared, too, where the table has the columns of the reference.
+        """True if more of the records of `bound` are in the reference than chance explains,
+        whatever their order; whole rows are compared, too, where the table has the reference's
+        columns.
         """
         if more_alike_than_by_chance(self.of_model, _of_model(bound, self.key)):
             return True

@@ -35,11 +35,10 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate, categorical_levels
 from pyhybrid.mechanisms.censored.censored import Censored
-from pyhybrid.mechanisms.censored.center import REGION, Center
+from pyhybrid.mechanisms.censored.center import REGION, Center, at_points
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram, bins_of
 from pyhybrid.models.base import Model
 from pyhybrid.models.families.regression import BoundRegression, frozen_rows
@@ -86,16 +85,10 @@ class Round:
 def usual_rounds(
     n: int, n_parameters: int, *, epsilon: float, relation: str = "remove"
 ) -> tuple[Round, ...]:
-    """Rounds for `n` records, which are public, and so many parameters of the likelihood.
+    """Three rounds, of a tenth, a tenth and a fifth of epsilon, for `n` records, which are public.
 
-    Three, of a tenth, a tenth and a fifth of epsilon. A round counts as many records as leave
-    terms whole that move by up to 8, 2 and 0.6 nats, and at least 10, 40 and 200 for each
-    parameter. Among those tried, what wasted least on five data sets.
-
-    Examples
-    --------
-    >>> [round(each.records) for each in usual_rounds(10_000, 2, epsilon=1)]
-    [62, 250, 1667]
+    They count as many records as leave terms whole that move by up to 8, 2 and 0.6 nats, at least
+    10, 40 and 200 for each parameter: of those tried, what wasted least on five data sets.
     """
     caps = [cap_of_epsilon(share * epsilon, relation=relation) for share in _SHARES]
     records = [
@@ -225,7 +218,7 @@ def _from_histogram(
     )
     shares = perturbed_probabilities(counts, np.zeros(n_bins))
     rng = streams(options.get("seed")).generator("values of a private calibration")
-    table = cells.draw(shares, rng).to_frame().reset_index(drop=True)
+    table = cells.draw(shares, rng).reset_index(drop=True)
     calibration = calibrate(
         model,
         table,
@@ -323,12 +316,9 @@ def _calibration(
     relation: str,
     bought: PrivacyCharge | None,
 ) -> Calibration:
-    provenance: Any = None
     return Calibration(
         model=bound.model,
-        draws=frozen_draws(
-            {n: values[None] for n, values in center.parameters.items()}, provenance
-        ),
+        draws=at_points({name: values[None] for name, values in center.parameters.items()}),
         lowest=0.0,
         highest=0.0,
         scale=0.0,
@@ -376,12 +366,11 @@ def center_of_model(
     form = bound.grid_form
     sd: dict[str, float] = {}
     if form is not None and known:
-        provenance: Any = None
         at = {n: float(own[0]) for n, own in form.coordinates(_as_draws(values)).items()}
         names = list(at)
         points = {n: np.array([at[n] + _STEP * sign * (n == moved)
                                for moved in names for sign in (1, -1)]) for n in names}  # fmt: skip
-        draws = frozen_draws(form.parameters(points), provenance)
+        draws = at_points(form.parameters(points))
         rows = bound.frozen_log_lik(frozen, draws)
         f = np.hstack(list(rows.make()))[:, rows.row_of]
         slopes = (f[0::2] - f[1::2]) / (2 * _STEP)

@@ -63,11 +63,6 @@ class ColumnDomain:
         The levels are in their order; neighboring ones are then expected to be alike. Bins are
         in any case.
 
-    Raises
-    ------
-    InvalidInput
-        For levels that occur twice, edges that do not ascend, or no cells.
-
     Examples
     --------
     >>> ColumnDomain(levels=(0,), bins=(1, 10_000, 50_000, 1_000_000), step=100).n_cells
@@ -170,7 +165,10 @@ class ColumnDomain:
         return place
 
     def _places_of_numbers(self, present: pd.Series) -> IntArray:
-        _check_numeric(present)
+        if not is_number(present) or pd.api.types.is_complex_dtype(present.dtype):
+            raise InvalidInput(
+                f"column {present.name!r} must be numeric to have bins: found {present.dtype}"
+            )
         known = [
             check_finite(level, f"a level of {present.name!r}, which has bins,")
             for level in self.levels
@@ -194,8 +192,7 @@ class ColumnDomain:
         if not len(present):
             return np.empty(0, dtype=np.int64)
         known = outcome_levels(present, str(present.name), self.levels).values
-        dtype = present.dtype
-        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+        if is_number(present):
             own, index = pd.Index(present, dtype=np.float64), pd.Index(known, dtype=np.float64)
         else:
             own, index = pd.Index(present.astype(object)), pd.Index(known, dtype=object)
@@ -296,11 +293,10 @@ class ColumnDomain:
         return drawn
 
 
-def _check_numeric(present: pd.Series) -> None:
-    dtype = present.dtype
-    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if not number or pd.api.types.is_complex_dtype(dtype):
-        raise InvalidInput(f"column {present.name!r} must be numeric to have bins: found {dtype}")
+def is_number(values: pd.Series) -> bool:
+    """True of a column of numbers; logicals are none."""
+    dtype = values.dtype
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
 
 
 def read_domain(domain: Any) -> dict[str, ColumnDomain]:
@@ -310,16 +306,15 @@ def read_domain(domain: Any) -> dict[str, ColumnDomain]:
             "domain must map each column to synthesize to its public domain: found "
             f"{type(domain).__name__}; it is never read from the data, it is part of the guarantee"
         )
-    return {name: _domain_named(name, fields) for name, fields in domain.items()}
-
-
-def _domain_named(name: Any, fields: Any) -> ColumnDomain:
-    if not isinstance(name, str):
-        raise InvalidInput(f"domain must be of named columns: found {name!r}")
-    try:
-        return ColumnDomain.from_dict(fields)
-    except InvalidInput as error:
-        raise InvalidInput(f"domain of {name!r}: {error}") from None
+    named: dict[str, ColumnDomain] = {}
+    for name, fields in domain.items():
+        if not isinstance(name, str):
+            raise InvalidInput(f"domain must be of named columns: found {name!r}")
+        try:
+            named[name] = ColumnDomain.from_dict(fields)
+        except InvalidInput as error:
+            raise InvalidInput(f"domain of {name!r}: {error}") from None
+    return named
 
 
 def reference_domain(
@@ -359,7 +354,7 @@ def _domain_of(values: pd.Series, n_bins: int) -> ColumnDomain:
         return ColumnDomain(
             levels=tuple(dtype.categories.tolist()), missing=absent, ordered=bool(dtype.ordered)
         )
-    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    number = is_number(values)
     levels = sorted(present.unique().tolist(), key=str) if not number else np.unique(present)
     if not number or len(levels) <= _FEW:
         plain = tuple(own.item() if isinstance(own, np.generic) else own for own in levels)
@@ -451,14 +446,13 @@ def of_public(values: pd.Series, domain: ColumnDomain | None = None) -> Predicto
     if domain is not None:
         own = domain.places(values)
         return of_cells(name, own, domain.n_cells, domain.positions, synthesized=False)
-    dtype = values.dtype
-    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    number = is_number(values)
     if number and values.nunique() > _KNOTS:
         return _of_numbers(name, values.to_numpy(dtype=np.float64, na_value=np.nan))
     if not all(isinstance(value, Hashable) for value in values):
         raise InvalidInput(
             f"column {name!r} must hold texts, logicals, categories or numbers to be read: found "
-            f"{dtype} of lists or the like; leave it out of given"
+            f"{values.dtype} of lists or the like; leave it out of given"
         )
     codes, levels = pd.factorize(values, sort=number, use_na_sentinel=False)
     at = np.full(len(levels), np.nan)

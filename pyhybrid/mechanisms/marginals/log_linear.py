@@ -20,6 +20,19 @@ effects and scales together come from a Gibbs sampler.
 Only the noisy tables, public predictors and records of a reference come in: whatever is done here
 is post-processing. Of records of a reference the likelihood is the model's own, to a power.
 
+**A chain of columns.** The joint distribution is p(y_1 | x) p(y_2 | y_1, x) ...: one model for each
+factor. The first has public predictors only, whose rows are known. A later one has predictors whose
+true values are confidential: its tables are held against rows simulated from the models before it.
+
+**Even records.** Cells can be drawn so that the tables with every predictor come out as the model
+has them. Records drawn one by one bring the noise of a sample into every table, which for n in the
+thousands is as large as that of epsilon 4. Here they are drawn in random order, a quarter of those
+left at a time: the probabilities of such a block are raked (iterative proportional fitting) to the
+tables that the records before it have left due. What is missing at the end is about one record of a
+cell, at any n. A draw reads the model and public columns alone, so that it costs no epsilon.
+Averaged over draws a table is the model's within a third of a record: cells of few records are
+chased gently, as what they have too much of cannot be taken back.
+
 References
 ----------
 Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with differentially private
@@ -31,14 +44,26 @@ Letters 23:179-182 (the half-Cauchy by an inverse gamma auxiliary).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.randomness import Streams
+from pyhybrid.mechanisms.marginals.domain import (
+    ALONE,
+    ColumnDomain,
+    Predictor,
+    Rows,
+    of_cells,
+    of_nothing,
+    stacked,
+)
 
 _LEAST_VARIANCE = 1e-9  # variance of a cell that is divided by
 IntArray = npt.NDArray[np.int64]
@@ -57,6 +82,13 @@ _SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
     (5, 1),
     800,
 )  # of the sampler: before, and for each draw
+SIMULATED = 20_000
+"""Rows, at least, that the tables of later columns are held against."""
+_LARGEST_BLOCK = 2**22  # probabilities
+_RAKINGS = 3
+_FARTHEST = 4.0  # factor of a probability in a sweep
+_DIVISOR = 1e-12  # records of a cell that are divided by
+_GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
 _OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors; their reach
 
 
@@ -182,33 +214,26 @@ class Prior:
 
 
 def _inverse(positions: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.inv(_correlation(positions)), dtype=np.float64)
-
-
-def _correlation(positions: FloatArray) -> FloatArray:
-    """Of effects at positions (K,): neighbors alike, those without a position independent."""
+    """Of the correlation of effects at positions (K,): neighbors alike, those without a position
+    independent."""
     ordered = np.isfinite(positions)
     correlation = np.eye(positions.size)
     apart = positions[ordered][:, None] - positions[ordered][None, :]
     correlation[np.ix_(ordered, ordered)] *= _OWN
     correlation[np.ix_(ordered, ordered)] += (1 - _OWN) * np.exp(-0.5 * (apart / _LENGTH) ** 2)
-    return correlation
+    return np.asarray(np.linalg.inv(correlation), dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogLinear:
-    """Posterior of the effects given noisy tables: a function of the noisy tables alone.
-
-    `information` (K (1 + L), K (1 + L)) is that of the likelihood at the mode, `target` (K (1 +
-    L),) precision times mean of the normal likelihood, `scales` (J,) tau of each predictor at the
-    mode, `steps` the Gauss-Newton steps taken."""
+    """Posterior of the effects given noisy tables: a function of the noisy tables alone."""
 
     mode: FloatArray
-    information: FloatArray
-    target: FloatArray
+    information: FloatArray  # (K (1 + L), K (1 + L)) of the likelihood at the mode
+    target: FloatArray  # (K (1 + L),) precision times mean of the normal likelihood
     prior: Prior
-    scales: FloatArray
-    steps: int
+    scales: FloatArray  # (J,) tau of each predictor at the mode
+    steps: int  # of Gauss-Newton
     converged: bool
 
     def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
@@ -232,67 +257,6 @@ class LogLinear:
         return kept
 
 
-def fit_log_linear(
-    noisy: FloatArray,
-    *,
-    variance: float | FloatArray,
-    cells: sparse.csr_array,
-    times: FloatArray,
-    prior: Prior,
-    unknown: Sequence[bool] = (),
-    known: Known | None = None,
-    start: FloatArray | None = None,
-    rng: np.random.Generator,
-) -> LogLinear:
-    """Mode and curvature of the posterior.
-
-    Parameters
-    ----------
-    noisy : ndarray, shape (K, L)
-        Noisy tables side by side, in records; `variance` is that of the noise of a cell, >= 0.
-    cells : sparse matrix, shape (R, L)
-        Shares of the distinct rows of predictors; `times` (R,) records have each, fractions where
-        rows are simulated.
-    unknown : sequence of bool, length J
-        Predictors whose true values are confidential, so that also the number of records in each of
-        their cells is uncertain.
-    known : Known, optional
-        Records of a reference.
-    start : FloatArray, optional
-        Where the search for the mode starts.
-    rng : Generator
-        Chooses the rows that the Fisher information is computed from, if there are many."""
-    problem = _Problem(noisy, variance, cells, times, prior, unknown, known, rng)
-    effects = problem.start() if start is None else start
-    scales = np.full(len(prior.of_predictors), _START)
-    converged, steps = False, 0
-    most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
-    for step in range(1, most + 1):
-        steps, precision = step, prior.precision(scales)
-        local = problem.local(effects)
-        root = linalg.cholesky(local.information + precision, lower=True)
-        gradient = local.gradient - precision @ effects.ravel()
-        move = linalg.cho_solve((root, True), gradient)
-        length = problem.line_search(effects, move, precision, local.weights)
-        effects = effects + length * move.reshape(effects.shape)
-        found = _new_scales(effects, root, scales, prior)
-        changed = np.abs(np.log(found / scales)).max()
-        scales = found
-        if length * np.sqrt(abs(move @ gradient)) < _CLOSE and changed < _CLOSE:
-            converged = True
-            break
-    local = problem.local(effects)
-    return LogLinear(
-        mode=effects,
-        information=local.information,
-        target=local.gradient + local.information @ effects.ravel(),
-        prior=prior,
-        scales=scales,
-        steps=steps,
-        converged=converged,
-    )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Local:
     """The likelihood near some effects: weights are a Cholesky factor of V + noise."""
@@ -302,36 +266,69 @@ class _Local:
     weights: FloatArray
 
 
-class _Problem:
-    """Noisy tables, rows of predictors, and the prior."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class Problem:
+    """Noisy tables (K, L) side by side, in records, rows of predictors, and the prior.
 
-    def __init__(
-        self,
-        noisy: FloatArray,
-        variance: float | FloatArray,
-        cells: sparse.csr_array,
-        times: FloatArray,
-        prior: Prior,
-        unknown: Sequence[bool],
-        known: Known | None,
-        rng: np.random.Generator,
-    ) -> None:
-        self.noisy, self.prior, self.known = noisy, prior, known
-        self.variances = np.broadcast_to(np.maximum(variance, _LEAST), noisy.shape).ravel()
-        self.cells, self.times, self.unknown = cells, times, unknown
-        self.turned = sparse.csr_array(cells.T)
-        n_known = 0 if known is None else known.outcome.size
-        total = times.sum()
-        n_rows = int(np.clip(_WORK / (noisy.shape[0] * (1 + noisy.shape[1])) ** 2, *_ROWS))
-        if times.size > n_rows:
-            rows = rng.choice(times.size, n_rows, p=times / total)
-            self.some, self.some_times = cells[rows], np.full(n_rows, total / n_rows)
-        else:
-            self.some, self.some_times = cells, times
+    If there are many rows, the Fisher information is computed from some of them."""
+
+    noisy: FloatArray
+    variance: float | FloatArray  # of the noise of a cell, >= 0
+    cells: sparse.csr_array  # (R, L) shares of the distinct rows of predictors
+    times: FloatArray  # (R,) records that have each, fractions where rows are simulated
+    prior: Prior
+    unknown: Sequence[bool] = ()  # (J,) predictors whose numbers of records are uncertain, too
+    known: Known | None = None  # records of a reference
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        self.variances = np.broadcast_to(
+            np.maximum(self.variance, _LEAST), self.noisy.shape
+        ).ravel()
+        self.turned = sparse.csr_array(self.cells.T)
+        n_known = 0 if self.known is None else self.known.outcome.size
+        total = self.times.sum()
+        width = self.noisy.shape[0] * (1 + self.noisy.shape[1])
+        n_rows = int(np.clip(_WORK / width**2, *_ROWS))
+        self.some, self.some_times = self.cells, self.times
+        if self.times.size > n_rows:
+            rows = self.rng.choice(self.times.size, n_rows, p=self.times / total)
+            self.some, self.some_times = self.cells[rows], np.full(n_rows, total / n_rows)
         self.some_design = with_ones(self.some)
         self.known_rows = np.arange(n_known)
         if n_known > n_rows:
-            self.known_rows = rng.choice(n_known, n_rows, replace=False)
+            self.known_rows = self.rng.choice(n_known, n_rows, replace=False)
+
+    def fit(self, start: FloatArray | None = None) -> LogLinear:
+        """Mode and curvature of the posterior."""
+        effects = self.start() if start is None else start
+        scales = np.full(len(self.prior.of_predictors), _START)
+        converged, steps = False, 0
+        most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
+        for step in range(1, most + 1):
+            steps, precision = step, self.prior.precision(scales)
+            local = self.local(effects)
+            root = linalg.cholesky(local.information + precision, lower=True)
+            gradient = local.gradient - precision @ effects.ravel()
+            move = linalg.cho_solve((root, True), gradient)
+            length = self.line_search(effects, move, precision, local.weights)
+            effects = effects + length * move.reshape(effects.shape)
+            found = _new_scales(effects, root, scales, self.prior)
+            changed = np.abs(np.log(found / scales)).max()
+            scales = found
+            if length * np.sqrt(abs(move @ gradient)) < _CLOSE and changed < _CLOSE:
+                converged = True
+                break
+        local = self.local(effects)
+        return LogLinear(
+            mode=effects,
+            information=local.information,
+            target=local.gradient + local.information @ effects.ravel(),
+            prior=self.prior,
+            scales=scales,
+            steps=steps,
+            converged=converged,
+        )
 
     def start(self) -> FloatArray:
         """Intercepts from the shares of the outcome, noisy or of the reference, and no effects."""
@@ -423,3 +420,211 @@ def _new_scales(
         determined = max(n_rows * columns.shape[0] - left / scales[j] ** 2, 1e-3)
         found[j] = np.sqrt(squares[j] / determined)
     return np.clip(found, *_SCALES)
+
+
+# --- Columns one after the other ----------------------------------------------------------------
+
+
+KnownOf = Callable[[str, Sequence[str]], Known]
+"""From a column and its predictors to records of a reference."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Link:
+    """One column's model and its predictors: public columns, and columns before it; `ALONE` among
+    them if the column's own counts were measured, too."""
+
+    column: str
+    reads: tuple[str, ...]
+    model: LogLinear
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chain:
+    """Models of all columns, in their order: functions of noisy tables and public columns.
+
+    `domain` is of the synthesized columns, `public` the public predictors of the n records."""
+
+    links: tuple[Link, ...]
+    domain: Mapping[str, ColumnDomain]
+    public: Mapping[str, Predictor]
+    n: int
+
+    def simulate(
+        self,
+        random: Streams,
+        name: str,
+        draws: Mapping[str, FloatArray] | None = None,
+        *,
+        kept: Mapping[str, IntArray] | None = None,
+        even: bool = False,
+    ) -> dict[str, IntArray]:
+        """Cells of every column for the n records, shape (n,) each.
+
+        `draws` are effects by column; the modes if omitted. `kept` are the cells of the first
+        columns, which are not drawn then. `even` records are drawn so that their tables are the
+        model's, in place of one by one.
+        """
+        cells: dict[str, IntArray] = dict(kept or {})
+        for link in self.links[len(cells) :]:
+            effects = link.model.mode if draws is None else draws[link.column]
+            predictors = predictors_of(link.reads, self.public, cells, self.domain, self.n)
+            rng = random.generator(f"{name}/{link.column}")
+            rows = stacked(predictors)
+            p = probabilities(effects, rows.cells)
+            if even:
+                widths = [each.cells.shape[1] for each in predictors]
+                cells[link.column] = balanced(p, rows, widths, rng)
+            else:
+                cells[link.column] = drawn(p, rows.of_record, rng)
+        return cells
+
+    @property
+    def repeated(self) -> Chain:
+        """The same models over the records so many times over that `SIMULATED` rows are reached."""
+        times = max(1, math.ceil(SIMULATED / self.n))
+        rows = np.tile(np.arange(self.n), times)
+        public = {
+            name: replace(own, cells=sparse.csr_array(own.cells[rows]))
+            for name, own in self.public.items()
+        }
+        return replace(self, public=public, n=times * self.n)
+
+    def sample(self, n: int, random: Streams) -> list[dict[str, FloatArray]]:
+        """n draws of the effects of all columns."""
+        effects = {
+            link.column: link.model.sample(n, random.generator(f"effects/{link.column}"))
+            for link in self.links
+        }
+        return [{column: drawn[place] for column, drawn in effects.items()} for place in range(n)]
+
+
+def predictors_of(
+    reads: Sequence[str],
+    public: Mapping[str, Predictor],
+    places: Mapping[str, IntArray],
+    domain: Mapping[str, ColumnDomain],
+    n: int,
+) -> list[Predictor]:
+    """Predictors of a column: public ones, and others whose cells `places` holds."""
+    predictors = [
+        of_nothing(n)
+        if name == ALONE
+        else public[name]
+        if name in public
+        else of_cells(
+            name, places[name], domain[name].n_cells, domain[name].positions, synthesized=True
+        )
+        for name in reads
+    ]
+    return predictors or [of_nothing(n)]
+
+
+def fit_link(
+    before: Chain,
+    column: str,
+    reads: Sequence[str],
+    tables: Sequence[Measurement],
+    *,
+    random: Streams,
+    known: KnownOf | None = None,
+    earlier: Link | None = None,
+) -> Link:
+    """Fit one column given the chain of those before it, to its noisy `tables` with each of what it
+    reads; `earlier` is a fit of the same column to fewer tables, to start from.
+    """
+    many, places = before, {}
+    if not all(name == ALONE or name in before.public for name in reads):
+        many = before.repeated
+        places = many.simulate(random, f"fit/{column}/rows")
+    first = predictors_of(reads, many.public, places, many.domain, many.n)
+    rows = stacked(first)
+    problem = Problem(
+        noisy=np.hstack([each.counts for each in tables]),
+        variance=np.hstack([each.variances for each in tables]),
+        cells=rows.cells,
+        times=rows.times * (before.n / many.n),
+        prior=Prior(
+            of_outcome=before.domain[column].positions,
+            of_predictors=[each.positions for each in first],
+        ),
+        unknown=[each.synthesized for each in first],
+        known=None if known is None else known(column, reads),
+        rng=random.generator(f"fit/{column}"),
+    )
+    model = problem.fit(None if earlier is None else _start(earlier, reads, first))
+    return Link(column=column, reads=tuple(reads), model=model)
+
+
+def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:
+    """Effects of an earlier fit, 0 of predictors that it had not."""
+    own, ends = earlier.model.mode, earlier.model.prior.ends
+    parts = [own[:, :1]]
+    for name, each in zip(reads, predictors, strict=True):
+        if name in earlier.reads:
+            place = earlier.reads.index(name)
+            parts.append(own[:, 1 + ends[place] : 1 + ends[place + 1]])
+        else:
+            parts.append(np.zeros((own.shape[0], each.cells.shape[1])))
+    return np.hstack(parts)
+
+
+def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
+    """A cell for each record (n,), each on its own, from probabilities `p` (R, K) by distinct row;
+    `rows` (n,) is the row of each record."""
+    below = p.cumsum(axis=1)
+    at = rng.random(rows.size)
+    cells = np.zeros(at.size, dtype=np.int64)
+    for cell in range(below.shape[1] - 1):
+        cells += at > below[rows, cell]
+    return cells
+
+
+def balanced(
+    p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
+) -> IntArray:
+    """A cell for each record (n,); tables with all predictors, of `widths` cells in the order of
+    the columns of ``rows.cells``, are near those that `p` (R, K) says: raking (Deming, Stephan
+    1940, Ann. Math. Statist. 11).
+    """
+    order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
+    ends = np.concatenate([[0], np.cumsum(widths)])
+    cells = np.empty(order.size, dtype=np.int64)
+    due = np.zeros((rows.cells.shape[1], n_cells))
+    for records in _blocks(order, _LARGEST_BLOCK // n_cells):
+        own, place, times = np.unique(
+            rows.of_record[records], return_inverse=True, return_counts=True
+        )
+        shares = rows.cells[own]
+        expected = shares.T @ (times[:, None] * p[own])
+        wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
+        raked = _raked(p[own], times, shares, wanted, ends)
+        cells[records] = drawn(raked, place, rng)
+        came = np.bincount(place * n_cells + cells[records], minlength=own.size * n_cells)
+        due += expected - shares.T @ came.reshape(own.size, n_cells)
+    return cells
+
+
+def _blocks(order: IntArray, most: int) -> Iterator[IntArray]:
+    """A quarter of the records, a quarter of those left, ..., one, one; at most so many."""
+    start = 0
+    while start < order.size:
+        size = min(max(most, 1), -(-(order.size - start) // 4))
+        yield order[start : start + size]
+        start += size
+
+
+def _raked(
+    p: FloatArray, times: IntArray, shares: sparse.csr_array, wanted: FloatArray, ends: IntArray
+) -> FloatArray:
+    """Probabilities (R, K) of rows that so many records have, whose sums over records are nearer to
+    `wanted` (L, K), which may have cells below 0."""
+    raked: FloatArray = p.copy()
+    for _ in range(_RAKINGS):
+        for first, last in itertools.pairwise(ends):
+            own = shares[:, first:last]
+            now = own.T @ (times[:, None] * raked)
+            factor = np.maximum(wanted[first:last], _DIVISOR) / np.maximum(now, _DIVISOR)
+            raked *= np.exp(own @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
+            raked /= raked.sum(axis=1, keepdims=True)
+    return raked

@@ -36,7 +36,6 @@ from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.censored.center import shares_records
-from pyhybrid.mechanisms.marginals.chain import Chain, KnownOf, fit_link, predictors_of
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     PARTS,
@@ -46,7 +45,15 @@ from pyhybrid.mechanisms.marginals.domain import (
     of_public,
     spread,
 )
-from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Known, Measurement
+from pyhybrid.mechanisms.marginals.log_linear import (
+    MOST_EFFECTS,
+    Chain,
+    Known,
+    KnownOf,
+    Measurement,
+    fit_link,
+    predictors_of,
+)
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
@@ -82,14 +89,6 @@ class Measured:
     def modes(self) -> dict[str, FloatArray]:
         """The most probable shares of the same cells."""
         return {name: own.shares for name, own in self.alone.items()}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Columns:
-    """`Measured.domain` and `Measured.alone`."""
-
-    domain: Mapping[str, ColumnDomain]
-    alone: Mapping[str, OneWay]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,16 +133,17 @@ class Measuring:
         """Count and add noise."""
         self.check_sizes()
         if not self.binned:
-            return self._all_tables(df, self.price, Columns(domain=self.domain, alone={}))
+            return self._all_tables(df, self.price, {})
         first = self.noisy(self.one_way(df, self.binned), self.price.part(self.share))
-        columns = self.alone(dict(zip(self.binned, first.tables(), strict=True)), first.variance)
-        return self._all_tables(df, self.price.part(1 - self.share), columns, first)
+        alone = self.alone(dict(zip(self.binned, first.tables(), strict=True)), first.variance)
+        return self._all_tables(df, self.price.part(1 - self.share), alone, first)
 
     def _all_tables(
-        self, df: pd.DataFrame, price: Price, columns: Columns, *before: NoisyTables
+        self, df: pd.DataFrame, price: Price, alone: Mapping[str, OneWay], *before: NoisyTables
     ) -> Measured:
         """Every column with each of its predictors, at once."""
-        answer = self.noisy(self.two_way(df, columns.domain), price)
+        domain = self.merged(alone)
+        answer = self.noisy(self.two_way(df, domain), price)
         tables = iter(answer.tables())
         noisy = {
             name: tuple(
@@ -155,17 +155,15 @@ class Measuring:
         return Measured(
             order=self.order,
             noisy=noisy,
-            domain=columns.domain,
-            alone=columns.alone,
+            domain=domain,
+            alone=alone,
             answers=(*before, answer),
         )
 
-    def alone(self, counts: Mapping[str, FloatArray], variance: float) -> Columns:
-        """Columns of many bins from their noisy counts (K, 1), and these bins merged."""
-        if self.most_bins is None:
-            return Columns(domain=self.domain, alone={})
+    def alone(self, counts: Mapping[str, FloatArray], variance: float) -> dict[str, OneWay]:
+        """Columns of many bins from their noisy counts (K, 1)."""
         reference = self.reference
-        alone = {
+        return {
             name: fit_one_way(
                 counts[name].ravel(),
                 variance=variance,
@@ -174,9 +172,12 @@ class Measuring:
             )
             for name in self.binned
         }
-        few = {name: merged(self.domain[name], own.shares, self.most_bins)
-               for name, own in alone.items()}  # fmt: skip
-        return Columns(domain={**self.domain, **few}, alone=alone)
+
+    def merged(self, alone: Mapping[str, OneWay]) -> dict[str, ColumnDomain]:
+        """The domain with the bins of columns that were measured alone merged."""
+        most = self.most_bins or 0
+        few = {name: merged(self.domain[name], own.shares, most) for name, own in alone.items()}
+        return {**self.domain, **few}
 
     def chain(self, measured: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
@@ -278,100 +279,85 @@ def fit_one_way(
 
     `variance` is that of the noise of a cell, >= 0; `known` (K,) are counts of the same cells in a
     reference, times its weight, without noise."""
-    design, second = _design(domain)
-    offset = _log_widths(domain)
-    scales = (1.0, 0.5)
-    at = np.zeros(design.shape[1])
-    total = max(float(noisy.sum()), 1.0)
-    at[0] = np.log(total) - np.log(np.exp(offset).sum())
-    for _ in range(_STEPS):
-        precision = _precision(domain, second, scales)
-        moved, root = _step(at, noisy, variance, known, design, offset, precision)
-        found = _new_scales(moved, root, second, domain)
-        changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
-        at, scales = moved, found
-        if changed < _CLOSE:
-            break
-    spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
-    return OneWay(mode=offset + design @ at, root=np.asarray(design @ spread))
+    return _OneWayProblem(noisy, variance, domain, known).fit()
 
 
-def _log_widths(domain: ColumnDomain) -> FloatArray:
-    """Of cells: of bins in steps, so that a level is a cell of one step, at their middle size."""
-    log_widths = np.zeros(domain.n_cells)
-    first, n_bins = len(domain.levels), len(domain.bins) - 1
-    widths = np.log(np.diff(domain.bins))
-    log_widths[first : first + n_bins] = widths - np.median(widths)
-    return log_widths
+class _OneWayProblem:
+    """One noisy table, and the design (K, 1 + B + K) of a constant, s by bin and e by cell."""
 
+    def __init__(
+        self, noisy: FloatArray, variance: float, domain: ColumnDomain, known: FloatArray | None
+    ) -> None:
+        self.noisy, self.variance, self.known = noisy, variance, known
+        self.first, self.n_bins = len(domain.levels), len(domain.bins) - 1
+        bins, n_cells = slice(self.first, self.first + self.n_bins), domain.n_cells
+        smooth = np.zeros((n_cells, self.n_bins))
+        smooth[bins] = np.eye(self.n_bins)
+        self.design = np.hstack([np.ones((n_cells, 1)), smooth, np.eye(n_cells)])
+        differences = np.diff(np.eye(self.n_bins), n=2, axis=0)
+        self.second = differences.T @ differences
+        # Widths of bins in steps, so that a level is a cell of one step, at their middle size.
+        self.offset, widths = np.zeros(n_cells), np.log(np.diff(domain.bins))
+        self.offset[bins] = widths - np.median(widths)
 
-def _design(domain: ColumnDomain) -> tuple[FloatArray, FloatArray]:
-    """Of a constant, s by bin and e by cell, shape (K, 1 + B + K); second differences (B, B)."""
-    first, n_bins, n_cells = len(domain.levels), len(domain.bins) - 1, domain.n_cells
-    smooth = np.zeros((n_cells, n_bins))
-    smooth[first : first + n_bins] = np.eye(n_bins)
-    design = np.hstack([np.ones((n_cells, 1)), smooth, np.eye(n_cells)])
-    differences = np.diff(np.eye(n_bins), n=2, axis=0)
-    return design, differences.T @ differences
+    def fit(self) -> OneWay:
+        scales = (1.0, 0.5)
+        at = np.zeros(self.design.shape[1])
+        total = max(float(self.noisy.sum()), 1.0)
+        at[0] = np.log(total) - np.log(np.exp(self.offset).sum())
+        for _ in range(_STEPS):
+            moved, root = self._step(at, self._precision(scales))
+            found = self._new_scales(moved, root)
+            changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
+            at, scales = moved, found
+            if changed < _CLOSE:
+                break
+        spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
+        return OneWay(mode=self.offset + self.design @ at, root=np.asarray(self.design @ spread))
 
+    def _precision(self, scales: tuple[float, float]) -> FloatArray:
+        free = np.full(self.offset.size, 1 / _SD_OF_LINE**2)
+        free[self.first : self.first + self.n_bins] = 1 / scales[1] ** 2
+        line = np.eye(self.n_bins) / _SD_OF_LINE**2 / self.n_bins
+        constant = np.full((1, 1), 1e-6)
+        whole = linalg.block_diag(constant, scales[0] * self.second + line, np.diag(free))
+        return np.asarray(whole)
 
-def _precision(domain: ColumnDomain, second: FloatArray, scales: tuple[float, float]) -> FloatArray:
-    n_bins, n_cells = second.shape[0], domain.n_cells
-    free = np.full(n_cells, 1 / _SD_OF_LINE**2)
-    first = len(domain.levels)
-    free[first : first + n_bins] = 1 / scales[1] ** 2
-    line = np.eye(n_bins) / _SD_OF_LINE**2 / n_bins
-    constant = np.full((1, 1), 1e-6)
-    return np.asarray(linalg.block_diag(constant, scales[0] * second + line, np.diag(free)))
+    def _mean(self, at: FloatArray) -> FloatArray:
+        return np.exp(np.clip(self.offset + self.design @ at, -30, 30))
 
+    def _step(self, at: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """One Gauss-Newton step, halved until it helps, and the root of the precision before it."""
+        mu, noisy = self._mean(at), self.noisy
+        weight = 1 / (mu + max(self.variance, 1e-6))
+        if self.known is not None:
+            times = max(float(noisy.sum()), 1.0) / self.known.sum()
+            known_weight = 1 / (times * (mu + _LEAST))
+            noisy = (weight * noisy + known_weight * times * self.known) / (weight + known_weight)
+            weight = weight + known_weight
+        slope = mu[:, None] * self.design
+        root = linalg.cholesky(slope.T @ (weight[:, None] * slope) + precision, lower=True)
+        move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision @ at)
 
-def _step(
-    at: FloatArray,
-    noisy: FloatArray,
-    variance: float,
-    known: FloatArray | None,
-    design: FloatArray,
-    offset: FloatArray,
-    precision: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """One Gauss-Newton step, halved until it helps, and the root of the precision before it."""
+        def objective(here: FloatArray) -> float:
+            rest = noisy - self._mean(here)
+            return float(rest @ (weight * rest) + here @ precision @ here)
 
-    def mean(here: FloatArray) -> FloatArray:
-        return np.exp(np.clip(offset + design @ here, -30, 30))
+        before, length = objective(at), 1.0
+        while length > 1e-3 and objective(at + length * move) > before:
+            length /= 2
+        return np.asarray(at + length * move), root
 
-    mu = mean(at)
-    weight = 1 / (mu + max(variance, 1e-6))
-    if known is not None:
-        times = max(float(noisy.sum()), 1.0) / known.sum()
-        known_weight = 1 / (times * (mu + _LEAST))
-        noisy = (weight * noisy + known_weight * times * known) / (weight + known_weight)
-        weight = weight + known_weight
-    slope = mu[:, None] * design
-    root = linalg.cholesky(slope.T @ (weight[:, None] * slope) + precision, lower=True)
-    move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision @ at)
-
-    def objective(here: FloatArray) -> float:
-        rest = noisy - mean(here)
-        return float(rest @ (weight * rest) + here @ precision @ here)
-
-    before, length = objective(at), 1.0
-    while length > 1e-3 and objective(at + length * move) > before:
-        length /= 2
-    return np.asarray(at + length * move), root
-
-
-def _new_scales(
-    at: FloatArray, root: FloatArray, second: FloatArray, domain: ColumnDomain
-) -> tuple[float, float]:
-    """MacKay's update of lambda and tau."""
-    n_bins, first = second.shape[0], len(domain.levels)
-    spread = linalg.cho_solve((root, True), np.eye(at.size))
-    s = slice(1, 1 + n_bins)
-    e = slice(1 + n_bins + first, 1 + 2 * n_bins + first)
-    rough = float(at[s] @ second @ at[s] + np.sum(second * spread[s, s]))
-    independent = float(at[e] @ at[e] + np.trace(spread[e, e]))
-    smooth = np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)
-    return float(smooth), float(np.clip(np.sqrt(independent / n_bins), *_OWN))
+    def _new_scales(self, at: FloatArray, root: FloatArray) -> tuple[float, float]:
+        """MacKay's update of lambda and tau."""
+        n_bins = self.n_bins
+        spread = linalg.cho_solve((root, True), np.eye(at.size))
+        s = slice(1, 1 + n_bins)
+        e = slice(1 + n_bins + self.first, 1 + 2 * n_bins + self.first)
+        rough = float(at[s] @ self.second @ at[s] + np.sum(self.second * spread[s, s]))
+        independent = float(at[e] @ at[e] + np.trace(spread[e, e]))
+        smooth = np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)
+        return float(smooth), float(np.clip(np.sqrt(independent / n_bins), *_OWN))
 
 
 def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:

@@ -30,14 +30,9 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
-from pyhybrid.mechanisms.accounting.charge import (
-    OWNERS_WORD,
-    SAY_SO,
-    public_sentences,
-    unsynthesized_sentence,
-)
-from pyhybrid.mechanisms.marginals.chain import Chain
+from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD, SAY_SO, not_covered_by_noise
 from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public, read_domain
+from pyhybrid.mechanisms.marginals.log_linear import Chain
 from pyhybrid.mechanisms.marginals.measurement import (
     Measured,
     Measuring,
@@ -65,13 +60,6 @@ _ASSUMES = (
     "the confidential columns.",
     "The number of records is public, and so are the types of the columns and how they mark "
     "missing values: the same for every possible record.",
-)
-_CHOICES = (
-    "Choices made by looking at the confidential data: domains, predictors, epsilon, and which of "
-    "several releases was kept.",
-    "Other releases from the same data: their epsilons add up.",
-    "Whether anything was released is itself an answer: values outside of their domain are "
-    "refused.",
 )
 _OF_REFERENCE = {
     True: "The records of the reference, which is public.",
@@ -142,11 +130,6 @@ class NoisyMarginals(NoiseMechanism):
         none is taken; the charge states it.
     unit, rows_per_unit : str, int, optional
         See `PerturbedHistogram`.
-
-    Raises
-    ------
-    InvalidInput
-        For a domain, epsilon or predictors that are missing or wrong.
 
     References
     ----------
@@ -377,9 +360,12 @@ class NoisyMarginals(NoiseMechanism):
             unit=self.unit,
             assumes=(*_ASSUMES, OWNERS_WORD) if has_reference else _ASSUMES,
             not_covered=(
-                unsynthesized_sentence(self.synthesizes),
-                *public_sentences(self.unit),
-                *_CHOICES,
+                *not_covered_by_noise(
+                    self.synthesizes,
+                    self.unit,
+                    chosen="domains, predictors, epsilon",
+                    refused="values outside of their domain",
+                ),
                 *([_OF_REFERENCE[self.public]] if has_reference else []),
             ),
         )

@@ -51,9 +51,8 @@ from scipy import sparse
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.chain import Chain, fit_link
 from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, ColumnDomain
-from pyhybrid.mechanisms.marginals.log_linear import Measurement
+from pyhybrid.mechanisms.marginals.log_linear import Chain, Measurement, fit_link
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
@@ -95,7 +94,7 @@ def chosen_tables(
             left -= part
         else:
             break
-        if rounds.learned_less_than_noise():
+        if rounds.moved <= rounds.noise:  # less was learned than the noise of the measurement
             part *= 2 if price.rho is None else 4
     return rounds.measured()
 
@@ -128,8 +127,8 @@ class _Rounds:
             measuring.one_way(df, names), measuring.price.part(measuring.share)
         )
         counts = dict(zip(names, answer.tables(), strict=True))
-        self.columns = measuring.alone(counts, answer.variance)
-        domain = self.columns.domain
+        self.alone = measuring.alone(counts, answer.variance)
+        self.domain = domain = measuring.merged(self.alone)
         self.noisy = {
             name: {
                 ALONE: _merged(counts[name], answer.variance, measuring.domain[name], domain[name])
@@ -157,12 +156,12 @@ class _Rounds:
         if len(among) < 2:
             return False
         relation = self.measuring.relation
-        spent = price.part(1 - _CHOICE)
+        spent, of_choice = price.part(1 - _CHOICE), price.part(_CHOICE)
         size = size_of_noise(spent, relation)
         choice = exponential_mechanism(
             [score(self.true[each], self.modeled[each], size) for each in among],
             sensitivity=CHANGED[relation] * _ROUNDED,
-            epsilon=_epsilon_of_choice(price.part(_CHOICE)),
+            epsilon=of_choice.epsilon if of_choice.rho is None else math.sqrt(8 * of_choice.rho),
             relation=relation,
             candidates=among,
         )
@@ -180,10 +179,6 @@ class _Rounds:
         self.noise = size * was.size
         return True
 
-    def learned_less_than_noise(self) -> bool:
-        """Whether the last measurement moved its table by no more than its noise."""
-        return self.moved <= self.noise
-
     def fit(self, column: str) -> None:
         """The column's model, in its place."""
         names = list(self.measuring.order)
@@ -194,7 +189,7 @@ class _Rounds:
         link = fit_link(
             before, column, own, [self.noisy[column][name] for name in own],
             random=self.random.child(f"round {len(self.choices)}"),
-            known=self.measuring.known(self.columns.domain),
+            known=self.measuring.known(self.domain),
             earlier=links[place] if place < len(links) else None,
         )  # fmt: skip
         self.chain = replace(self.chain, links=(*before.links, link, *links[place + 1 :]))
@@ -208,15 +203,12 @@ class _Rounds:
         self.rows = many.simulate(
             self.random, "rows", kept={name: self.rows[name] for name in kept}
         )
-        for each in self.tables:
-            if each[0] in changed:
-                self.modeled[each] = self._simulated(each, many) * (self.chain.n / many.n)
-
-    def _simulated(self, candidate: Clique, many: Chain) -> FloatArray:
-        column, name = candidate
-        domain, own = self.columns.domain, many.public
-        cells = own[name].cells if name in own else (self.rows[name], domain[name].n_cells)
-        return counts_of(self.rows[column], domain[column].n_cells, cells)
+        for column, name in self.tables:
+            if column in changed:
+                there, n_rows = many.public.get(name), self.domain[column].n_cells
+                cells = (self.rows[name], self.domain[name].n_cells) if not there else there.cells
+                counts = counts_of(self.rows[column], n_rows, cells)
+                self.modeled[column, name] = counts * (self.chain.n / many.n)
 
     def _reads(self, column: str) -> tuple[str, ...]:
         """What the column was measured with, in the order of its predictors."""
@@ -227,7 +219,7 @@ class _Rounds:
         column, name = candidate
         cells = {own: self.noisy[column][own].counts.shape[1] for own in self.noisy[column]}
         cells[name] = self.tables[candidate].cells.shape[1]
-        effects = self.columns.domain[column].n_cells * (1 + sum(cells.values()))
+        effects = self.domain[column].n_cells * (1 + sum(cells.values()))
         return bool(effects <= MOST_EFFECTS_OF_A_ROUND)
 
     def measured(self) -> Measured:
@@ -236,8 +228,8 @@ class _Rounds:
             order=order,
             noisy={name: tuple(self.noisy[name][own] for own in reads)
                    for name, reads in order.items()},
-            domain=self.columns.domain,
-            alone=self.columns.alone,
+            domain=self.domain,
+            alone=self.alone,
             answers=tuple(self.answers),
             choices=tuple(self.choices),
         )  # fmt: skip
@@ -263,8 +255,3 @@ def counts_of(
         weights = cells.data / PARTS
     counts = np.bincount(held, weights=weights, minlength=n_rows * n_columns)
     return np.asarray(counts, dtype=np.float64)
-
-
-def _epsilon_of_choice(price: Price) -> float:
-    """Of the exponential mechanism: a pure price itself, or what rho = epsilon^2 / 8 allows."""
-    return price.epsilon if price.rho is None else math.sqrt(8 * price.rho)

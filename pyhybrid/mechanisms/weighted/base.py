@@ -1,7 +1,7 @@
 """The release path that all pseudo posterior mechanisms share.
 
 A mechanism is a weight map: it says how alpha comes from the data (`weights`); everything else,
-from the fit to the charge, is here. A new mechanism is one file with one such method.
+from the fit to the charge, is here. A new mechanism is one class with one such method.
 """
 
 from __future__ import annotations
@@ -14,11 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import (
-    FloatArray,
-    check_count,
-    check_draws_released,
-)
+from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
@@ -31,6 +27,8 @@ from pyhybrid.mechanisms.accounting.loss_account import (
     possible_account,
     refits_by_default,
     refits_without,
+    risk_draws,
+    risks_joined,
     stepped,
 )
 from pyhybrid.mechanisms.mechanism import Made, MechanismSettings
@@ -38,9 +36,13 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import support_text
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
+from pyhybrid.privacy.conversions import bound_of_epsilon
+from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, weights_with
 from pyhybrid.privacy.leave_one_out import Refits, with_refits
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.weight_sensitivity import Map, Weigh, WeightsWithout, risk_weights_without
+from pyhybrid.privacy.weights import risk_of
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord, Remarks
 from pyhybrid.releases.release import Release
@@ -112,24 +114,66 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             "is none under these settings"
         )
 
+    def bound_of(self, bound: float | None, epsilon: float | None, either_sign: bool) -> float:
+        """The bound, or cap, of one draw in nats: as given, or that of an epsilon."""
+        if bound is not None:
+            return bound
+        assert epsilon is not None
+        return bound_of_epsilon(
+            epsilon,
+            relation=self.relation,
+            density_above_one=either_sign,
+            safety_factor=self.safety_factor,
+        )
+
+    def unweighted(self, session: FitSession) -> PosteriorFit:
+        """The unweighted fit at the mechanism's quantile."""
+        return session.unweighted(draw_quantile=self.draw_quantile)
+
+    def map_without(
+        self,
+        session: FitSession,
+        risks: FloatArray,
+        weigh: Weigh,
+        *,
+        risk: str = "size",
+        before: WeightsWithout | None = None,
+    ) -> WeightsWithout:
+        """Weights by a map of `risks` (n,) of the unweighted fit, with and without each record."""
+        draws = risk_draws(session, self.unweighted(session), risk)
+        return risk_weights_without(draws, session.once(risks), weigh, before)
+
+    def possible_terms(self, session: FitSession, possible: BoundModel) -> LogLik:
+        """Log-likelihood of possible records at the kept draws of the unweighted fit."""
+        fit = self.unweighted(session)
+        return possible.log_lik(fit.draws).at(fit.bounds.kept_draws)
+
+    def map_joined(
+        self,
+        session: FitSession,
+        possible: BoundModel,
+        risks: FloatArray,
+        weigh: Map,
+        *,
+        risk: str = "size",
+    ) -> WeightsWith:
+        """Weights by a map of `risks` (n,) of the unweighted fit, with each possible record."""
+        log_lik = self.possible_terms(session, possible)
+        others, draws = risk_of(log_lik, risk), risk_draws(session, self.unweighted(session), risk)
+        leverage, joined = risks_joined(draws, risks, log_lik, others)
+        return weights_with(weigh, risks, others, moves=lambda _: leverage, joined=joined)
+
     def remarks(self, bound: BoundModel) -> Remarks:
         """What the owner should know of the data beside bounds and weights. Confidential."""
         return {}
 
     def _release(
-        self,
-        df: pd.DataFrame,
-        m: int,
-        n_draws_released: int,
-        options: FitOptions,
-        leave_one_out: int | None,
+        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
     ) -> Release:
-        self._check_leave_one_out(leave_one_out)
+        self._check_leave_one_out(k)
+        session = options.session(self.model.bind(df))
         return self.release_from(
-            options.session(self.model.bind(df)),
-            n_synthetic=m,
-            n_draws_released=n_draws_released,
-            leave_one_out=leave_one_out,
+            session, n_synthetic=m, n_draws_released=n_draws_released, leave_one_out=k
         )
 
     def release_from(
@@ -145,12 +189,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         Each release from one session takes draws of theta that none before it took, and random
         numbers of its own: their charges add.
         """
-        made = self.make_from(
-            session,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-            leave_one_out=leave_one_out,
-        )
+        m, drawn, k = n_synthetic, n_draws_released, leave_one_out
+        made = self.make_from(session, n_synthetic=m, n_draws_released=drawn, leave_one_out=k)
         origin = Origin(
             data=session.bound.table,
             model=self.model,
@@ -170,12 +210,12 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         leave_one_out: int | None = None,
         rules: Sequence[RowRule] = (),
     ) -> Made:
-        """What `release_from` releases, or a step of a sequence, which is no release by itself.
+        """Tables and record of `release_from`, or of a step of a sequence, which is no release by
+        itself.
 
-        `given` are m tables in which other columns were synthesized before: the tables made are
-        these with the model's column replaced, and predictors are read from them. `fitted` is what
-        `fit` gave for this session, in another process perhaps. Values that break one of `rules`
-        are drawn anew.
+        In m `given` tables, whose other columns were synthesized before, the model's column is
+        replaced. `fitted` is what `fit` gave for this session, in another process perhaps. Values
+        that break one of `rules` are drawn anew.
         """
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
@@ -186,7 +226,9 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             check_same_coding(session.bound)
         path = self.fit(session) if fitted is None else fitted
         accounts = self._accounts(session, path, leave_one_out)
-        charge = self._charge(session.bound, path.fit, accounts, m, n_draws_released)
+        charge = self._charge(
+            session.bound, path.fit, accounts, n_synthetic=m, n_draws_released=n_draws_released
+        )
         return self._made(session, path, accounts, charge, given, rules)
 
     def _made(
@@ -288,14 +330,10 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         return reweighted_fit(session, start, plan)
 
     def _charge(
-        self,
-        bound: BoundModel,
-        fit: PosteriorFit,
-        accounts: Accounts,
-        n_synthetic: int,
-        n_draws_released: int,
+        self, bound: BoundModel, fit: PosteriorFit, accounts: Accounts, **released: int
     ) -> PrivacyCharge:
-        """What releasing from `fit` costs: local and asymptotic, unless a mechanism is stricter."""
+        """Cost of releasing from `fit`, local and asymptotic unless a mechanism is stricter;
+        `released` are n_synthetic and n_draws_released."""
         assert accounts.present is not None
         charge = charge_of_fit(
             self.name,
@@ -308,18 +346,19 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             unit=self.unit,
             possible=accounts.possible,
             support=None if self.support is None else support_text(self.support),
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
             safety_factor=self.safety_factor,
+            **released,
         )
         return charge if accounts.refits is None else with_evidence(charge, accounts.refits)
 
     def charge_of(
         self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
-        """What a release from the fit `path` of `session` would cost."""
-        accounts = self._accounts(session, path, None)
-        return self._charge(session.bound, path.fit, accounts, n_synthetic, n_draws_released)
+        """Cost of a release from the fit `path` of `session`."""
+        released = {"n_synthetic": n_synthetic, "n_draws_released": n_draws_released}
+        return self._charge(
+            session.bound, path.fit, self._accounts(session, path, None), **released
+        )
 
     def _accounts(self, session: FitSession, path: Reweighted, k: int | None) -> Accounts:
         """What a released draw tells, with k refits, or as many as are made by default."""

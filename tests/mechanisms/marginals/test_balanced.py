@@ -10,9 +10,9 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.mechanisms import ColumnDomain
-from pyhybrid.mechanisms.marginals import chain as module
-from pyhybrid.mechanisms.marginals.chain import balanced, drawn
+from pyhybrid.mechanisms.marginals import log_linear as module
 from pyhybrid.mechanisms.marginals.domain import Rows, of_cells, of_public, spread, stacked
+from pyhybrid.mechanisms.marginals.log_linear import balanced, drawn
 
 _WIDTHS = (4, 3, 5)
 _K = 6

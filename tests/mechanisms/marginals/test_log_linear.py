@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,22 +10,18 @@ import pytest
 from scipy import sparse
 
 from pyhybrid.mechanisms.marginals import log_linear
-from pyhybrid.mechanisms.marginals.log_linear import (
-    Known,
-    Prior,
-    fit_log_linear,
-    probabilities,
-)
+from pyhybrid.mechanisms.marginals.log_linear import Known, Prior, Problem, probabilities
 
 NOMINAL = np.full(2, np.nan)
 CELLS = sparse.csr_array([[1, 0, 1, 0], [0, 1, 1, 0], [0.25, 0.75, 0, 1]])
 PRIOR = Prior(of_outcome=np.linspace(0, 1, 3), of_predictors=[NOMINAL, NOMINAL])
 
 
-def problem(noisy: np.ndarray, times: np.ndarray, variance: float = 1.0) -> log_linear._Problem:
-    return log_linear._Problem(
-        noisy, variance, CELLS, times, PRIOR, (False, False), None, np.random.default_rng(0)
-    )
+def problem(noisy: np.ndarray, times: np.ndarray, variance: float = 1.0) -> Problem:
+    return Problem(
+        noisy=noisy, variance=variance, cells=CELLS, times=times, prior=PRIOR,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
 
 
 def some_effects(seed: int = 1) -> np.ndarray:
@@ -91,10 +88,10 @@ def test_where_noise_drowns_the_tables_a_reference_says_the_effects() -> None:
     noisy = rng.normal(0, 1e4, (3, 4))
     found = [
         probabilities(
-            fit_log_linear(
-                noisy, variance=1e8, cells=CELLS, times=times, prior=PRIOR, known=each,
+            Problem(
+                noisy=noisy, variance=1e8, cells=CELLS, times=times, prior=PRIOR, known=each,
                 rng=np.random.default_rng(0),
-            ).mode,
+            ).fit().mode,
             CELLS,
         )
         for each in (known, None)
@@ -108,9 +105,7 @@ def test_without_noise_the_tables_come_back() -> None:
     """The score equations of a log-linear model: expected tables are the observed ones."""
     times = np.array([4000.0, 6000.0, 5000.0])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
-    fit = fit_log_linear(
-        observed, variance=0.0, cells=CELLS, times=times, prior=PRIOR, rng=np.random.default_rng(0)
-    )
+    fit = problem(observed, times, variance=0.0).fit()
     assert fit.converged
     again = problem(observed, times).mean(fit.mode)
     np.testing.assert_allclose(again, observed, atol=0.02 * np.sqrt(times.max()))
@@ -120,7 +115,7 @@ def test_drowned_effects_shrink_to_nothing() -> None:
     rng, times = np.random.default_rng(4), np.array([40.0, 60.0, 50.0])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
     noisy = observed + rng.normal(scale=500, size=observed.shape)
-    fit = fit_log_linear(noisy, variance=500.0**2, cells=CELLS, times=times, prior=PRIOR, rng=rng)
+    fit = problem(noisy, times, variance=500.0**2).fit()
     assert np.abs(fit.mode[:, 1:]).max() < 0.3
     assert all(np.isfinite(drawn).all() for drawn in fit.sample(5, rng))
 
@@ -144,7 +139,7 @@ def test_draws_are_those_of_the_posterior_of_a_conjugate_case() -> None:
     rng, n = np.random.default_rng(6), 500
     times = np.array([4e5, 6e5, 5e5])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
-    fit = fit_log_linear(observed, variance=100.0, cells=CELLS, times=times, prior=PRIOR, rng=rng)
+    fit = problem(observed, times, variance=100.0).fit()
     drawn = np.array([each.ravel() for each in fit.sample(n, rng)])
     contrast = np.zeros((3, 5))
     contrast[0, [1, 2]], contrast[1, [1, 2]] = [1, -1], [-1, 1]  # identified by the data
@@ -162,13 +157,10 @@ def test_many_rows_give_the_information_of_a_sample_of_them() -> None:
     cells = np.zeros((n, 4))
     cells[np.arange(n), places[:, 0]] = 1
     cells[np.arange(n), 2 + places[:, 1]] = 1
-    sampled = log_linear._Problem(
-        np.zeros((3, 4)), 1.0, sparse.csr_array(cells), np.ones(n), PRIOR, (), None, rng
-    )
+    whole = problem(np.zeros((3, 4)), np.ones(3))
+    sampled = dataclasses.replace(whole, cells=sparse.csr_array(cells), times=np.ones(n), rng=rng)
     distinct, times = np.unique(cells, axis=0, return_counts=True)
-    whole = log_linear._Problem(
-        np.zeros((3, 4)), 1.0, sparse.csr_array(distinct), times * 1.0, PRIOR, (), None, rng
-    )
+    whole = dataclasses.replace(whole, cells=sparse.csr_array(distinct), times=times * 1.0)
     effects = some_effects(8)
     np.testing.assert_allclose(sampled.mean(effects), whole.mean(effects))
     one, other = sampled._fisher(effects), whole._fisher(effects)

@@ -1,0 +1,445 @@
+"""The mechanisms by their weights: of 1, given, or by a map of the papers."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_alpha,
+    check_choice,
+    check_finite,
+    check_positive,
+    check_vector,
+)
+from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET
+from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.count_risk import count_without, pairwise_risk, radius_risk
+from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
+from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.weight_sensitivity import (
+    scalar_map,
+    truncate_map,
+    weights_without,
+)
+from pyhybrid.privacy.weights import (
+    RISKS,
+    count_weights,
+    risk_of,
+    scalar_weights,
+    truncate_weights,
+    weights_from_lipschitz,
+)
+
+
+@dataclass(frozen=True)
+class Unweighted(PseudoPosteriorMechanism):
+    """All weights 1: the baseline whose epsilon is usually large and grows with n ([S22] sec. 2).
+
+    Parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
+    """
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Weights of 1, shape (n,)."""
+        return np.ones(session.bound.n)
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Weights of 1."""
+        return WeightsWith.held(np.ones(session.bound.n), np.ones(possible.n))
+
+
+@dataclass(frozen=True, eq=False)
+class GivenWeights(PseudoPosteriorMechanism):
+    """Synthesis under weights that were made elsewhere.
+
+    Parameters
+    ----------
+    alpha : array_like, shape (n,)
+        Record weights in [0, 1], in the order of the rows. Confidential; never shown.
+
+    Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
+    """
+
+    _: KW_ONLY
+    alpha: Any = field(repr=False, metadata={"confidential": True})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vector = check_vector(self.alpha, "alpha")
+        object.__setattr__(self, "alpha", np.array(check_alpha(vector, vector.size)))
+
+    def private_settings(self) -> dict[str, Any]:
+        """A hash of the weights."""
+        return {"alpha": hashlib.sha256(self.alpha.tobytes()).hexdigest()}
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """The weights given, shape (n,); there must be one for each record."""
+        return check_alpha(self.alpha, session.bound.n)
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Weights of 1 for records that none was given for."""
+        return WeightsWith.held(self.alpha, np.ones(possible.n))
+
+
+@dataclass(frozen=True)
+class LipschitzWeighted(PseudoPosteriorMechanism):
+    """The risk-weighted pseudo posterior mechanism with Lipschitz weights.
+
+    An unweighted fit gives f_i = max_s |log p(x_i | theta_s)|, the weights follow by
+    `pyhybrid.lipschitz_weights`, and draws are released from a second, weighted fit ([S22] sec. 3;
+    [V25] alg. 2).
+
+    Parameters
+    ----------
+    scale, shift : float, default 1 and 0
+        c and g; smaller values cost utility and lower epsilon.
+    transform, threshold
+        Weight map; see `pyhybrid.lipschitz_weights`.
+    risk : {"size", "range", "deviation"}
+        What f_i is: the papers' size, or how far the log-likelihood moves over the posterior, by
+        its range or its deviation, which is what accounting by range or mu charges.
+
+    Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
+    """
+
+    starts_from_unweighted: ClassVar[bool] = True
+    scale: float = 1.0
+    shift: float = 0.0
+    transform: str = "linear"
+    threshold: float | None = None
+    risk: str = field(default="size", metadata=SHOWN_IF_SET)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # The map's own checks, on one record, before anything is fitted.
+        self._weights_of([1.0])
+        check_choice(self.risk, "risk", RISKS)
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Lipschitz weights from the session's unweighted fit, shape (n,)."""
+        f = self._risks(session)
+        return self._weights_of(session.once(f))[session.owner]
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """The map without each record, whose absence also moves the risks of the others."""
+        return self.map_without(
+            session, self._risks(session), lambda _, risks: self._weights_of(risks), risk=self.risk
+        )
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """The map of all records with one more, which moves the risks of the others."""
+        return self.map_joined(
+            session, possible, self._risks(session), self._weights_of, risk=self.risk
+        )
+
+    def _risks(self, session: FitSession) -> FloatArray:
+        """f of every record, or of its unit, shape (n,)."""
+        fit = self.unweighted(session)
+        if self.risk == "size":
+            return fit.bounds.by_record
+        kept = np.flatnonzero(fit.bounds.kept_draws)
+        risks = session.risks_at(fit.draws, fit.alpha, self.risk, kept)
+        # Infinite where the record is unbounded in any draw, kept or not.
+        return np.where(np.isfinite(fit.bounds.by_record), risks, np.inf)
+
+    def _weights_of(self, f: Any) -> FloatArray:
+        return weights_from_lipschitz(
+            f,
+            scale=self.scale,
+            shift=self.shift,
+            transform=self.transform,
+            threshold=self.threshold,
+        )
+
+
+@dataclass(frozen=True)
+class CountWeighted(PseudoPosteriorMechanism):
+    """Weights from the share of records outside a ball around each sensitive value.
+
+    Risk is counted among the records that have a value; those whose value is missing are alike, and
+    at no risk. With a `unit` every record gets the lowest weight among the records of its unit
+    ([H22]; [V25] alg. 3).
+
+    Parameters
+    ----------
+    scale, shift : float, default 1 and 0
+        c and g of clip(c (1 - risk) + g, 0, 1).
+    radius : float, default 0.2
+        Of the ball, above 0: a share of the value or in its unit; see `pyhybrid.radius_risk`.
+    kind : {"relative", "absolute"}
+    pattern : tuple of str, default ()
+        Columns of the data that an intruder knows: risk is counted among records that share them.
+    pairwise : bool, default False
+        Use `pyhybrid.arrays.pairwise_risk` in place of the radius risk.
+
+    Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
+    """
+
+    scale: float = 1.0
+    shift: float = 0.0
+    radius: float = 0.2
+    kind: str = "relative"
+    pattern: tuple[str, ...] = ()
+    pairwise: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_finite(self.scale, "scale")
+        check_finite(self.shift, "shift")
+        check_positive(self.radius, "radius")
+        check_choice(self.kind, "kind", ("relative", "absolute"))
+        if isinstance(self.pattern, str):
+            raise InvalidInput(f"pattern must be a tuple of columns: found {self.pattern!r}")
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Count weights of the sensitive values, shape (n,); needs no fit."""
+        return self._weights_of(session, np.arange(session.bound.n))
+
+    def _weights_of(self, session: FitSession, rows: npt.NDArray[np.intp]) -> FloatArray:
+        """Weights of some rows, counted among themselves."""
+        measure, known = pairwise_risk if self.pairwise else radius_risk, self._known(session)
+        risk = measure(
+            np.nan_to_num(session.bound.outcome[rows]),
+            radius=self.radius,
+            kind=self.kind,
+            pattern=None if known is None else known[rows],
+        )
+        alpha = count_weights(risk, scale=self.scale, shift=self.shift)
+        return alpha if session.units is None else session.units.at(rows).lowest(alpha)
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """Counts without each record, or unit."""
+        if self.pairwise or session.units is not None:
+            of = session.owner
+
+            def weigh(kept: npt.NDArray[np.intp]) -> FloatArray:
+                rows = np.flatnonzero(np.isin(of, kept))
+                return self._weights_of(session, rows)[np.unique(of[rows], return_index=True)[1]]
+
+            return weights_without(weigh, int(of.max()) + 1)
+        return count_without(
+            np.nan_to_num(session.bound.outcome),
+            radius=self.radius,
+            kind=self.kind,
+            pattern=self._known(session),
+            scale=self.scale,
+            shift=self.shift,
+        )
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Counts with one more record; none for pairwise risk, patterns and missing values."""
+        if self.pairwise or self._known(session) is not None:
+            return super().joined(session, possible)
+        return weights_with(
+            lambda y: count_weights(
+                radius_risk(y, radius=self.radius, kind=self.kind),
+                scale=self.scale,
+                shift=self.shift,
+            ),
+            session.bound.outcome,
+            possible.outcome,
+            moves=lambda y: 1 + np.abs(y - np.median(session.bound.outcome)),
+        )
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """The pattern, and the unit if there is one."""
+        return {**super().reads(), "pattern": self.pattern}
+
+    def _known(self, session: FitSession) -> npt.NDArray[np.object_] | None:
+        missing = np.isnan(session.bound.outcome)
+        if not self.pattern and not missing.any():
+            return None
+        table = session.bound.table
+        for column in self.pattern:
+            if column not in table.columns:
+                raise InvalidInput(f"pattern column {column!r} must be in the data: it is not")
+            if column in session.bound.synthesized:
+                raise InvalidInput(f"pattern column {column!r} must not be synthesized: it is")
+        known: npt.NDArray[np.object_] = table[list(self.pattern)].to_numpy(dtype=object)
+        return np.column_stack([known, missing.astype(object)]) if missing.any() else known
+
+
+@dataclass(frozen=True)
+class ScalarWeighted(PseudoPosteriorMechanism):
+    """One weight for all records, epsilon / (2 Delta) with Delta of the unweighted fit.
+
+    The refit under that weight has a bound of its own, near the target and usually above it; the
+    charge states the refit's ([S22] sec. 3.1; [MT07]).
+
+    Parameters
+    ----------
+    target_epsilon : float, optional
+        Wanted epsilon of one released draw by the Lipschitz bound, above 0, nats; by the other
+        accountings the same weights cost less.
+    target_bound : float, optional
+        Wanted bound, above 0, nats, e.g. the bound of another fit, and then confidential; exactly
+        one of the two. On the command line it is read from a file: ``target_bound=@FILE``.
+
+    Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
+    """
+
+    starts_from_unweighted: ClassVar[bool] = True
+    target_epsilon: float | None = None
+    target_bound: float | None = field(default=None, repr=False, metadata={"confidential": True})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.target_epsilon is None) == (self.target_bound is None):
+            raise InvalidInput("exactly one of target_epsilon and target_bound must be given")
+        for name in ("target_epsilon", "target_bound"):
+            if getattr(self, name) is not None:
+                check_positive(getattr(self, name), name)
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """The same weight for all n records, from the session's unweighted fit."""
+        unweighted = self.unweighted(session).bounds.overall
+        if not np.isfinite(unweighted):
+            raise SamplingError("a scalar weight needs a finite unweighted bound: it is infinite")
+        return scalar_weights(
+            session.bound.n,
+            target_bound=self._bound(session.bound.density_above_one),
+            unweighted_bound=unweighted,
+        )
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """The weight without each record, whose absence moves the unweighted bound."""
+        bounds = self.unweighted(session).bounds
+        target = self._bound(session.bound.density_above_one)
+        if self.draw_quantile < 1:  # the overall bound is then a quantile, above the largest kept
+            target *= bounds.by_record.max() / bounds.overall
+        return self.map_without(session, bounds.by_record, scalar_map(target))
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """The weight with one more record, which lowers it if its bound is the largest."""
+        target = self._bound(session.bound.density_above_one)
+
+        def weigh(values: FloatArray) -> FloatArray:
+            top = float(values.max())
+            if not np.isfinite(top):
+                raise SamplingError(
+                    "a scalar weight needs finite bounds of possible records: some are infinite; "
+                    "narrow the support"
+                )
+            return scalar_weights(values.size, target_bound=target, unweighted_bound=top)
+
+        return self.map_joined(session, possible, self.unweighted(session).bounds.by_record, weigh)
+
+    def _bound(self, density_above_one: bool) -> float:
+        return self.bound_of(self.target_bound, self.target_epsilon, density_above_one)
+
+
+@dataclass(frozen=True)
+class CappedMechanism(PseudoPosteriorMechanism):
+    """Base of the mechanisms that use the weights of another one, under a cap."""
+
+    _: KW_ONLY
+    cap: float | None = None
+    epsilon: float | None = None
+    inner: PseudoPosteriorMechanism | None = None
+
+    def _check_capped(self, *, held: bool = False) -> None:
+        """Check cap, epsilon and inner mechanism; where a cap is `held` none need be given."""
+        if not held and (self.cap is None) == (self.epsilon is None):
+            raise InvalidInput(
+                "exactly one of cap and epsilon must be given, e.g. "
+                f"ph.{self.name}(model, epsilon=1)"
+            )
+        for name in ("cap", "epsilon"):
+            if getattr(self, name) is not None:
+                check_positive(getattr(self, name), name)
+        if self.inner is not None and self.inner.model != self.model:
+            raise InvalidInput("inner must be a mechanism over the same model")
+        if self.inner is not None and self.inner.unit != self.unit:
+            raise InvalidInput(
+                f"inner must have the unit of privacy of {self.name}: found {self.inner.unit!r} "
+                f"and {self.unit!r}; give unit= to both"
+            )
+
+    def private_settings(self) -> dict[str, Any]:
+        """Those of the inner mechanism: what tells two of them apart names the streams."""
+        return self._inner().private_settings()
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """What the inner mechanism reads."""
+        return {**super().reads(), **self._inner().reads()}
+
+    def _inner(self) -> PseudoPosteriorMechanism:
+        return self.inner or LipschitzWeighted(
+            self.model, draw_quantile=self.draw_quantile, unit=self.unit
+        )
+
+    def _size(self, bound: BoundModel, *, either_sign: bool = False) -> float:
+        """The cap M, nats, given or of epsilon; terms may have `either_sign`."""
+        return self.bound_of(self.cap, self.epsilon, bound.density_above_one or either_sign)
+
+
+@dataclass(frozen=True)
+class Truncated(CappedMechanism):
+    """The weights of another mechanism, set to 0 where alpha_i f_i exceeds a cap M.
+
+    f_i is the by-record bound of the unweighted fit. Local bounds contract onto M faster than
+    without the cap as n grows ([S22] sec. 4.4; [C25] sec. 2.2).
+
+    Parameters
+    ----------
+    cap : float, optional
+        M in nats, above 0.
+    epsilon : float, optional
+        Of one released draw by the Lipschitz bound, above 0, nats; M = epsilon / 2. Exactly one of
+        the two.
+    inner : PseudoPosteriorMechanism, optional
+        Whose weights are truncated; `LipschitzWeighted` of the same model if omitted.
+
+    Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
+    """
+
+    starts_from_unweighted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_capped()
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with those of the inner mechanism."""
+        return {**super().describe(), "inner": self._inner().describe()}
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Truncated weights, shape (n,)."""
+        f = self.unweighted(session).bounds.by_record
+        cap = self._size(session.bound)
+        return truncate_weights(self._inner().final_weights(session), f, cap=cap)
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """Those of the inner mechanism, each cut by its own risk; None if they are not known."""
+        base = self._inner().final_recomputed(session)
+        if base is None:
+            return None
+        cut, risks = truncate_map(self._size(session.bound)), self.unweighted(session).bounds
+        return self.map_without(session, risks.by_record, cut, before=base.general())
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Those of the inner mechanism, each cut by itself."""
+        inner, cap = self._inner(), self._size(session.bound)
+        if inner.reweighting is not False:
+            return super().joined(session, possible)
+        f = self.unweighted(session).bounds.by_record
+        possible_risks = risk_of(self.possible_terms(session, possible), "size")
+        return inner.joined(session, possible).mapped(
+            lambda alpha: truncate_weights(alpha, f, cap=cap),
+            lambda alpha: truncate_weights(alpha, possible_risks, cap=cap),
+        )
+
+    def _charge(
+        self, bound: BoundModel, fit: PosteriorFit, accounts: Accounts, **released: int
+    ) -> PrivacyCharge:
+        charge = super()._charge(bound, fit, accounts, **released)
+        return replace(charge, cap=self._size(bound)).sealed()
