@@ -40,12 +40,9 @@ _NEAR_ENDS = 20
 
 @dataclass(frozen=True)
 class DefaultModel(NegativeBinomial):
-    """`NegativeBinomial` for columns of counts; all others are refused with what to give.
-
-    A 0/1 column or a rating from 1 to 5 passes every check of a count and would come back with
-    values that it cannot hold. So this one looks at the support of the column first; see
-    `pyhybrid.models.columns.support.check_many_counts`.
-    """
+    """`NegativeBinomial` for columns of counts; all others are refused with what to give: a 0/1
+    column or a rating from 1 to 5 passes every check of a count and would come back with values
+    that it cannot hold."""
 
     @property
     def name(self) -> str:
@@ -53,7 +50,6 @@ class DefaultModel(NegativeBinomial):
         return NegativeBinomial.__name__
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Look at the support of the column first."""
         check_many_counts(design.y, design.outcome, index)
         super().check_outcome(design, index)
 
@@ -267,12 +263,9 @@ def unusable(kind: Kind) -> str | None:
 
 
 def terms_of(name: str, kind: Kind) -> list[str]:
-    """Terms of a formula.
-
-    Levels are coded against the first. A number x enters as s = sign(z) log(1 + abs(z)), z = (x -
-    center) / unit, nearly z about the center and slow in the tails, and as its square; where it has
-    a point mass at 0, that has a term, too.
-    """
+    """Terms of a formula. Levels are coded against the first. A number x enters as s = sign(z)
+    log(1 + abs(z)), z = (x - center) / unit, nearly z about the center and slow in the tails, and
+    as its square; where it has a point mass at 0, that has a term, too."""
     own = quoted(name)
     if isinstance(kind, Leveled):
         return [own]

@@ -96,13 +96,7 @@ class ParameterGrid:
     def of(
         cls, form: GridForm, given: Mapping[str, Sequence[float]] | None = None
     ) -> ParameterGrid:
-        """The form's own grid, with axes ``name: (lower, upper, size)`` of the user's instead.
-
-        Raises
-        ------
-        InvalidInput
-            For a coordinate that the model does not have, or ends that are none.
-        """
+        """The form's own grid, with axes ``name: (lower, upper, size)`` of the user's instead."""
         known = {axis.name: axis for axis in form.axes}
         for name, ends in (given or {}).items():
             if name not in known:
@@ -136,10 +130,8 @@ class ParameterGrid:
 
 
 def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
-    """Log density of beta ~ N(0, s^2), s ~ half-t_3(0, 1): the published prior of one coefficient.
-
-    By the trapezoidal rule over log s, which converges geometrically here; shape (k,).
-    """
+    """Log density (k,) of beta ~ N(0, s^2), s ~ half-t_3(0, 1), the published prior of one
+    coefficient: by the trapezoidal rule over log s, which converges geometrically here."""
     from scipy import stats  # slow to import
 
     log_s, step = np.linspace(-25, 15, _NODES, retstep=True)

@@ -42,15 +42,8 @@ _Function = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, kw_only=True)
 class Transform:
-    """A strictly increasing function of y / unit and its inverse.
-
-    Attributes
-    ----------
-    forward, inverse : callable
-        Arrays to arrays; `inverse` may overflow to infinity.
-    positive : bool
-        True if only y > 0 is taken.
-    """
+    """A strictly increasing function of y / unit, of y > 0 alone if `positive`, and its inverse,
+    which may overflow to infinity."""
 
     forward: _Function
     inverse: _Function
@@ -79,14 +72,8 @@ _TRIES = 1000
 
 
 def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
-    """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for.
-
-    Raises
-    ------
-    InvalidInput
-        For negative numbers, fractions, and whole numbers with at most 10 different values, which
-        may be codes; says what to give. No message holds a value.
-    """
+    """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for:
+    negative numbers, fractions, and whole numbers of few different values, which may be codes."""
     normal = "give --model normal or mixture, with a unit"
     rules = (
         ("a count >= 0: {} is negative", normal, y < 0),
@@ -147,24 +134,11 @@ def support_said(outcome: str, ends: tuple[float, float] | None) -> tuple[str, .
 def draw_within(
     draw: Callable[[Any], FloatArray], n: int, limits: tuple[float, float]
 ) -> FloatArray:
-    """Draw n outcomes, those outside of the limits again until all lie within.
+    """n outcomes by `draw`, which gets rows (a slice or places), those outside of the limits drawn
+    again.
 
     What is released is then drawn from the model given that it lies within: a function of the draw
-    of the parameters, of the predictors and of public limits, which costs nothing more.
-
-    Parameters
-    ----------
-    draw : callable
-        Given rows (a slice or places), returns one outcome for each, drawn anew.
-    n : int
-    limits : tuple of float
-        Smallest and largest value that may be released.
-
-    Raises
-    ------
-    SamplingError
-        If the model has next to no probability within the limits.
-    """
+    of the parameters, of the predictors and of public limits, which costs nothing more."""
     low, high = limits
     values = draw(slice(None))
     left: npt.NDArray[np.intp] = np.flatnonzero((values < low) | (values > high))
@@ -221,13 +195,8 @@ def on_grid(
 
 
 def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
-    """Smallest and largest number of so many decimals in [lower, upper].
-
-    Raises
-    ------
-    InvalidInput
-        If there is none.
-    """
+    """Smallest and largest number of so many decimals in [lower, upper]; InvalidInput if there is
+    none."""
     step = 10.0**-decimals
     first, last = round(lower, decimals), round(upper, decimals)
     first = first if first >= lower else round(first + step, decimals)

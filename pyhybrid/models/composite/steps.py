@@ -46,16 +46,8 @@ from pyhybrid.privacy.log_lik import LogLik
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
-    """A model of one step, joined to the records that reach it. Confidential.
-
-    Attributes
-    ----------
-    name : str
-        Suffix of its parameters: ``beta_zero``.
-    bound : BoundRegression
-    at : ndarray of int, shape (k,)
-        Positions of its records, ascending.
-    """
+    """A model of one step, joined to the records `at` (k,), ascending, that reach it; `name` is the
+    suffix of its parameters, as in ``beta_zero``. Confidential."""
 
     name: str
     bound: BoundRegression
@@ -110,10 +102,8 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inflated:
-    """A count, or an extra zero: a mixture of both.
-
-    `at_zero` (n,) tells the records of the table whose count is 0.
-    """
+    """A count, or an extra zero: a mixture of both; `at_zero` (n,) tells records whose count is
+    0."""
 
     zero: Part
     count: Amount
@@ -142,7 +132,6 @@ class PartsModel(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return type(self).__name__
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -182,10 +171,8 @@ def of_part(draws: Draws, name: str) -> Draws:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Replicate:
-    """One replicate while it is made: `values` (n,) are filled in, NaN where missing.
-
-    `draws` and `matrices` are by part.
-    """
+    """One replicate while it is made: `values` (n,) are filled in, NaN where missing; `draws` and
+    `matrices` are by part."""
 
     draws: Mapping[str, Draws]
     draw: int
@@ -352,20 +339,11 @@ _BLOCK_ELEMENTS = 2_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundParts:
-    """A model of several steps joined to a table. Confidential.
+    """A model of several steps joined to a table, a `pyhybrid.models.base.BoundModel`.
+    Confidential.
 
-    Attributes
-    ----------
-    model : Model
-    table : DataFrame
-    column : str
-        The outcome's.
-    root : Node
-    completion : Completion, optional
-        How missing predictors are completed before the parts read them.
-    said : tuple of str
-        Sentences that a charge must state.
-    """
+    `completion` is how missing predictors are completed before the parts read them, `said` are
+    sentences that a charge must state."""
 
     model: Model
     table: pd.DataFrame
@@ -379,7 +357,6 @@ class BoundParts:
 
     @property
     def n(self) -> int:
-        """Number of records."""
         return len(self.table)
 
     @cached_property
@@ -420,22 +397,18 @@ class BoundParts:
 
     @property
     def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
         return (self.column,)
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Columns read by any part."""
         names = {name for part in self.parts for name in part.bound.predictors}
         return tuple(sorted({self.completion.source(n) if self.completion else n for n in names}))
 
     @property
     def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,); NaN where they are missing."""
         return self.numbers_of(self.table[self.column])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers; NaN where missing."""
         there = column.notna().to_numpy(dtype=bool)
         values = np.full(len(column), np.nan)
         values[there] = self.amounts[0].part.bound.numbers_of(column[there])
@@ -443,14 +416,12 @@ class BoundParts:
 
     @property
     def design_columns(self) -> tuple[str, ...]:
-        """Names of the columns of the parts' designs."""
         return tuple(
             f"{part.name}: {name}" for part in self.parts for name in part.bound.design_columns
         )
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
-        """Names of the variables that the likelihood reads."""
         return tuple(
             f"{name}_{part.name}"
             for part in self.parts
@@ -459,7 +430,6 @@ class BoundParts:
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """Terms of the formulas whose coding depends on all records."""
         read = () if self.completion is None else self.completion.data_dependent
         own = (text for part in self.parts for text in part.bound.data_dependent)
         return tuple(dict.fromkeys((*own, *read)))
@@ -479,15 +449,12 @@ class BoundParts:
 
     @property
     def density_above_one(self) -> bool:
-        """True if a log-likelihood above 0 is possible."""
         return any(part.bound.density_above_one for part in self.parts)
 
     @property
     def first_try(self) -> FirstTry | None:
         """The most careful of the parts' first tries. None if one has none, or if zeros and counts
-        are mixed and have scales of a published prior: what one part says of the other is not in
-        its hints.
-        """
+        are mixed under a published prior: what one part says of the other is not in its hints."""
         tries = [part.bound.first_try for part in self.parts]
         found = [each for each in tries if each is not None]
         if len(found) < len(tries):
@@ -500,7 +467,6 @@ class BoundParts:
 
     @property
     def takes_center(self) -> bool:
-        """True: the programs of all parts do."""
         return True
 
     @property
@@ -510,12 +476,10 @@ class BoundParts:
 
     @property
     def decimals_given(self) -> bool:
-        """True if the number of decimals of released values does not depend on the data."""
         return all(amount.part.bound.decimals_given for amount in self.amounts)
 
     @property
     def decimals(self) -> int | None:
-        """Number of decimals of released values; None for all that floating point has."""
         return self.amounts[0].part.bound.decimals
 
     @cached_property
@@ -536,7 +500,6 @@ class BoundParts:
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
-        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         clip = None if cap is None else Cap.of(cap)
         by_term = clip is not None or emit_log_lik or self.inflated is not None
         rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
@@ -573,13 +536,11 @@ class BoundParts:
         return data if frozen is None else terms_with_frozen(data, frozen, n_rows)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenParts:
-        """Frozen rows of the records `chosen`; see `BoundRegression.frozen`."""
         none = np.zeros(self.n, dtype=bool)
         at_zero = none if self.inflated is None else self.inflated.at_zero
         return frozen_parts(self.parts, self.rows.row_of, at_zero, alpha, center, chosen)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per distinct record."""
         return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
@@ -592,7 +553,6 @@ class BoundParts:
             yield self._joined(own, None if self.inflated is None else self.inflated.at_zero[first])
 
     def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood of frozen records; see `BoundRegression.frozen_log_lik`."""
         assert isinstance(frozen, FrozenParts)
         parameters = {part.name: part.parameters(draws) for part in self.parts}
 
@@ -631,7 +591,6 @@ class BoundParts:
         return total
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """What the parts monitor."""
         return {
             f"{name}_{part.name}": values
             for part in self.parts

@@ -100,14 +100,12 @@ class TwoPart(PartsModel):
 
     @property
     def models(self) -> dict[str, RegressionModel]:
-        """The models of its parts, by name."""
         own = {"zero": self.zero, "sign": self.sign, "positive": self.positive,
                "negative": self.negative}  # fmt: skip
         return {name: model for name, model in own.items() if model is not None}
 
     @property
     def main(self) -> RegressionModel:
-        """The model of the amounts above 0."""
         return self.positive
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -131,7 +129,6 @@ class TwoPart(PartsModel):
         return BoundParts(model=self, table=df, column=self._outcome, root=root)
 
     def tree(self, df: pd.DataFrame, at: Positions) -> Node:
-        """The steps of the records at the positions `at` (k,)."""
         y = self._numbers(df, at)
         is_point = y == self.point
         rest, others = at[~is_point], y[~is_point]
@@ -233,13 +230,11 @@ class ZeroInflated(PartsModel):
 
     @property
     def models(self) -> dict[str, RegressionModel]:
-        """The models of its parts, by name."""
         assert self.zero is not None
         return {"zero": self.zero, "count": self.count}
 
     @property
     def main(self) -> RegressionModel:
-        """The model of the counts."""
         return self.count
 
     def bind(self, df: pd.DataFrame) -> BoundParts:
@@ -249,7 +244,6 @@ class ZeroInflated(PartsModel):
         return BoundParts(model=self, table=df, column=outcome_of(self.count), root=root)
 
     def tree(self, df: pd.DataFrame, at: Positions) -> Node:
-        """The mixture over the records at the positions `at` (k,)."""
         assert self.zero is not None
         count = Part(name="count", bound=self.count.bind(df, at), at=at)
         at_zero = count.bound.design.y == 0

@@ -147,11 +147,9 @@ class TransformedModel(RegressionModel):
         refuse_rows(design, index, rules)
 
     def to_support(self, y: FloatArray) -> FloatArray:
-        """t(y / unit)."""
         return TRANSFORMS[self.transform].forward(y / self.unit)
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Transformed back, rounded to `decimals`."""
         kind = TRANSFORMS[self.transform]
         with np.errstate(over="ignore"):
             own = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
@@ -255,7 +253,6 @@ class BoundedModel(RegressionModel):
         return decimals_of(np.array([self.step]))
 
     def support(self, dtype: Any) -> tuple[float, float]:
-        """Smallest and largest value that may be released."""
         low, high = super().support(dtype)
         return max(low, self.ends[0]), min(high, self.ends[1])
 
@@ -348,7 +345,6 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         return np.asarray(f - normal_log_mass(eta, sigma, self.model_ends) if self.bounded else f)
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate of t(y), shape (n,)."""
         if self.draws_bounded:
             return normal_within(eta, float(parameters["sigma"]), self.model_ends, rng)
         return np.asarray(eta + parameters["sigma"] * rng.standard_normal(eta.size))
@@ -380,7 +376,6 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The floor of the deviation and the ends, beside the rest."""
         data = {**data, "min_sd": float(self.min_sd)}
         if not self.bounded:
             return data
@@ -406,18 +401,15 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         return float(ends[0]) if lowest is None else lowest, float(ends[1])
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Transformed back, on the grid within the ends."""
         return self.within_ends(super().from_support(values, decimals), decimals)
 
 
 def _deviation(
     weight: FloatArray, residual: FloatArray, X: FloatArray, ridge: float, total: float
 ) -> float:
-    """Root mean square; where columns leave less than half of the records free, as many as are.
-
-    Of a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
-    for what one free record lacks.
-    """
+    """Root mean square; where columns leave less than half of the records free, as many as are. Of
+    a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
+    for what one free record lacks."""
     squares = float(weight @ residual**2)
     if total >= 2 * X.shape[1]:
         return float(np.sqrt(squares / total))
@@ -531,7 +523,6 @@ class Gamma(LinearModel, BoundedModel):
         self.check_ends(design, index)
 
     def to_support(self, y: FloatArray) -> FloatArray:
-        """y / unit."""
         return y / self.unit
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
@@ -550,7 +541,6 @@ class Gamma(LinearModel, BoundedModel):
         )
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate of y / unit, shape (n,)."""
         shape = float(parameters["shape"])
         scale = np.exp(eta) / shape
         if self.draws_bounded:
@@ -571,7 +561,6 @@ class Gamma(LinearModel, BoundedModel):
         return sized_hints("shape", likelihood, X, weight, start, offset)
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The ends, beside the rest."""
         return {**data, **self.interval()}
 
 

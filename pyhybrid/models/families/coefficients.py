@@ -127,11 +127,9 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
 
     @property
     def monitored_parameters(self) -> tuple[str, ...]:
-        """What the likelihood reads and, under the published prior, the coefficients' scales."""
         return (*self.parameters, *(("sigma_beta",) if self.prior == "published" else ()))
 
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """The prior as the programs take it, for the design's `columns`."""
         scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
         return {
             "normal_prior": int(self.prior == "normal"),
@@ -150,7 +148,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
     ) -> FloatArray:
-        """`log_density` at the rows' linear predictors."""
         return self.log_density(parameters, y, parameters["beta"] @ X.T + offset)
 
     def draw_outcome(
@@ -160,7 +157,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         rng: np.random.Generator,
         offset: Offset = 0.0,
     ) -> FloatArray:
-        """`draw` at the rows' linear predictors."""
         return self.draw(parameters, X @ parameters["beta"] + offset, rng)
 
     def rough_fit(
@@ -171,7 +167,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
 
     def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
-        """The hints as the programs take them, and which columns are of terms (1 | g)."""
         return grouped_hints(hints, group, self.prior_scale_groups)
 
 
@@ -183,23 +178,11 @@ def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> Fl
 def quadratic(
     X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
 ) -> dict[str, Any]:
-    """Stan data of the log-likelihood's quadratic approximation about `center`.
-
-    Parameters
-    ----------
-    X : ndarray, shape (d, K)
-    center : ndarray, shape (K,)
-        Coefficients.
-    slope, curvature : ndarray, shape (d,)
-        First derivative of each row's weighted log-likelihood by its linear predictor at `center`,
-        and minus the (expected) second one, at least 0.
-
-    Returns
-    -------
-    dict
-        ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
-        ``score`` (K,), the quadratic's gradient at 0.
-    """
+    """Stan data of the log-likelihood's quadratic approximation about coefficients `center` (K,),
+    by first derivatives `slope` (d,) of the rows' weighted log-likelihoods by their linear
+    predictors, and minus the (expected) second ones, `curvature` (d,), at least 0:
+    ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
+    ``score`` (K,), the gradient at 0."""
     K = X.shape[1]
     # By the QR decomposition: its condition number is the root of that of the information.
     triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))

@@ -67,7 +67,6 @@ class CountModel(LinearModel):
         return self.lower, math.inf if self.upper is None else self.upper
 
     def support(self, dtype: Any) -> tuple[float, float]:
-        """Smallest and largest value that may be released."""
         low, high = super().support(dtype)
         return max(low, self.lower), high if self.upper is None else min(high, self.upper)
 
@@ -115,11 +114,9 @@ class Poisson(CountModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log Poisson(y | mu), shape (S, b), in nats."""
         return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,)."""
         try:
             return rng.poisson(np.exp(eta)).astype(np.float64)
         except ValueError as error:
@@ -154,11 +151,9 @@ class NegativeBinomial(CountModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log NB(y | mu, phi), shape (S, b), in nats."""
         return _log_density(y, eta, parameters["phi"][:, None])
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,)."""
         phi = parameters["phi"]
         mu = np.exp(eta)
         try:
@@ -245,7 +240,6 @@ class BetaBinomial(CountModel):
         return self.upper - self.lower
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """With the ends."""
         return {**data, "least": self.lower, "n_trials": self.size}
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
@@ -253,7 +247,6 @@ class BetaBinomial(CountModel):
         return self._log_density(y, eta, parameters["lambda"][:, None])
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,)."""
         share = rng.beta(*_shapes(eta, parameters["lambda"]))
         return (self.lower + rng.binomial(self.size, share)).astype(np.float64)
 

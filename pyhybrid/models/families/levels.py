@@ -78,7 +78,6 @@ class LevelModel(RegressionModel):
         check_positive(self.prior_scale_intercept, "prior_scale_intercept")
 
     def describe(self) -> dict[str, Any]:
-        """Public settings."""
         return {
             **super().describe(),
             "levels": None if self.levels is None else list(self.levels),
@@ -92,7 +91,6 @@ class LevelModel(RegressionModel):
         return True
 
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """The prior as the programs take it, for the design's `columns`."""
         scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
         return {"prior_scale": scales}
 
@@ -112,7 +110,6 @@ class LevelModel(RegressionModel):
         return levels
 
     def form_of(self, column: pd.Series) -> Form | None:
-        """The levels given, or those of logicals and categories."""
         return form_of_levels(column, self.levels, ordered=self.ordered)
 
     def _places(self, values: pd.Series, name: str) -> FloatArray:
@@ -129,13 +126,7 @@ class LevelModel(RegressionModel):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundLevels(BoundRegression):
-    """A model of levels joined to a table. Confidential.
-
-    Attributes
-    ----------
-    levels : OutcomeLevels
-        In the type of the column.
-    """
+    """A model of levels, in the type of the column, joined to a table. Confidential."""
 
     levels: OutcomeLevels
 
@@ -146,11 +137,9 @@ class BoundLevels(BoundRegression):
         return (*super().data_dependent, *(read if self.levels.read else ()))
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Place of each value among the levels, from 0, shape (n,)."""
         return level_places(column, self.design.outcome, self.levels)
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
-        """Levels in the dtype of the data."""
         return column_of(values, self.levels, like)
 
 
@@ -179,7 +168,6 @@ class BoundManyLevels(BoundLevels):
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
-        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         data = super().stan_data(alpha, cap=cap, dispersion=dispersion, emit_log_lik=emit_log_lik)
         del data["offsets"]
         return {**data, "n_levels": self.n_levels}
@@ -209,7 +197,6 @@ class BoundManyLevels(BoundLevels):
         return super()._hints(shares, X[designs.first], total, offset[designs.first])
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
         parameters = {name: draws.flat(name) for name in self.model.parameters}
         y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
         starts = np.flatnonzero(np.append(True, (X[1:] != X[:-1]).any(axis=1)))
@@ -269,7 +256,6 @@ class Bernoulli(LinearModel):
         return {**super().describe(), "prior": self.prior, "levels": levels}
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
         design = read_design(
             self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups
         )
@@ -287,7 +273,6 @@ class Bernoulli(LinearModel):
         return levels
 
     def form_of(self, column: pd.Series) -> Form | None:
-        """The levels given, or those of logicals, categories and 0/1 columns."""
         return form_of_levels(column, self.levels, numbers=(0, 1))
 
     def _places(self, values: pd.Series, name: str) -> FloatArray:
@@ -297,7 +282,6 @@ class Bernoulli(LinearModel):
         """Nothing beyond the levels, which are checked when the outcome is coded."""
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log Bernoulli(y | expit(eta)), shape (S, b), in nats."""
         return -softplus((1 - 2 * y) * eta)[0]
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -349,7 +333,6 @@ class Categorical(LevelModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
         design, levels = self.coded(df, at)
         return BoundManyLevels(model=self, table=df, design=design, at=at, levels=levels)
 
@@ -443,7 +426,6 @@ class Ordinal(LevelModel):
     ordered: ClassVar[bool] = True
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
         design, levels = self.coded(df, at)
         if design.columns[0] != "Intercept":
             raise InvalidInput(

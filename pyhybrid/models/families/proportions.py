@@ -78,7 +78,6 @@ class ProportionModel(RegressionModel):
             grid_ends(self.decimals, self.lower, self.upper)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with the scale that densities belong to."""
         scale = {"lower": self.lower, "upper": self.upper, "edge": self.edge}
         return {**super().describe(), **scale, "decimals": self.decimals}
 
@@ -102,7 +101,6 @@ class ProportionModel(RegressionModel):
         return np.clip(unit, self.edge, 1 - self.edge)
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Back to [lower, upper], rounded to `decimals`."""
         return on_grid(
             self.lower + (self.upper - self.lower) * values, decimals, self.lower, self.upper
         )
@@ -238,11 +236,9 @@ class BetaRegression(LinearModel, ProportionModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log Beta(y | lambda mu, lambda (1 - mu)), shape (S, b), in nats, unit scale."""
         return _log_density(y, eta, parameters["lambda"][:, None])
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate on the unit scale, shape (n,)."""
         # A mean that rounds to 0 or 1 leaves no beta distribution; it is at the edge then.
         smallest = np.finfo(np.float64).tiny
         beta1, beta2 = (

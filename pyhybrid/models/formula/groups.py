@@ -93,10 +93,8 @@ def _log_tau(
 def _log_evidence(
     root: FloatArray, apart_root: FloatArray, score: FloatArray, scale: FloatArray
 ) -> float:
-    """log of the integral of exp(quadratic) over coefficients N(0, diag(scale)^2).
-
-    As in stan/functions/coefficients.stan.
-    """
+    """log of the integral of exp(quadratic) over coefficients N(0, diag(scale)^2); as in
+    stan/functions/coefficients.stan."""
     first = root.shape[0]
     toward, apart = scale * score, scale[first:] * apart_root
     stretch = np.sqrt(1 + apart**2)

@@ -80,11 +80,8 @@ def check_declares(program: StanProgram) -> None:
 def check_weights_act(
     program: StanProgram, data: DataBlock, n: int, *, weighted: bool, capped: bool
 ) -> None:
-    """Hold the program's log density against its log_lik, for n records, at random points.
-
-    `weighted` if the program's log_lik is weighted, `capped` if it takes a cap: clipping is checked
-    as well. Raises InvalidInput, which says which of the demands is not met.
-    """
+    """Hold the program's log density against its log_lik, `weighted` or not, for n records, at
+    random points; if it takes a cap, clipping as well."""
     rng = np.random.default_rng(_SEED)
     positive, with_zeros = rng.uniform(0.2, 1, n), rng.uniform(0, 1, n)
     with_zeros[:: max(2, n // 5)] = 0

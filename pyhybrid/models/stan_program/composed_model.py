@@ -239,10 +239,8 @@ class ComposedModel(OwnProgram):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundComposedModel(BoundProgram):
-    """A composed model joined to a table. Confidential.
-
-    `guarded` if densities of log_lik do not fail.
-    """
+    """A composed model joined to a table, `guarded` if densities of log_lik do not fail.
+    Confidential."""
 
     model: ComposedModel
     guarded: bool
@@ -250,7 +248,6 @@ class BoundComposedModel(BoundProgram):
 
     @cached_property
     def program(self) -> StanProgram:
-        """The composed program."""
         return self.model.text.program(guard=self.guarded)
 
     @property
@@ -300,7 +297,6 @@ class BoundComposedModel(BoundProgram):
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
-        """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect."""
         clip = cap_data(None if cap is None else Cap.of(cap), self.row_of)
         ours = {name: value for name, value in clip.items() if name not in _NO_FROZEN}
         entry = next(entry for entry in self.model.text.record if entry.name == self.model.entry)
@@ -308,7 +304,6 @@ class BoundComposedModel(BoundProgram):
         return self._prefixed(self.table, {entry.name: outcome, "weights": alpha, **ours})
 
     def data_of_ones(self) -> dict[str, Any]:
-        """Data block with all weights 1."""
         return self.stan_data(np.ones(self.n))
 
     def _prefixed(self, table: pd.DataFrame, more: Mapping[str, Any]) -> dict[str, Any]:

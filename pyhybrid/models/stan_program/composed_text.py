@@ -122,10 +122,8 @@ _REPLICATES = """\
 
 @dataclass(frozen=True)
 class ComposedText:
-    """The parts that a user gives, in a program's `text`; see the module.
-
-    `discrete` if no log-likelihood is above 0: what is, by an error, counts as 0 in the posterior.
-    """
+    """The parts that a user gives, in a program's `text`; see the module. `discrete` if no
+    log-likelihood is above 0: what is, by an error, counts as 0 in the posterior."""
 
     name: str
     text: str

@@ -30,10 +30,8 @@ _BLOCK_ELEMENTS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class OwnProgram:
-    """A program of the user's with what the user says of it.
-
-    See `pyhybrid.StanModel` and `pyhybrid.ComposedModel` for the parameters.
-    """
+    """A program of the user's with what the user says of it: parameters as in `pyhybrid.StanModel`
+    and `pyhybrid.ComposedModel`."""
 
     program: str | os.PathLike[str]
     _: KW_ONLY
@@ -62,7 +60,6 @@ class OwnProgram:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return type(self).__name__
 
     @cached_property
@@ -117,7 +114,8 @@ class OwnProgram:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundProgram:
-    """A program of the user's joined to a table. Confidential."""
+    """A program of the user's joined to a table, a `pyhybrid.models.base.BoundModel`.
+    Confidential."""
 
     model: OwnProgram
     table: pd.DataFrame
@@ -156,12 +154,10 @@ class BoundProgram:
 
     @property
     def n(self) -> int:
-        """Number of records."""
         return len(self.table)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
         return (self.model.outcome,)
 
     @property
@@ -178,31 +174,25 @@ class BoundProgram:
 
     @property
     def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,)."""
         return self.numbers_of(self.table[self.model.outcome])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
         return column.to_numpy(dtype=np.float64)
 
     @property
     def density_above_one(self) -> bool:
-        """True unless the user denies it."""
         return bool(self.model.density_above_one)
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
-        """All parameters of the program."""
         return parameter_names(self.program)
 
     @property
     def decimals_given(self) -> bool:
-        """True if the user gave the number of decimals of released values."""
         return self.model.decimals is not None
 
     @property
     def decimals(self) -> int | None:
-        """Number that the user gave, or that the outcomes have."""
         given = self.model.decimals
         return decimals_of(self.outcome) if given is None else given
 
@@ -212,15 +202,12 @@ class BoundProgram:
         return np.arange(self.n)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per record."""
         return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned.
-
-        Where that is weighted, or absent as in the frozen draws of a calibration, it is computed
-        at the draws, once per fit.
-        """
+        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned; where
+        that is weighted, or absent as in the frozen draws of a calibration, computed once per
+        fit."""
         if "log_lik" not in draws.variables or self.weights_log_lik:
             if draws not in self._log_lik:
                 at = ProgramAtPoints(self.program, self.data_of_ones())

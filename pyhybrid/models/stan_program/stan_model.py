@@ -206,10 +206,8 @@ class StanModel(OwnProgram):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundStanModel(BoundProgram):
-    """A user's model joined to a table. Confidential.
-
-    `checked` if what the program does and reads was.
-    """
+    """A user's model joined to a table, `checked` if what the program does and reads was.
+    Confidential."""
 
     model: StanModel
     checked: bool = True
@@ -218,7 +216,6 @@ class BoundStanModel(BoundProgram):
 
     @property
     def program(self) -> StanProgram:
-        """The user's program."""
         return self.model.source
 
     @property
@@ -258,11 +255,9 @@ class BoundStanModel(BoundProgram):
 
     @property
     def weights_log_lik(self) -> bool:
-        """True if the user says so."""
         return self.model.log_lik_weighted
 
     def data_of_ones(self) -> dict[str, Any]:
-        """Data block with all weights 1, unchecked."""
         return self.data(1.0)
 
     @property
@@ -273,11 +268,8 @@ class BoundStanModel(BoundProgram):
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
-        """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect.
-
-        A cap that the program does not take, or one with a center or units, and a program that does
-        at these weights and cap what it does at no others, raise InvalidInput.
-        """
+        """Data block; a program that does at these weights and cap what it does at no others is
+        refused."""
         if isinstance(cap, Cap):
             if not cap.is_plain:
                 raise InvalidInput(
@@ -400,13 +392,8 @@ class BoundStanModel(BoundProgram):
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`.
-
-        The program, or the function in Python, gets one draw of the parameters and data in which
-        other values stand in the place of the confidential outcome. A program that reads what it
-        must not at the draws, and a column synthesized in `given` that a data mapping may hold the
-        true values of, raise InvalidInput.
-        """
+        """The outcome drawn anew: the program, or the function in Python, gets one draw of the
+        parameters and data in which other values stand in the place of the confidential outcome."""
         self.check_draws(draws)
         table, how = self.table if given is None else given, self.model.predict
         self._check_mapping(table)
@@ -571,11 +558,8 @@ def _called(
 
 
 def check_bound(bound: BoundStanModel) -> None:
-    """Check the functions, the program's weights and cap, and what it reads.
-
-    InvalidInput says which of the demands is not met, NotChecked and EngineUnavailable that nothing
-    can be said.
-    """
+    """Check the functions, the program's weights and cap, and what it reads: InvalidInput says
+    which of the demands is not met, NotChecked and EngineUnavailable that nothing can be said."""
     model = bound.model
     for name, function in (("data", model.data), ("predict", model.predict)):
         if callable(function):
