@@ -161,27 +161,35 @@ class SizedLikelihood:
     log_prior: Callable[[float], float] = lambda t: 0.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScoredFit:
-    """A mode, roughly: coefficients (K,), `slope` and `curvature` (d,) of the rows' weighted
-    log-likelihoods by their linear predictors, t, and its standard deviation given the
-    coefficients."""
+def quadratic(
+    X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
+) -> dict[str, Any]:
+    """Stan data of the log-likelihood's quadratic approximation about coefficients `center` (K,),
+    by first derivatives `slope` (d,) of the rows' weighted log-likelihoods by their linear
+    predictors, and minus the (expected) second ones, `curvature` (d,), at least 0:
+    ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
+    ``score`` (K,), the gradient at 0."""
+    K = X.shape[1]
+    # By the QR decomposition: its condition number is the root of that of the information.
+    triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))
+    root = np.zeros((K, K))
+    root[:, : triangle.shape[0]] = triangle.T
+    score = root @ (root.T @ center) + X.T @ slope
+    if not (np.isfinite(root).all() and np.isfinite(score).all()):
+        raise ValueError("the rough fit is not finite")
+    return {"information_root": root, "score": score}
 
-    center: FloatArray
-    slope: FloatArray
-    curvature: FloatArray
-    log_size: float
-    spread: float
 
-
-def scored_fit(
+def sized_hints(
+    name: str,
     likelihood: SizedLikelihood,
     X: FloatArray,
     weight: FloatArray,
     start: FloatArray,
-    offset: FloatArray | float = 0.0,
-) -> ScoredFit:
-    """Fisher scoring for the coefficients and, between its steps, a search for the size."""
+    offset: FloatArray | float,
+) -> dict[str, Any]:
+    """Stan data of a rough fit of the coefficients, from `start` on, and of the size `name`: Fisher
+    scoring and, between its steps, a search for the size."""
 
     def loss(t: float, beta: FloatArray) -> float:
         value = (
@@ -210,13 +218,12 @@ def scored_fit(
     width = 1e-2
     around = [loss(t + shift, beta) for shift in (-width, 0.0, width)]
     bend = (around[0] - 2 * around[1] + around[2]) / width**2
-    return ScoredFit(
-        center=beta,
-        slope=weight * likelihood.slope(eta, t),
-        curvature=weight * np.maximum(likelihood.curvature(eta, t), 0.0),
-        log_size=t,
-        spread=float(np.clip(1 / np.sqrt(max(bend, 1e-10)), 1e-5, 2.0)),
-    )
+    slope = weight * likelihood.slope(eta, t)
+    return {
+        **quadratic(X, beta, slope, weight * np.maximum(likelihood.curvature(eta, t), 0.0)),
+        f"center_{name}": t,
+        f"spread_{name}": float(np.clip(1 / np.sqrt(max(bend, 1e-10)), 1e-5, 2.0)),
+    }
 
 
 def _first_descent(

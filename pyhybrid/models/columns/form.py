@@ -22,7 +22,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals
-from pyhybrid.models.formula.values import row_label, with_columns
+from pyhybrid.models.formula.values import column_like, first_row, with_columns
 
 _MOST_LEVELS = 1000
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
@@ -155,11 +155,10 @@ def level_places(values: pd.Series, name: str, levels: OutcomeLevels) -> FloatAr
     own = values.to_numpy(dtype=np.float64) if kind == "numbers" else values.to_numpy(dtype=object)
     place_of = {level: place for place, level in enumerate(levels.values)}
     places = np.array([place_of.get(value, -1) for value in own.tolist()], dtype=np.float64)
-    other = np.flatnonzero(places < 0)
-    if other.size:
+    if (places < 0).any():
         shown = "0 or 1" if levels.values == (0, 1) else "one of its levels"
         raise InvalidInput(
-            f"outcome {name!r} must be {shown}: {row_label(values.index, int(other[0]))} is not; "
+            f"outcome {name!r} must be {shown}: {first_row(values.index, places < 0)} is not; "
             "declare levels="
         )
     return places
@@ -174,8 +173,7 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
             dtype = pd.CategoricalDtype(list(levels.values), ordered=dtype.ordered)
         codes = dtype.categories.get_indexer(pd.Index(levels.values))[chosen]
         values = pd.Categorical.from_codes(codes.tolist(), dtype=dtype)
-        made: pd.Series = pd.Series(values, index=like.index, name=like.name)
-        return made
+        return column_like(values, like)
     own = np.empty(len(levels.values), dtype=object)
     own[:] = levels.values
     return pd.Series(own[chosen], index=like.index, name=like.name).astype(like.dtype)
@@ -249,8 +247,7 @@ class Form:
         dtype = self.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             values = pd.Categorical(column.astype(object), dtype=dtype)
-            made: pd.Series = pd.Series(values, index=column.index, name=column.name)
-            return made
+            return column_like(values, column)
         if pd.api.types.is_integer_dtype(column.dtype) or dtype.kind == "b":
             whole: pd.Series = column.astype(dtype)
             return whole
@@ -273,14 +270,11 @@ class Form:
             whole[there] = own[places.astype(np.intp)]
         if self._of_numbers:
             whole = np.where(there, whole, np.nan).astype(np.float64)
-        made: pd.Series = pd.Series(whole, index=column.index, name=column.name)
-        return made
+        return column_like(whole, column)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    made: pd.Series = pd.Series(values, index=column.index, name=column.name)
-    return made
+    return column_like(column.to_numpy(dtype=np.float64, na_value=np.nan), column)
 
 
 def form_of_levels(

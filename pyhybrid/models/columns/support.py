@@ -31,7 +31,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import column_like, first_row
 from pyhybrid.privacy.histogram import in_steps
 
 LARGEST = float(2**53)
@@ -86,7 +86,7 @@ def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
     )
     for rule, instead, broken in rules:
         if broken.any():
-            label = row_label(index, int(np.flatnonzero(broken)[0]))
+            label = first_row(index, broken)
             raise InvalidInput(
                 f"outcome {outcome!r} must be {rule.format(label)}; negative_binomial, the default "
                 f"model, is for counts: {instead}"
@@ -211,16 +211,11 @@ def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
 
 def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series:
     """`values` as a column whose dtype `decimals` decides: whole numbers if it is 0, else floats.
-
-    A column of whole numbers that was read from text is of an integer dtype, and of a float one
-    as soon as one record has a decimal: the dtype of the data would tell.
-    """
+    That of the data would tell: it is a float one as soon as one record has a decimal."""
     if decimals > 0 and not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     whole, nullable = decimals == 0, pd.api.types.is_extension_array_dtype(like.dtype)
-    made: pd.Series = pd.Series(
-        values.astype("int64" if whole else "float64"), index=like.index, name=like.name
-    )
+    made = column_like(values.astype("int64" if whole else "float64"), like)
     if nullable:
         made = made.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
     return made
@@ -236,8 +231,8 @@ def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.
 def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
     """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
     if not pd.api.types.is_integer_dtype(like.dtype):
-        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
-    whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
+        return column_like(values, like).astype(like.dtype)
+    whole = column_like(values.astype(np.int64), like)
     limits = np.iinfo(plain_dtype(like.dtype))
     if limits.min <= values.min() and values.max() <= limits.max:
         return whole.astype(like.dtype)

@@ -27,11 +27,9 @@ _WHOLE += [(-9, -1), (-99, -10), (0, 0), (1, 1)]
 
 @dataclass(frozen=True, kw_only=True)
 class OtherValues:
-    """Uniform numbers: reals on `real`, whole ones on `whole`; the same for the same `seed`.
-
-    With `whole_reals`, columns and entries of reals get whole numbers as well; with `levels`, reals
-    take that many different values, so that there are ties.
-    """
+    """Uniform numbers: reals on `real`, whole ones on `whole`; the same for the same `seed`. With
+    `whole_reals`, reals get whole numbers as well; with `levels`, that many different values, so
+    that there are ties."""
 
     real: tuple[float, float]
     whole: tuple[int, int]

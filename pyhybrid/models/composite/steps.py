@@ -10,7 +10,7 @@ act on the whole record, and one charge covers all parts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,8 +37,8 @@ from pyhybrid.models.families.regression import (
     frozen_log_lik,
     weighted_rows,
 )
-from pyhybrid.models.formula.design import Design, Matrix
-from pyhybrid.models.formula.values import Completion, with_columns
+from pyhybrid.models.formula.design import Design, Matrix, check_formulas
+from pyhybrid.models.formula.values import Completion, column_like, with_columns
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap, FrozenParts, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
@@ -130,6 +130,12 @@ class PartsModel(ABC):
     def tree(self, df: pd.DataFrame, at: Positions) -> Node:
         """The steps of the records at the positions `at` (k,)."""
 
+    def bind(self, df: pd.DataFrame) -> BoundParts:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        check_formulas(df, [model.formula for model in self.models.values()])
+        root = self.tree(df, np.arange(len(df)))
+        return BoundParts(model=self, table=df, column=outcome_of(self.main), root=root)
+
     @property
     def name(self) -> str:
         return type(self).__name__
@@ -217,8 +223,7 @@ def with_missing(values: pd.Series, there: npt.NDArray[np.bool_], like: pd.Serie
         objects: pd.Series = pd.Series(whole, index=like.index, name=like.name, dtype=object)
         return objects
     taken = pd.api.extensions.take(values.array, places, allow_fill=True)
-    made: pd.Series = pd.Series(taken, index=like.index, name=like.name)
-    return made
+    return column_like(taken, like)
 
 
 def parts_of(node: Node) -> Iterator[Part]:
@@ -252,67 +257,6 @@ def inflated_of(node: Node) -> Inflated | None:
     return node if isinstance(node, Inflated) else None
 
 
-def frozen_parts(
-    parts: Sequence[Part],
-    row_of: Positions,
-    at_zero: npt.NDArray[np.bool_],
-    alpha: FloatArray,
-    center: FloatArray,
-    chosen: Positions,
-) -> FrozenParts:
-    """Distinct records among those `chosen`, with weights (n,) and center (n,).
-
-    `row_of` (n,) tells records that are alike in all parts.
-    """
-    rows = distinct_rows(np.column_stack([row_of, alpha])[chosen])
-    first = chosen[rows.first]
-    reached = {part.name: part.place_of[first] >= 0 for part in parts}
-    return FrozenParts(
-        alpha=alpha[first],
-        count=rows.frequency.astype(np.int64),
-        center=center[first],
-        parts={
-            part.name: _rows_at(part, part.place_of[first][reached[part.name]])
-            for part in parts
-            if reached[part.name].any()
-        },
-        reached=reached,
-        at_zero=at_zero[first],
-    )
-
-
-def _rows_at(part: Part, places: Positions) -> FrozenRows:
-    """A part's rows; what a record weighs and its center are of all its parts together."""
-    own = part.bound.design
-    return FrozenRows(
-        y=own.y[places],
-        X=own.X[places],
-        offset=own.offset[places],
-        alpha=np.ones(places.size),
-        count=np.ones(places.size, dtype=np.int64),
-        center=np.zeros(places.size),
-    )
-
-
-def frozen_terms(
-    parts: Sequence[Part], frozen: FrozenParts, parameters: Mapping[str, Parameters], here: slice
-) -> dict[str, FloatArray]:
-    """Unweighted log-likelihood (S, b) of the records `here` in each step, at its parameters; 0 of
-    records that do not reach it."""
-    made = {}
-    for part in parts:
-        at, reached = parameters[part.name], frozen.reached[part.name]
-        n_draws = len(next(iter(at.values())))
-        own = np.zeros((n_draws, frozen.count[here].size))
-        if reached[here].any():
-            before, among = int(reached[: here.start].sum()), int(reached[here].sum())
-            rows = frozen.parts[part.name].some(slice(before, before + among))
-            terms = frozen_log_lik(part.bound.model, rows, at)
-            own[:, reached[here]] = np.hstack(list(terms.make()))
-        made[part.name] = own
-    return made
-
-
 def terms_with_frozen(
     data: dict[str, Any], frozen: FrozenParts, n_rows: Mapping[str, int]
 ) -> dict[str, Any]:
@@ -335,6 +279,38 @@ def terms_with_frozen(
 
 
 _BLOCK_ELEMENTS = 2_000_000
+
+
+def _frozen_terms(part: Part, frozen: FrozenParts, draws: Draws, here: slice) -> FloatArray:
+    """Unweighted log-likelihood (S, b) of the records `here` in one step; 0 of records that do not
+    reach it."""
+    reached = frozen.reached[part.name]
+    terms = np.zeros((draws.n_draws, frozen.count[here].size))
+    if reached[here].any():
+        before, among = int(reached[: here.start].sum()), int(reached[here].sum())
+        rows = frozen.parts[part.name].some(slice(before, before + among))
+        log_lik = frozen_log_lik(part.bound.model, rows, part.parameters(draws))
+        terms[:, reached[here]] = np.hstack(list(log_lik.make()))
+    return terms
+
+
+def _slices(n: int, draws: Draws) -> Iterator[slice]:
+    """Slices of n records."""
+    size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+    return (slice(start, start + size) for start in range(0, n, size))
+
+
+def _rows_at(part: Part, places: Positions) -> FrozenRows:
+    """A part's rows; what a record weighs and its center are of all its parts together."""
+    own = part.bound.design
+    return FrozenRows(
+        y=own.y[places],
+        X=own.X[places],
+        offset=own.offset[places],
+        alpha=np.ones(places.size),
+        count=np.ones(places.size, dtype=np.int64),
+        center=np.zeros(places.size),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -371,7 +347,6 @@ class BoundParts:
 
     @property
     def program(self) -> StanProgram:
-        """The parts' programs as one."""
         programs = {part.name: part.bound.program.name for part in self.parts}
         if any("/" in name for name in programs.values()):
             raise InvalidInput(
@@ -436,7 +411,6 @@ class BoundParts:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the parts assume, and what is said of missing values."""
         ends = [amount.released_ends for amount in self.amounts]
         whole = (min(low for low, _ in ends), max(high for _, high in ends))
         single = {
@@ -536,50 +510,58 @@ class BoundParts:
         return data if frozen is None else terms_with_frozen(data, frozen, n_rows)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenParts:
-        none = np.zeros(self.n, dtype=bool)
-        at_zero = none if self.inflated is None else self.inflated.at_zero
-        return frozen_parts(self.parts, self.rows.row_of, at_zero, alpha, center, chosen)
+        rows = distinct_rows(np.column_stack([self.rows.row_of, alpha])[chosen])
+        first = chosen[rows.first]
+        reached = {part.name: part.place_of[first] >= 0 for part in self.parts}
+        return FrozenParts(
+            alpha=alpha[first],
+            count=rows.frequency.astype(np.int64),
+            center=center[first],
+            parts={
+                part.name: _rows_at(part, part.place_of[first][reached[part.name]])
+                for part in self.parts
+                if reached[part.name].any()
+            },
+            reached=reached,
+            at_zero=self._at_zero[first],
+        )
+
+    @cached_property
+    def _at_zero(self) -> npt.NDArray[np.bool_]:
+        return np.zeros(self.n, dtype=bool) if self.inflated is None else self.inflated.at_zero
 
     def log_lik(self, draws: Draws) -> LogLik:
         return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time: the sum over the parts."""
-        parameters = {part.name: part.parameters(draws) for part in self.parts}
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.rows.first.size, size):
-            first = self.rows.first[start : start + size]
-            own = {p.name: self._terms(p, parameters[p.name], first) for p in self.parts}
-            yield self._joined(own, None if self.inflated is None else self.inflated.at_zero[first])
+        for here in _slices(self.rows.first.size, draws):
+            first = self.rows.first[here]
+            own = {part.name: self._terms(part, draws, first) for part in self.parts}
+            yield self._joined(own, self._at_zero[first])
 
     def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
         assert isinstance(frozen, FrozenParts)
-        parameters = {part.name: part.parameters(draws) for part in self.parts}
 
         def blocks() -> Iterator[FloatArray]:
-            size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-            for start in range(0, frozen.count.size, size):
-                here = slice(start, start + size)
-                own = frozen_terms(self.parts, frozen, parameters, here)
+            for here in _slices(frozen.count.size, draws):
+                own = {part.name: _frozen_terms(part, frozen, draws, here) for part in self.parts}
                 yield self._joined(own, frozen.at_zero[here])
 
         row_of = np.repeat(np.arange(frozen.count.size), frozen.count)
         return LogLik(make=blocks, row_of=row_of)
 
-    def _terms(self, part: Part, parameters: Parameters, first: Positions) -> FloatArray:
+    def _terms(self, part: Part, draws: Draws, first: Positions) -> FloatArray:
         """Log-likelihood (S, b) of the records `first` (b,) in one part; 0 of those not in it."""
-        n_draws = len(next(iter(parameters.values())))
-        made = np.zeros((n_draws, first.size))
+        terms = np.zeros((draws.n_draws, first.size))
         place = part.place_of[first]
         here = np.flatnonzero(place >= 0)
         if here.size:
-            rows, own = np.unique(part.bound.row_of[place[here]], return_inverse=True)
-            made[:, here] = part.bound.terms(parameters, rows)[:, own]
-        return made
+            rows, row_of = np.unique(part.bound.row_of[place[here]], return_inverse=True)
+            terms[:, here] = part.bound.terms(part.parameters(draws), rows)[:, row_of]
+        return terms
 
-    def _joined(
-        self, own: Mapping[str, FloatArray], at: npt.NDArray[np.bool_] | None
-    ) -> FloatArray:
+    def _joined(self, own: Mapping[str, FloatArray], at: npt.NDArray[np.bool_]) -> FloatArray:
         """The sum over the parts, with a mixture where a count is 0, `at` (b,)."""
         total: FloatArray = np.sum(list(own.values()), axis=0)
         if self.inflated is None:
@@ -604,7 +586,6 @@ class BoundParts:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The outcome drawn anew, step by step; see `pyhybrid.models.base.BoundModel`."""
         table = self.table if given is None else given
         if self.completion is not None:
             table = self.completion.of(table)

@@ -74,7 +74,6 @@ class MixtureRegression(TransformedModel):
         return BoundMixture(model=self, table=plain.table, design=plain.design, at=at)
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """As for any transformed outcome; and no more components than records."""
         super().check_outcome(design, index)
         if self.n_components > design.y.size:
             raise InvalidInput(
@@ -140,7 +139,6 @@ class BoundMixture(BoundRegression):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That the chains, which start around one fit, have seen the modes that matter."""
         if self.model.n_components == 1:
             return ()
         return (

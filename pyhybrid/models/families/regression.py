@@ -35,7 +35,7 @@ from pyhybrid.models.columns.support import (
 )
 from pyhybrid.models.families.published import check_program, published_data
 from pyhybrid.models.formula.design import Design, Matrix, read_design
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization import dispersed, rough_fits_of
 from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
@@ -228,7 +228,8 @@ class RegressionModel(ABC):
     @property
     def given_decimals(self) -> int | None:
         """Number of decimals of released values; None if it is taken from the data."""
-        return 0
+        decimals: int | None = getattr(self, "decimals", 0)
+        return decimals
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column in a strict release, by its name, if it is declared."""
@@ -336,7 +337,6 @@ class BoundRegression:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That released values keep to the declared support, if there is one."""
         return support_said(self.design.outcome, self.model.declared_support)
 
     @property
@@ -414,7 +414,10 @@ class BoundRegression:
             **cap_data(clip, rows.first),
             "emit_log_lik": int(emit_log_lik),
         }
-        return self.model.shape_data(with_frozen(data, clip, self._stan_outcome))
+        return self._shaped(with_frozen(data, clip, self._stan_outcome))
+
+    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
+        return self.model.shape_data(data)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
@@ -467,8 +470,9 @@ class BoundRegression:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        own = self.design if given is None else self._design_of(given)
-        values = self.drawn(draws, draw, rng, own)
+        same = given is None or all(given[n].equals(self.table[n]) for n in self.predictors)
+        design = self.design if given is None or same else self.design.recoded(given)
+        values = self.drawn(draws, draw, rng, design)
         return self.released(values, self.table[self.design.outcome]).to_frame()
 
     def drawn(
@@ -500,12 +504,6 @@ class BoundRegression:
         decimals = self.model.given_decimals if self.density_above_one else None
         return in_form_of(values, like, decimals)
 
-    def _design_of(self, given: pd.DataFrame) -> Design | Matrix:
-        """Matrix and offset of a table whose predictors may be synthetic, coded as the data's."""
-        if all(given[name].equals(self.table[name]) for name in self.predictors):
-            return self.design
-        return self.design.recoded(given)
-
 
 def refuse_rows(
     design: Design, index: pd.Index, rules: Sequence[tuple[str, npt.NDArray[np.bool_]]]
@@ -514,5 +512,12 @@ def refuse_rows(
     (n,)."""
     for rule, broken in rules:
         if broken.any():
-            label = row_label(index, int(np.flatnonzero(broken)[0]))
-            raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
+            said = rule.format(first_row(index, broken))
+            raise InvalidInput(f"outcome {design.outcome!r} must {said}")
+
+
+def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -> None:
+    """Raise InvalidInput, naming the first row, for outcomes outside of inclusive ends."""
+    low, high = ends
+    rule = f"lie in [{low:g}, {high:g}]: {{}} does not; give lower and upper"
+    refuse_rows(design, index, [(rule, (design.y < low) | (design.y > high))])

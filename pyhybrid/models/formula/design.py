@@ -32,7 +32,7 @@ from pyhybrid.models.formula.coding import (
     takes_all_records,
 )
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
-from pyhybrid.models.formula.values import kind_of, numbers_of, row_label
+from pyhybrid.models.formula.values import first_row, kind_of, numbers_of, row_label
 
 _READ_FIRST: Mapping[str, str] = {
     "str": "; read it first, e.g. pd.read_csv('survey.csv')",
@@ -198,9 +198,9 @@ def _outcome(
     values: pd.Series, name: str, numbers_of: Callable[[pd.Series, str], FloatArray]
 ) -> FloatArray:
     if values.isna().any():
-        where = int(np.flatnonzero(values.isna())[0])
+        label = first_row(values.index, values.isna().to_numpy())
         raise InvalidInput(
-            f"outcome {name!r} must not be missing: {row_label(values.index, where)} is; "
+            f"outcome {name!r} must not be missing: {label} is; "
             "drop or impute such rows before synthesis, or take ph.WithMissing(model)"
         )
     return numbers_of(values, name)
@@ -218,11 +218,9 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
         )
         raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}; {instead}")
     y = values.to_numpy(dtype=np.float64)
-    infinite = np.flatnonzero(~np.isfinite(y))
-    if infinite.size:
-        raise InvalidInput(
-            f"outcome {name!r} must be finite: {row_label(values.index, int(infinite[0]))} is not"
-        )
+    if not np.isfinite(y).all():
+        label = first_row(values.index, ~np.isfinite(y))
+        raise InvalidInput(f"outcome {name!r} must be finite: {label} is not")
     return y
 
 
@@ -293,7 +291,7 @@ def _code_table(
     then coded by."""
     for name in formula.predictors:
         if df[name].isna().any():
-            label = row_label(df.index, int(np.flatnonzero(df[name].isna())[0]))
+            label = first_row(df.index, df[name].isna().to_numpy())
             raise InvalidInput(
                 f"predictor {name!r} must not be missing: {label} is; drop or impute such rows, or "
                 "take ph.WithMissing(model)"
@@ -306,9 +304,8 @@ def _code_table(
     if infinite.size:  # a product of finite numbers
         label, named = row_label(df.index, int(infinite[0, 0])), matrix.named(int(infinite[0, 1]))
         raise InvalidInput(f"predictor {named} must be finite: {label} is not")
-    beyond = np.flatnonzero(~np.isfinite(matrix.offset))
-    if beyond.size:  # a sum of finite numbers
-        label = row_label(df.index, int(beyond[0]))
+    if not np.isfinite(matrix.offset).all():  # a sum of finite numbers
+        label = first_row(df.index, ~np.isfinite(matrix.offset))
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
     return matrix, Coding(formula=formula, state=state, spec=spec)
 
@@ -316,14 +313,14 @@ def _code_table(
 def _check_values(coded: Mapping[str, Coded], index: pd.Index) -> None:
     for text, values in coded.items():
         if isinstance(values, Numbers):
-            wrong = np.flatnonzero(~np.isfinite(values.values).all(axis=1))
+            wrong = np.asarray(~np.isfinite(values.values).all(axis=1))
             must, does = "be finite", "is not"
         else:
-            wrong = np.flatnonzero(values.codes < 0)
+            wrong = values.codes < 0
             must = "lie within its breaks" if text.startswith("cut(") else "have one of its levels"
             does = "does not"
-        if wrong.size:
-            label = row_label(index, int(wrong[0]))
+        if wrong.any():
+            label = first_row(index, wrong)
             raise InvalidInput(f"predictor {text!r} must {must}: {label} {does}")
 
 

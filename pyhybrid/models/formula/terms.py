@@ -414,7 +414,7 @@ class _FactorReader:
         column = self._column(node)
         if column is not None:
             return column
-        if isinstance(node, ast.Constant) and _is_number(node.value):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
             return ast.UnaryOp(op=node.op, operand=self._arithmetic(node.operand))
@@ -474,7 +474,3 @@ def _is_option(key: str, value: Any) -> bool:
     if "whole" in must:
         return isinstance(value, int)
     return isinstance(value, (int, float)) and (key in ("center", "knots"))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

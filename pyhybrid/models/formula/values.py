@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
@@ -38,10 +39,21 @@ def with_columns(table: pd.DataFrame, columns: Mapping[Any, Any] | pd.DataFrame)
     return copy
 
 
+def column_like(values: Any, like: pd.Series) -> pd.Series:
+    """`values` (n,) as a column of the index and the name of `like`."""
+    column: pd.Series = pd.Series(values, index=like.index, name=like.name)
+    return column
+
+
 def row_label(index: pd.Index, position: int) -> str:
     """How messages name a row: by its label in the table's index."""
     label = index[position]
     return f"row {label.item() if isinstance(label, np.generic) else label!r}"
+
+
+def first_row(index: pd.Index, broken: npt.NDArray[np.bool_]) -> str:
+    """How messages name the first row that is broken (n,)."""
+    return row_label(index, int(np.argmax(broken)))
 
 
 def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:

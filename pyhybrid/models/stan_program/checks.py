@@ -247,11 +247,9 @@ def usable_points(
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reads:
     """Reads of a program at unconstrained points (S, p), with the true data and with other values
-    of its outcome (n,), from the references `others`.
-
-    `has_rest` if data hold entries that are neither public nor one value per record; `predict` is
-    the generated quantity that is the replicate, `weighted` if the program's log_lik is.
-    """
+    of its outcome (n,), from the references `others`. `has_rest` if data hold entries that are
+    neither public nor one value per record; `predict` is the generated quantity that is the
+    replicate."""
 
     program: StanProgram
     data: DataBlock

@@ -17,7 +17,7 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.models.families.regression import cap_data
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.stan_program.checks import is_copy
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
 from pyhybrid.models.stan_program.own_program import (
@@ -165,7 +165,6 @@ class ComposedModel(OwnProgram):
         return self.formula is not None and _DESIGN in names - self.columns.keys()
 
     def describe(self) -> dict[str, Any]:
-        """Public settings: the program by name and hash, no data."""
         given = {
             "columns": dict(self.columns),
             "levels": {name: list(levels) for name, levels in self.levels.items()},
@@ -257,7 +256,6 @@ class BoundComposedModel(BoundProgram):
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """Terms of the formula whose coding depends on all records, and rows that may."""
         terms = () if self.design is None else self.design.data_dependent
         if self.model.rows and not self.model.by_record:
             return (*terms, "rows= of the program, which are not said to be by record")
@@ -272,7 +270,6 @@ class BoundComposedModel(BoundProgram):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences on what is so by the form of the program, and what the user says of it."""
         said = [
             "A program of the user's own, composed by pyhybrid: the outcome is not in scope in its "
             "prior and its replicates, and log_lik of a record is a function of that record, the "
@@ -370,9 +367,8 @@ def _numbers(
         good, what = np.isfinite(values), "a finite number"
         if entry.is_int:
             good, what = good & (np.round(values) == values), "a whole number"
-    wrong = np.flatnonzero(~good)
-    if wrong.size:
-        where = row_label(column.index, int(wrong[0]))
+    if not good.all():
+        where = first_row(column.index, ~good)
         raise InvalidInput(f"entry {entry.name!r} must be {what}: {where} is not")
     typed = values.astype(np.int64) if entry.is_int else values
     return typed.reshape(-1, *(1,) * entry.dims)

@@ -138,11 +138,6 @@ class BoundProgram:
         """The program that is sampled."""
         raise NotImplementedError
 
-    @property
-    def weights_log_lik(self) -> bool:
-        """True if the program's log_lik is weighted."""
-        return False
-
     def data_of_ones(self) -> dict[str, Any]:
         """Data block with all weights 1, unchecked."""
         raise NotImplementedError
@@ -162,13 +157,11 @@ class BoundProgram:
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Columns that the formula and the program read."""
         coded = () if self.design is None else self.design.predictors
         return tuple(dict.fromkeys((*coded, *self.read_columns)))
 
     @property
     def design_columns(self) -> tuple[str, ...]:
-        """Columns of the formula's design, and those that the program reads."""
         coded = () if self.design is None else self.design.columns
         return tuple(dict.fromkeys((*coded, *self.read_columns)))
 
@@ -208,7 +201,7 @@ class BoundProgram:
         """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned; where
         that is weighted, or absent as in the frozen draws of a calibration, computed once per
         fit."""
-        if "log_lik" not in draws.variables or self.weights_log_lik:
+        if "log_lik" not in draws.variables or getattr(self.model, "log_lik_weighted", False):
             if draws not in self._log_lik:
                 at = ProgramAtPoints(self.program, self.data_of_ones())
                 self._log_lik[draws] = at.quantities(at.unconstrained(draws))["log_lik"]

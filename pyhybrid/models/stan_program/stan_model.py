@@ -165,7 +165,6 @@ class StanModel(OwnProgram):
         check_decides_nothing(self.source)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings: the program by name and hash, no data."""
         how = self.predict
         return {
             **super().describe(),
@@ -228,7 +227,6 @@ class BoundStanModel(BoundProgram):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences on what the user says of the program, and what was not checked."""
         model = self.model
         said = [
             "The user's own program: replicates are made from a released draw and columns that are "
@@ -252,10 +250,6 @@ class BoundStanModel(BoundProgram):
                 "may not hold, and its replicates may hold confidential values."
             )
         return tuple(said)
-
-    @property
-    def weights_log_lik(self) -> bool:
-        return self.model.log_lik_weighted
 
     def data_of_ones(self) -> dict[str, Any]:
         return self.data(1.0)
@@ -304,11 +298,9 @@ class BoundStanModel(BoundProgram):
         differ: bool = True,
         table: pd.DataFrame | None = None,
     ) -> dict[str, Any]:
-        """Data block, unchecked; see `pyhybrid.models.stan_program.checks.DataBlock`.
-
-        `differ` as in `OtherValues.instead_of`, False for what is released; `table` may have
-        earlier columns of a sequence synthesized.
-        """
+        """Data block, unchecked; see `pyhybrid.models.stan_program.checks.DataBlock`. `differ` as
+        in `OtherValues.instead_of`, False for what is released; `table` may have earlier columns of
+        a sequence synthesized."""
         model, table = self.model, self.table if table is None else table
         declared = declared_names(model.source, "data")
         instead = _Instead(other=other, records=records, rest=rest, differ=differ)
