@@ -40,48 +40,36 @@ _NEAR_ENDS = 20
 
 @dataclass(frozen=True)
 class DefaultModel(NegativeBinomial):
-    """`NegativeBinomial` for columns of counts; all others are refused with what to give.
-
-    A 0/1 column or a rating from 1 to 5 passes every check of a count and would come back with
-    values that it cannot hold. So this one looks at the support of the column first; see
-    `pyhybrid.models.columns.support.check_many_counts`.
-    """
+    """`NegativeBinomial` for columns of counts; all others are refused with what to give: a 0/1
+    column or a rating from 1 to 5 passes every check of a count and would come back with values
+    that it cannot hold."""
 
     @property
     def name(self) -> str:
-        """Name of the model that is chosen."""
         return NegativeBinomial.__name__
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Look at the support of the column first."""
         check_many_counts(design.y, design.outcome, index)
         super().check_outcome(design, index)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ModelRule:
-    """One row of the table of rules.
-
-    Attributes
-    ----------
-    model : str
-        Name in `pyhybrid.models.registry.BUILT`, or "perturbed_histogram".
-    why : str
-    applies : callable
-        Of the kind and whether the column has predictors.
-    options : callable
-        Settings of the model, by the kind.
-    """
+    """One row: a model of `pyhybrid.models.registry.BUILT`, or the histogram, with `options`, for
+    columns of a kind, where the rule applies to it and to whether it has predictors."""
 
     model: str
     why: str
-    applies: Callable[[Kind, bool], bool]
+    kind: type[Kind]
     options: Callable[[Any], Mapping[str, Any]]
+    applies: Callable[[Any, bool], bool] = lambda kind, predicted: True
 
 
 def rule_for(kind: Kind, *, predicted: bool) -> ModelRule:
     """The first rule that a column of this kind meets; `predicted` if it has predictors."""
-    return next(rule for rule in RULES if rule.applies(kind, predicted))
+    return next(
+        rule for rule in RULES if isinstance(kind, rule.kind) and rule.applies(kind, predicted)
+    )
 
 
 def _levels(kind: Leveled) -> dict[str, Any]:
@@ -104,14 +92,9 @@ def _counts(kind: Counts) -> dict[str, Any]:
             "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
 
 
-def _zeros_and_counts(kind: Counts) -> dict[str, Any]:
-    return {name: own for name, own in _counts(kind).items() if name != "lower"}
-
-
-def _between_ends(kind: Kind) -> bool:
-    if not isinstance(kind, Counts) or kind.lower is None or kind.upper is None:
-        return False
-    return kind.upper - kind.lower <= _NEAR_ENDS
+def _between_ends(kind: Counts, predicted: bool) -> bool:
+    ends = kind.lower, kind.upper
+    return ends[0] is not None and ends[1] is not None and ends[1] - ends[0] <= _NEAR_ENDS
 
 
 def _logarithms(kind: Amounts | SemiContinuous) -> dict[str, Any]:
@@ -127,109 +110,54 @@ def _signed(kind: RealKind) -> dict[str, Any]:
     """Logarithms of the size where values lie about 0, and values as they are elsewhere."""
     center, unit = kind.typical or (0.0, 1.0)
     about_zero = abs(center) <= 2 * unit
-    own = _normal(kind)
+    own: dict[str, Any] = {"prior": "normal", "decimals": kind.decimals}
     if not about_zero:
         own["prior_scale_intercept"] = 2.5 * abs(center) / unit
     return {"transform": "signed_log" if about_zero else "identity", "unit": unit, **own}
 
 
-def _normal(kind: RealKind) -> dict[str, Any]:
-    return {"prior": "normal", "decimals": kind.decimals}
-
-
-def _has_range(kind: Kind) -> bool:
-    return isinstance(kind, Number) and kind.lower is not None and kind.upper is not None
-
-
 RULES: tuple[ModelRule, ...] = (
     ModelRule(
-        model=HISTOGRAM,
-        why=f"more than {MOST_LEVELS} levels: noisy shares, without predictors",
-        applies=lambda kind, _: isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS,
-        options=_levels,
+        HISTOGRAM, f"more than {MOST_LEVELS} levels: noisy shares, without predictors",
+        Leveled, _levels, lambda kind, _: len(kind.levels) > MOST_LEVELS,
     ),
     ModelRule(
-        model=HISTOGRAM,
-        why="levels without predictors: noisy shares tell all",
-        applies=lambda kind, predicted: isinstance(kind, Leveled) and not predicted,
-        options=_levels,
+        HISTOGRAM, "levels without predictors: noisy shares tell all",
+        Leveled, _levels, lambda _, predicted: not predicted,
     ),
     ModelRule(
-        model=HISTOGRAM,
-        why="a range without predictors: noisy counts in bins",
-        applies=lambda kind, predicted: _has_range(kind) and not predicted,
-        options=_range,
+        HISTOGRAM, "a range without predictors: noisy counts in bins",
+        Number, _range,
+        lambda kind, predicted: None not in (kind.lower, kind.upper) and not predicted,
     ),
     ModelRule(
-        model="bernoulli",
-        why="two levels",
-        applies=lambda kind, _: isinstance(kind, Leveled) and len(kind.levels) == 2,
-        options=lambda kind: {"prior": "normal", **_levels(kind)},
+        "bernoulli", "two levels", Leveled, lambda kind: {"prior": "normal", **_levels(kind)},
+        lambda kind, _: len(kind.levels) == 2,
+    ),
+    ModelRule("ordinal", "levels in order", Ordered, _levels),
+    ModelRule("categorical", "levels in no order", Nominal, _levels),
+    ModelRule(
+        "zero_inflated", "counts, and zeros beyond them", Counts,
+        lambda kind: {name: own for name, own in _counts(kind).items() if name != "lower"},
+        lambda kind, _: kind.extra_zeros,
     ),
     ModelRule(
-        model="ordinal",
-        why="levels in order",
-        applies=lambda kind, _: isinstance(kind, Ordered),
-        options=_levels,
+        "beta_binomial", f"whole numbers between two ends, {_NEAR_ENDS} apart at most",
+        Counts, _counts, _between_ends,
     ),
-    ModelRule(
-        model="categorical",
-        why="levels in no order",
-        applies=lambda kind, _: isinstance(kind, Nominal),
-        options=_levels,
-    ),
-    ModelRule(
-        model="zero_inflated",
-        why="counts, and zeros beyond them",
-        applies=lambda kind, _: isinstance(kind, Counts) and kind.extra_zeros,
-        options=_zeros_and_counts,
-    ),
-    ModelRule(
-        model="beta_binomial",
-        why=f"whole numbers between two ends, {_NEAR_ENDS} apart at most",
-        applies=lambda kind, _: _between_ends(kind),
-        options=_counts,
-    ),
-    ModelRule(
-        model="negative_binomial",
-        why="counts",
-        applies=lambda kind, _: isinstance(kind, Counts),
-        options=_counts,
-    ),
-    ModelRule(
-        model="lognormal",
-        why="amounts above 0: their logarithms",
-        applies=lambda kind, _: isinstance(kind, Amounts),
-        options=_logarithms,
-    ),
-    ModelRule(
-        model="two_part",
-        why="zeros, and amounts on each side of them",
-        applies=lambda kind, _: isinstance(kind, SemiContinuous),
-        options=_parts,
-    ),
-    ModelRule(
-        model="normal",
-        why="numbers of any sign",
-        applies=lambda kind, _: isinstance(kind, RealKind),
-        options=_signed,
-    ),
-)
+    ModelRule("negative_binomial", "counts", Counts, _counts),
+    ModelRule("lognormal", "amounts above 0: their logarithms", Amounts, _logarithms),
+    ModelRule("two_part", "zeros, and amounts on each side of them", SemiContinuous, _parts),
+    ModelRule("normal", "numbers of any sign", RealKind, _signed),
+)  # fmt: skip
 """Which model a column gets, by its kind: the first row that applies."""
 
 
 def default_name(formula: str, df: pd.DataFrame) -> str | None:
-    """Name in `MODELS` of the model for the outcome's kind of column; None if it holds numbers.
-
-    Logicals, text and categories: "bernoulli" for two levels, "ordinal" for categories in an order,
-    else "categorical". Levels of text are counted in the data, of categories in their dtype. For
-    numbers see `DefaultModel`.
-
-    Raises
-    ------
-    InvalidInput
-        For a formula that does not parse, and for an outcome of another kind, such as dates.
-    """
+    """Name in `MODELS` of the model for the outcome's kind of column; None if it holds numbers, see
+    `DefaultModel`. Logicals, text and categories: "bernoulli" for two levels, "ordinal" for
+    categories in an order, else "categorical". Levels of text are counted in the data, of
+    categories in their dtype."""
     outcome = parse_formula(formula, [name for name in df.columns if isinstance(name, str)]).outcome
     values = df[outcome]
     dtype: Any = values.dtype
@@ -267,12 +195,9 @@ def unusable(kind: Kind) -> str | None:
 
 
 def terms_of(name: str, kind: Kind) -> list[str]:
-    """Terms of a formula.
-
-    Levels are coded against the first. A number x enters as s = sign(z) log(1 + abs(z)), z = (x -
-    center) / unit, nearly z about the center and slow in the tails, and as its square; where it has
-    a point mass at 0, that has a term, too.
-    """
+    """Terms of a formula. Levels are coded against the first. A number x enters as s = sign(z)
+    log(1 + abs(z)), z = (x - center) / unit, nearly z about the center and slow in the tails, and
+    as its square; where it has a point mass at 0, that has a term, too."""
     own = quoted(name)
     if isinstance(kind, Leveled):
         return [own]

@@ -8,7 +8,7 @@ public, and no function of the data.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,13 +96,7 @@ class ParameterGrid:
     def of(
         cls, form: GridForm, given: Mapping[str, Sequence[float]] | None = None
     ) -> ParameterGrid:
-        """The form's own grid, with axes ``name: (lower, upper, size)`` of the user's instead.
-
-        Raises
-        ------
-        InvalidInput
-            For a coordinate that the model does not have, or ends that are none.
-        """
+        """The form's own grid, with axes ``name: (lower, upper, size)`` of the user's instead."""
         known = {axis.name: axis for axis in form.axes}
         for name, ends in (given or {}).items():
             if name not in known:
@@ -122,24 +116,18 @@ class ParameterGrid:
         cls, center: Mapping[str, float], half_width: Mapping[str, float], like: ParameterGrid
     ) -> ParameterGrid:
         """A grid of the sizes of `like` about a frozen center, so far to either side."""
+        ends = {name: (at - half_width[name], at + half_width[name]) for name, at in center.items()}
         return cls(
             axes=tuple(
-                Axis(
-                    name=axis.name,
-                    lower=center[axis.name] - half_width[axis.name],
-                    upper=center[axis.name] + half_width[axis.name],
-                    size=axis.size,
-                )
+                replace(axis, lower=ends[axis.name][0], upper=ends[axis.name][1])
                 for axis in like.axes
             )
         )
 
 
 def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
-    """Log density of beta ~ N(0, s^2), s ~ half-t_3(0, 1): the published prior of one coefficient.
-
-    By the trapezoidal rule over log s, which converges geometrically here; shape (k,).
-    """
+    """Log density (k,) of beta ~ N(0, s^2), s ~ half-t_3(0, 1), the published prior of one
+    coefficient: by the trapezoidal rule over log s, which converges geometrically here."""
     from scipy import stats  # slow to import
 
     log_s, step = np.linspace(-25, 15, _NODES, retstep=True)
@@ -162,7 +150,7 @@ def _of_intercept(values: FloatArray, prior_sd: float | None) -> FloatArray:
 
 @dataclass(frozen=True)
 class PoissonForm:
-    """Poisson with an intercept: beta.
+    """Poisson with an intercept, the first coordinate: beta.
 
     `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
     """
@@ -171,73 +159,67 @@ class PoissonForm:
     prior_sd: float | None = None
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """beta (C, 1)."""
-        return {"beta": at["log_mean"][:, None]}
+        return {"beta": at[self.axes[0].name][:, None]}
 
     def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """log_mean."""
-        return {"log_mean": parameters["beta"][:, 0]}
+        return {self.axes[0].name: parameters["beta"][:, 0]}
 
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        """The prior of one coefficient."""
-        return _of_intercept(at["log_mean"], self.prior_sd)
+        return _of_intercept(at[self.axes[0].name], self.prior_sd)
 
 
 @dataclass(frozen=True)
-class BernoulliForm:
-    """Bernoulli with an intercept: beta, the logit of the second level's probability.
-
-    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
-    """
+class BernoulliForm(PoissonForm):
+    """Bernoulli with an intercept: beta, the logit of the second level's probability."""
 
     axes: tuple[Axis, ...] = (Axis(name="logit", lower=-40, upper=40, size=160_000),)
-    prior_sd: float | None = None
-
-    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """beta (C, 1)."""
-        return {"beta": at["logit"][:, None]}
-
-    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """logit."""
-        return {"logit": parameters["beta"][:, 0]}
-
-    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        """The prior of one coefficient."""
-        return _of_intercept(at["logit"], self.prior_sd)
 
 
 @dataclass(frozen=True)
-class NegativeBinomialForm:
-    """Negative binomial with an intercept: beta and log(1 / phi).
-
-    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
-    """
+class NegativeBinomialForm(PoissonForm):
+    """Negative binomial with an intercept: beta and log(1 / phi)."""
 
     axes: tuple[Axis, ...] = (
         Axis(name="log_mean", lower=-6, upper=9, size=1250),
         Axis(name="log_reciprocal_phi", lower=-8, upper=4, size=800),
     )
-    prior_sd: float | None = None
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """beta (C, 1), phi (C,)."""
-        return {"beta": at["log_mean"][:, None], "phi": np.exp(-at["log_reciprocal_phi"])}
+        return {**super().parameters(at), "phi": np.exp(-at["log_reciprocal_phi"])}
 
     def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """log_mean, log_reciprocal_phi."""
-        return {
-            "log_mean": parameters["beta"][:, 0],
-            "log_reciprocal_phi": -np.log(parameters["phi"]),
-        }
+        log_r = -np.log(parameters["phi"])
+        return {**super().coordinates(parameters), "log_reciprocal_phi": log_r}
 
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
         """1/phi ~ half-Cauchy(0, 5), with the Jacobian of its logarithm."""
         log_r = at["log_reciprocal_phi"]
-        return np.asarray(
-            _of_intercept(at["log_mean"], self.prior_sd)
-            + log_r
-            - np.log1p((np.exp(log_r) / 5) ** 2)
-        )
+        return super().log_prior(at) + log_r - np.log1p((np.exp(log_r) / 5) ** 2)
+
+
+@dataclass(frozen=True)
+class NormalForm(PoissonForm):
+    """Normal with an intercept, on the transformed scale: beta and log(sigma - min_sd)."""
+
+    axes: tuple[Axis, ...] = (
+        Axis(name="mean", lower=-25, upper=25, size=1250),
+        Axis(name="log_sd", lower=-8, upper=5, size=800),
+    )
+    min_sd: float = 0.0
+
+    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        return {**super().parameters(at), "sigma": self.min_sd + np.exp(at["log_sd"])}
+
+    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        log_sd = np.log(parameters["sigma"] - self.min_sd)
+        return {**super().coordinates(parameters), "log_sd": log_sd}
+
+    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
+        """sigma ~ half-t_3(0, 1) above min_sd, with the Jacobian of log(sigma - min_sd)."""
+        from scipy import stats  # slow to import
+
+        sigma = self.min_sd + np.exp(at["log_sd"])
+        return np.asarray(super().log_prior(at) + stats.t.logpdf(sigma, 3) + at["log_sd"])
 
 
 @dataclass(frozen=True)
@@ -250,12 +232,10 @@ class BetaForm:
     )
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """phi (C,), lambda (C,)."""
         phi = 1 / (1 + np.exp(-at["logit_phi"]))
         return {"phi": phi, "lambda": 0.1 + np.exp(at["log_lambda"])}
 
     def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """logit_phi, log_lambda."""
         phi = parameters["phi"]
         return {
             "logit_phi": np.log(phi) - np.log1p(-phi),
@@ -267,39 +247,4 @@ class BetaForm:
         u, v = at["logit_phi"], at["log_lambda"]
         return np.asarray(
             -np.logaddexp(0, u) - np.logaddexp(0, -u) - 2.5 * np.log(0.1 + np.exp(v)) + v
-        )
-
-
-@dataclass(frozen=True)
-class NormalForm:
-    """Normal with an intercept, on the transformed scale: beta and log(sigma - min_sd).
-
-    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
-    """
-
-    min_sd: float = 0.0
-    axes: tuple[Axis, ...] = (
-        Axis(name="mean", lower=-25, upper=25, size=1250),
-        Axis(name="log_sd", lower=-8, upper=5, size=800),
-    )
-    prior_sd: float | None = None
-
-    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """beta (C, 1), sigma (C,)."""
-        return {"beta": at["mean"][:, None], "sigma": self.min_sd + np.exp(at["log_sd"])}
-
-    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """mean, log_sd."""
-        return {
-            "mean": parameters["beta"][:, 0],
-            "log_sd": np.log(parameters["sigma"] - self.min_sd),
-        }
-
-    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        """sigma ~ half-t_3(0, 1) above min_sd, with the Jacobian of log(sigma - min_sd)."""
-        from scipy import stats  # slow to import
-
-        sigma = self.min_sd + np.exp(at["log_sd"])
-        return np.asarray(
-            _of_intercept(at["mean"], self.prior_sd) + stats.t.logpdf(sigma, 3) + at["log_sd"]
         )

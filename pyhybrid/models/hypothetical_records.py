@@ -28,14 +28,8 @@ _MOST_ROWS = 20_000
 
 
 def check_support(support: Support | None) -> None:
-    """Check what was declared, before any data are seen.
-
-    Raises
-    ------
-    InvalidInput
-        Unless it is a mapping of columns to ranges (a tuple of two numbers, the smaller first) or
-        lists of values.
-    """
+    """Check what was declared, before any data are seen: a mapping of columns to ranges (a tuple of
+    two numbers, the smaller first) or lists of values."""
     if support is None:
         return
     if not isinstance(support, Mapping) or not support:
@@ -67,13 +61,7 @@ def support_text(support: Support) -> str:
 
 
 def regression_of(bound: BoundModel, support: Support) -> BoundRegression:
-    """`bound`, whose rows can be made anew; its support must declare the outcome.
-
-    Raises
-    ------
-    InvalidInput
-        For a user's own program, a column that the model does not read, or no outcome.
-    """
+    """`bound`, whose rows can be made anew: a built-in model whose outcome is declared."""
     if not isinstance(bound, BoundRegression):
         raise InvalidInput(
             "support needs a built-in model: the terms of a user's program are known for the "
@@ -146,13 +134,7 @@ def crossed(
 
 
 def of_records(bound: BoundRegression, table: pd.DataFrame) -> BoundRegression:
-    """The same model over other records, coded as these: for their log-likelihood, not a fit.
-
-    Raises
-    ------
-    InvalidInput
-        For values that the model or the coding cannot take.
-    """
+    """The same model over other records, coded as these: for their log-likelihood, not a fit."""
     made = bound.design.recoded(table)
     y = bound.numbers_of(table[bound.design.outcome])
     other = replace(bound.design, y=y, X=made.X, offset=made.offset)

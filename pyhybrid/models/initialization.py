@@ -62,13 +62,8 @@ def dispersed(hints: Mapping[str, Any], dispersion: float) -> dict[str, Any]:
 
 @contextmanager
 def rough_fits_of(predictors: Sequence[str]) -> Iterator[None]:
-    """Where rough fits are made, of a regression on columns of these names.
-
-    Raises
-    ------
-    InvalidInput
-        For a fit that fails or overflows.
-    """
+    """Where rough fits are made, of a regression on columns of these names: InvalidInput for one
+    that fails or overflows."""
     try:
         with one_blas_thread():
             yield
@@ -102,14 +97,8 @@ LOGIT = Family(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoughFit:
-    """Where to look first.
-
-    Attributes
-    ----------
-    center : ndarray, shape (K,)
-    fitted, variance : ndarray, shape (d,)
-        Fitted means, and the family's variances there.
-    """
+    """Coefficients to look at first (K,), and the fitted means and family's variances there,
+    (d,)."""
 
     center: FloatArray
     fitted: FloatArray
@@ -161,20 +150,9 @@ def _column_sizes(X: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class SizedLikelihood:
-    """A likelihood of a linear predictor eta (d,) and the log t of a size parameter.
-
-    Attributes
-    ----------
-    log_lik : callable
-        (eta, t) to log-likelihoods, shape (d,), up to terms without eta and t.
-    slope, curvature : callable
-        (eta, t) to the derivative by eta, and to minus the second one or its expectation, which
-        must be at least 0, shape (d,) each.
-    bounds : tuple of float
-        Of t.
-    log_prior : callable
-        Of t, for likelihoods that are flat toward one end; 0 if omitted.
-    """
+    """A likelihood of linear predictors eta (d,) and the log t of a size parameter within `bounds`:
+    log-likelihoods (d,) up to terms without either, their derivatives by eta and minus the second
+    ones, or their expectation, at least 0; and a prior of t, for those flat toward one end."""
 
     log_lik: Callable[[FloatArray, float], FloatArray]
     slope: Callable[[FloatArray, float], FloatArray]
@@ -183,34 +161,35 @@ class SizedLikelihood:
     log_prior: Callable[[float], float] = lambda t: 0.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScoredFit:
-    """A mode, roughly.
+def quadratic(
+    X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
+) -> dict[str, Any]:
+    """Stan data of the log-likelihood's quadratic approximation about coefficients `center` (K,),
+    by first derivatives `slope` (d,) of the rows' weighted log-likelihoods by their linear
+    predictors, and minus the (expected) second ones, `curvature` (d,), at least 0:
+    ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
+    ``score`` (K,), the gradient at 0."""
+    K = X.shape[1]
+    # By the QR decomposition: its condition number is the root of that of the information.
+    triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))
+    root = np.zeros((K, K))
+    root[:, : triangle.shape[0]] = triangle.T
+    score = root @ (root.T @ center) + X.T @ slope
+    if not (np.isfinite(root).all() and np.isfinite(score).all()):
+        raise ValueError("the rough fit is not finite")
+    return {"information_root": root, "score": score}
 
-    Attributes
-    ----------
-    center : ndarray, shape (K,)
-    slope, curvature : ndarray, shape (d,)
-        Of the rows' weighted log-likelihoods by their linear predictors.
-    log_size, spread : float
-        t, and its standard deviation given the coefficients.
-    """
 
-    center: FloatArray
-    slope: FloatArray
-    curvature: FloatArray
-    log_size: float
-    spread: float
-
-
-def scored_fit(
+def sized_hints(
+    name: str,
     likelihood: SizedLikelihood,
     X: FloatArray,
     weight: FloatArray,
     start: FloatArray,
-    offset: FloatArray | float = 0.0,
-) -> ScoredFit:
-    """Fisher scoring for the coefficients and, between its steps, a search for the size."""
+    offset: FloatArray | float,
+) -> dict[str, Any]:
+    """Stan data of a rough fit of the coefficients, from `start` on, and of the size `name`: Fisher
+    scoring and, between its steps, a search for the size."""
 
     def loss(t: float, beta: FloatArray) -> float:
         value = (
@@ -239,13 +218,12 @@ def scored_fit(
     width = 1e-2
     around = [loss(t + shift, beta) for shift in (-width, 0.0, width)]
     bend = (around[0] - 2 * around[1] + around[2]) / width**2
-    return ScoredFit(
-        center=beta,
-        slope=weight * likelihood.slope(eta, t),
-        curvature=weight * np.maximum(likelihood.curvature(eta, t), 0.0),
-        log_size=t,
-        spread=float(np.clip(1 / np.sqrt(max(bend, 1e-10)), 1e-5, 2.0)),
-    )
+    slope = weight * likelihood.slope(eta, t)
+    return {
+        **quadratic(X, beta, slope, weight * np.maximum(likelihood.curvature(eta, t), 0.0)),
+        f"center_{name}": t,
+        f"spread_{name}": float(np.clip(1 / np.sqrt(max(bend, 1e-10)), 1e-5, 2.0)),
+    }
 
 
 def _first_descent(
@@ -271,14 +249,8 @@ _LEVEL_STEPS = 100
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Basis:
-    """B = center + columns (spread * Z) levels', Z about standard normal given the data.
-
-    Attributes
-    ----------
-    columns : ndarray, shape (K, K)
-    levels : ndarray, shape (C - 1, C - 1)
-    spread : ndarray, shape (K, C - 1)
-    """
+    """B = center + columns (spread * Z) levels', Z about standard normal given the data: (K, K),
+    (K, C - 1) and (C - 1, C - 1)."""
 
     columns: FloatArray
     levels: FloatArray
@@ -296,21 +268,9 @@ class _Basis:
 def rough_levels(
     counts: FloatArray, X: FloatArray, prior_scale: FloatArray
 ) -> dict[str, FloatArray]:
-    """Stan data of the reparametrization: the posterior's mode, roughly, and two bases.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (d, C)
-        Frequency times record weight, by distinct row of predictors and level.
-    X : ndarray, shape (d, K)
-    prior_scale : ndarray, shape (K,)
-
-    Returns
-    -------
-    dict
-        ``center_beta`` and ``spread_beta`` (K, C - 1), ``column_basis`` (K, K), ``level_basis``
-        (C - 1, C - 1).
-    """
+    """The mode, roughly, and two bases: ``center_beta`` and ``spread_beta`` (K, C - 1),
+    ``column_basis`` (K, K), ``level_basis`` (C - 1, C - 1), from frequency times weight `counts`
+    (d, C) by distinct row X (d, K) and level."""
     total = counts.sum(axis=1)
     n_levels = counts.shape[1]
     prior = 2 * (np.eye(n_levels - 1) - 1 / n_levels)
@@ -393,21 +353,8 @@ def log_of_levels(y: Any, threshold: FloatArray, eta: FloatArray) -> FloatArray:
 def rough_ordinal(
     counts: FloatArray, X: FloatArray, prior_scale: FloatArray
 ) -> dict[str, FloatArray]:
-    """Stan data of the reparametrization.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (d, C)
-        Frequency times record weight, by distinct row of predictors and level.
-    X : ndarray, shape (d, K)
-        Its first column is 1.
-    prior_scale : ndarray, shape (K,)
-
-    Returns
-    -------
-    dict
-        ``center`` (C + K - 1,), ``factor`` (C + K - 1, C + K - 2), ``middle`` (K,).
-    """
+    """``center`` (C + K - 1,), ``factor`` (C + K - 1, C + K - 2), ``middle`` (K,), from frequency
+    times weight `counts` (d, C) by distinct row X (d, K), whose first column is 1, and level."""
     n_levels = counts.shape[1]
     total = counts.sum(axis=1) + np.finfo(float).tiny
     middle = total @ X[:, 1:] / total.sum()
@@ -444,18 +391,9 @@ def rough_ordinal(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Posterior:
-    """Log posterior density in the coordinates, for centered and scaled predictors.
-
-    Attributes
-    ----------
-    y, weight : ndarray, shape (r,)
-        Places of levels, and weights, of the rows that have any.
-    X : ndarray, shape (r, K - 1)
-    n_levels : int
-    threshold_scale : float
-    slope_scale, shift : ndarray, shape (K - 1,)
-        Deviations of the scaled coefficients' prior, and what these add to the thresholds.
-    """
+    """Log posterior density in the coordinates, for centered and scaled predictors X (r, K - 1), of
+    the rows with weight (r,) at levels y (r,); `slope_scale` (K - 1,) are deviations of the scaled
+    coefficients' prior, `shift` what these add to the thresholds."""
 
     y: Any
     weight: FloatArray

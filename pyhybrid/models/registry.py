@@ -68,13 +68,7 @@ GROUPED = frozenset(
 
 def within(model: Any, lower: float | None, upper: float | None) -> Any:
     """The model, none of whose replicates leave the declared range: they are truncated, and the
-    likelihood is what it was. Ends that it has already are kept where they are narrower.
-
-    Raises
-    ------
-    InvalidInput
-        For a model that cannot keep to a range.
-    """
+    likelihood is what it was. Ends that it has already are kept where they are narrower."""
     if lower is None and upper is None:
         return model
     if isinstance(model, WithMissing):
@@ -117,13 +111,7 @@ def build_model(
     complete: bool | None = None,
 ) -> Model:
     """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well,
-    of predictors alone if the outcome is `complete`.
-
-    Raises
-    ------
-    InvalidInput
-        For another name, and settings that the model does not take.
-    """
+    of predictors alone if the outcome is `complete`."""
     check_choice(name, "model", BUILT)
     try:
         model: Model = BUILT[name](formula, **options)
@@ -141,15 +129,8 @@ _OF_PARTS = (TwoPart, WithMissing, ZeroInflated)
 
 
 def described_model(settings: Mapping[str, Any]) -> Model:
-    """The model that `Model.describe` described.
-
-    A description may say more than the options that make the model, and leaves defaults out.
-
-    Raises
-    ------
-    InvalidInput
-        For a model that is not built in, such as a `StanModel`.
-    """
+    """The model that `Model.describe` described, which may say more than the options that make the
+    model, and leaves defaults out."""
     classes = {getattr(make, "__name__", ""): make for make in (*MODELS.values(), *_OF_PARTS)}
     if settings["model"] not in classes:
         raise InvalidInput(

@@ -15,7 +15,8 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, StanProgram, load_program
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.models.families.coefficients import PRIORS, quadratic
+from pyhybrid.models.families.coefficients import PRIORS
+from pyhybrid.models.initialization import quadratic
 
 MODELS: dict[str, Any] = {
     "negative_binomial": ph.NegativeBinomial,

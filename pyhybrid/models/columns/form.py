@@ -22,7 +22,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals
-from pyhybrid.models.formula.values import row_label, with_columns
+from pyhybrid.models.formula.values import column_like, first_row, with_columns
 
 _MOST_LEVELS = 1000
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
@@ -31,27 +31,16 @@ _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeLevels:
-    """Values that an outcome can have, in their order.
-
-    Attributes
-    ----------
-    values : tuple
-    read : bool
-        True if they were, or may have been, read from the records.
-    """
+    """Values that an outcome can have, in their order; `read` if they were, or may have been, read
+    from the records."""
 
     values: tuple[Any, ...]
     read: bool = False
 
 
 def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, ...] | None:
-    """`levels` as a tuple of texts, numbers or logicals; None if there are none.
-
-    Raises
-    ------
-    InvalidInput
-        Unless there are `n_levels` different ones; 2 to 1000 if that is None.
-    """
+    """`levels` as a tuple of texts, numbers or logicals, None for none; InvalidInput unless there
+    are `n_levels` different ones, or 2 to 1000."""
     if levels is None:
         return None
     if isinstance(levels, str) or not isinstance(levels, Sequence):
@@ -90,16 +79,10 @@ def outcome_levels(
     given: tuple[Any, ...] | None = None,
     numbers: tuple[Any, ...] | None = (0, 1),
 ) -> OutcomeLevels:
-    """Levels of the column `name` without missing values, in the type of its values.
-
-    Those given; else the categories of its dtype, false and true, `numbers` for numbers; for text,
-    and for numbers if `numbers` is None, those that are there, sorted.
-
-    Raises
-    ------
-    InvalidInput
-        For a column of another type, and for given levels that a value of it cannot be.
-    """
+    """Levels of the column `name` without missing values, in the type of its values: those given;
+    else the categories of its dtype, false and true, `numbers` for numbers; for text, and for
+    numbers if `numbers` is None, those that are there, sorted. InvalidInput for a column of another
+    type, and for given levels that a value of it cannot be."""
     kind = _kind(values, name)
     if given is not None:
         return OutcomeLevels(values=tuple(_as_value(own, values, name, kind) for own in given))
@@ -166,22 +149,16 @@ def _plain(number: float) -> int | float:
 
 
 def level_places(values: pd.Series, name: str, levels: OutcomeLevels) -> FloatArray:
-    """Place of each record's value among the levels, from 0, shape (n,).
-
-    Raises
-    ------
-    InvalidInput
-        For a value that is not among them; names the first row.
-    """
+    """Place of each value among the levels, from 0, shape (n,); InvalidInput names the first row of
+    a value that is not among them."""
     kind = _kind(values, name)
     own = values.to_numpy(dtype=np.float64) if kind == "numbers" else values.to_numpy(dtype=object)
     place_of = {level: place for place, level in enumerate(levels.values)}
     places = np.array([place_of.get(value, -1) for value in own.tolist()], dtype=np.float64)
-    other = np.flatnonzero(places < 0)
-    if other.size:
+    if (places < 0).any():
         shown = "0 or 1" if levels.values == (0, 1) else "one of its levels"
         raise InvalidInput(
-            f"outcome {name!r} must be {shown}: {row_label(values.index, int(other[0]))} is not; "
+            f"outcome {name!r} must be {shown}: {first_row(values.index, places < 0)} is not; "
             "declare levels="
         )
     return places
@@ -196,8 +173,7 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
             dtype = pd.CategoricalDtype(list(levels.values), ordered=dtype.ordered)
         codes = dtype.categories.get_indexer(pd.Index(levels.values))[chosen]
         values = pd.Categorical.from_codes(codes.tolist(), dtype=dtype)
-        made: pd.Series = pd.Series(values, index=like.index, name=like.name)
-        return made
+        return column_like(values, like)
     own = np.empty(len(levels.values), dtype=object)
     own[:] = levels.values
     return pd.Series(own[chosen], index=like.index, name=like.name).astype(like.dtype)
@@ -251,10 +227,8 @@ class Form:
         return all(float(own).is_integer() and abs(own) < 2**53 for own in self.levels)
 
     def read(self, column: pd.Series) -> pd.Series:
-        """Confidential values in a dtype that does not depend on them; values as they are.
-
-        What cannot be read so is left as it is, for the model to refuse.
-        """
+        """Confidential values in a dtype that does not depend on them; what cannot be read so is
+        left as it is, for the model to refuse."""
         dtype = self.dtype
         if not self.missing and bool(column.isna().any()):
             return column
@@ -273,8 +247,7 @@ class Form:
         dtype = self.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             values = pd.Categorical(column.astype(object), dtype=dtype)
-            made: pd.Series = pd.Series(values, index=column.index, name=column.name)
-            return made
+            return column_like(values, column)
         if pd.api.types.is_integer_dtype(column.dtype) or dtype.kind == "b":
             whole: pd.Series = column.astype(dtype)
             return whole
@@ -297,14 +270,11 @@ class Form:
             whole[there] = own[places.astype(np.intp)]
         if self._of_numbers:
             whole = np.where(there, whole, np.nan).astype(np.float64)
-        made: pd.Series = pd.Series(whole, index=column.index, name=column.name)
-        return made
+        return column_like(whole, column)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    made: pd.Series = pd.Series(values, index=column.index, name=column.name)
-    return made
+    return column_like(column.to_numpy(dtype=np.float64, na_value=np.nan), column)
 
 
 def form_of_levels(
@@ -314,10 +284,8 @@ def form_of_levels(
     numbers: tuple[Any, ...] | None = None,
     ordered: bool = False,
 ) -> Form | None:
-    """Form of an outcome with levels; None if they would be read from the records.
-
-    Parameters are those of `pyhybrid.models.columns.form.outcome_levels`.
-    """
+    """Form of an outcome with levels, see `outcome_levels`; None if they would be read from the
+    records."""
     if given is not None:
         return Form(levels=given, ordered=ordered)
     try:
@@ -328,11 +296,9 @@ def form_of_levels(
 
 
 def forms_of(model: Any, table: pd.DataFrame) -> dict[str, Form]:
-    """Form of the column that a model synthesizes, by its name; none if it is not declared.
-
-    `table` tells logicals, numbers and categories apart, and nothing else: a neighboring table in
-    which they are others is refused.
-    """
+    """Form of the column that a model synthesizes, by its name; none if it is not declared. `table`
+    tells logicals, numbers and categories apart, and nothing else: a neighboring table in which
+    they are others is refused."""
     own = getattr(model, "forms", None)
     found: dict[str, Form] = {} if own is None else own(table)
     return {name: form for name, form in found.items() if name in table}

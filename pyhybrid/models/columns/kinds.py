@@ -79,7 +79,6 @@ class Leveled(Kind):
 
     @property
     def form(self) -> Form:
-        """The levels."""
         return Form(levels=self.levels, ordered=isinstance(self, Ordered), missing=self.missing)
 
 
@@ -124,7 +123,6 @@ class Number(Kind):
 
     @property
     def form(self) -> Form:
-        """Whole numbers, or those of the decimals."""
         return Form(decimals=getattr(self, "decimals", 0), missing=self.missing)
 
     @property

@@ -31,7 +31,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import column_like, first_row
 from pyhybrid.privacy.histogram import in_steps
 
 LARGEST = float(2**53)
@@ -42,15 +42,8 @@ _Function = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, kw_only=True)
 class Transform:
-    """A strictly increasing function of y / unit and its inverse.
-
-    Attributes
-    ----------
-    forward, inverse : callable
-        Arrays to arrays; `inverse` may overflow to infinity.
-    positive : bool
-        True if only y > 0 is taken.
-    """
+    """A strictly increasing function of y / unit, of y > 0 alone if `positive`, and its inverse,
+    which may overflow to infinity."""
 
     forward: _Function
     inverse: _Function
@@ -79,14 +72,8 @@ _TRIES = 1000
 
 
 def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
-    """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for.
-
-    Raises
-    ------
-    InvalidInput
-        For negative numbers, fractions, and whole numbers with at most 10 different values, which
-        may be codes; says what to give. No message holds a value.
-    """
+    """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for:
+    negative numbers, fractions, and whole numbers of few different values, which may be codes."""
     normal = "give --model normal or mixture, with a unit"
     rules = (
         ("a count >= 0: {} is negative", normal, y < 0),
@@ -99,7 +86,7 @@ def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
     )
     for rule, instead, broken in rules:
         if broken.any():
-            label = row_label(index, int(np.flatnonzero(broken)[0]))
+            label = first_row(index, broken)
             raise InvalidInput(
                 f"outcome {outcome!r} must be {rule.format(label)}; negative_binomial, the default "
                 f"model, is for counts: {instead}"
@@ -147,24 +134,11 @@ def support_said(outcome: str, ends: tuple[float, float] | None) -> tuple[str, .
 def draw_within(
     draw: Callable[[Any], FloatArray], n: int, limits: tuple[float, float]
 ) -> FloatArray:
-    """Draw n outcomes, those outside of the limits again until all lie within.
+    """n outcomes by `draw`, which gets rows (a slice or places), those outside of the limits drawn
+    again.
 
     What is released is then drawn from the model given that it lies within: a function of the draw
-    of the parameters, of the predictors and of public limits, which costs nothing more.
-
-    Parameters
-    ----------
-    draw : callable
-        Given rows (a slice or places), returns one outcome for each, drawn anew.
-    n : int
-    limits : tuple of float
-        Smallest and largest value that may be released.
-
-    Raises
-    ------
-    SamplingError
-        If the model has next to no probability within the limits.
-    """
+    of the parameters, of the predictors and of public limits, which costs nothing more."""
     low, high = limits
     values = draw(slice(None))
     left: npt.NDArray[np.intp] = np.flatnonzero((values < low) | (values > high))
@@ -221,13 +195,8 @@ def on_grid(
 
 
 def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
-    """Smallest and largest number of so many decimals in [lower, upper].
-
-    Raises
-    ------
-    InvalidInput
-        If there is none.
-    """
+    """Smallest and largest number of so many decimals in [lower, upper]; InvalidInput if there is
+    none."""
     step = 10.0**-decimals
     first, last = round(lower, decimals), round(upper, decimals)
     first = first if first >= lower else round(first + step, decimals)
@@ -242,16 +211,11 @@ def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
 
 def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series:
     """`values` as a column whose dtype `decimals` decides: whole numbers if it is 0, else floats.
-
-    A column of whole numbers that was read from text is of an integer dtype, and of a float one
-    as soon as one record has a decimal: the dtype of the data would tell.
-    """
+    That of the data would tell: it is a float one as soon as one record has a decimal."""
     if decimals > 0 and not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     whole, nullable = decimals == 0, pd.api.types.is_extension_array_dtype(like.dtype)
-    made: pd.Series = pd.Series(
-        values.astype("int64" if whole else "float64"), index=like.index, name=like.name
-    )
+    made = column_like(values.astype("int64" if whole else "float64"), like)
     if nullable:
         made = made.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
     return made
@@ -267,8 +231,8 @@ def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.
 def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
     """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
     if not pd.api.types.is_integer_dtype(like.dtype):
-        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
-    whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
+        return column_like(values, like).astype(like.dtype)
+    whole = column_like(values.astype(np.int64), like)
     limits = np.iinfo(plain_dtype(like.dtype))
     if limits.min <= values.min() and values.max() <= limits.max:
         return whole.astype(like.dtype)

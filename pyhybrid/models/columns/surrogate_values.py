@@ -27,11 +27,9 @@ _WHOLE += [(-9, -1), (-99, -10), (0, 0), (1, 1)]
 
 @dataclass(frozen=True, kw_only=True)
 class OtherValues:
-    """Uniform numbers: reals on `real`, whole ones on `whole`; the same for the same `seed`.
-
-    With `whole_reals`, columns and entries of reals get whole numbers as well; with `levels`, reals
-    take that many different values, so that there are ties.
-    """
+    """Uniform numbers: reals on `real`, whole ones on `whole`; the same for the same `seed`. With
+    `whole_reals`, reals get whole numbers as well; with `levels`, that many different values, so
+    that there are ties."""
 
     real: tuple[float, float]
     whole: tuple[int, int]
@@ -40,11 +38,9 @@ class OtherValues:
     seed: int = 20220101
 
     def instead_of(self, values: npt.NDArray[Any], *, differ: bool = False) -> npt.NDArray[Any]:
-        """Other values of the shape and kind of `values`.
-
-        With `differ`, a number that happens to be equal is mirrored in its range. That looks at
-        `values`: it is for checks, never for what is released.
-        """
+        """Other values of the shape and kind of `values`. With `differ`, a number that happens to
+        be equal is mirrored in its range: that looks at `values`, and is for checks, never for what
+        is released."""
         rng = np.random.default_rng(self.seed)
         if values.dtype.kind not in "fiub":
             raise InvalidInput(
@@ -66,10 +62,8 @@ class OtherValues:
 
 
 def references(kinds: str) -> Iterator[OtherValues]:
-    """References for data with numbers of these kinds ("f" reals, "i" whole), likely ones first.
-
-    Where both occur, every pair is tried, in the order of the sum of their places.
-    """
+    """References for data with numbers of these kinds ("f" reals, "i" whole), likely ones first: of
+    both, every pair, in the order of the sum of their places."""
     pairs = [(r, w) for r in range(len(_REAL)) for w in range(len(_WHOLE))]
     if "f" not in kinds:
         pairs = [(0, w) for w in range(len(_WHOLE))]

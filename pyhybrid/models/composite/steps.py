@@ -10,7 +10,7 @@ act on the whole record, and one charge covers all parts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,8 +37,8 @@ from pyhybrid.models.families.regression import (
     frozen_log_lik,
     weighted_rows,
 )
-from pyhybrid.models.formula.design import Design, Matrix
-from pyhybrid.models.formula.values import Completion, with_columns
+from pyhybrid.models.formula.design import Design, Matrix, check_formulas
+from pyhybrid.models.formula.values import Completion, column_like, with_columns
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap, FrozenParts, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
@@ -46,16 +46,8 @@ from pyhybrid.privacy.log_lik import LogLik
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
-    """A model of one step, joined to the records that reach it. Confidential.
-
-    Attributes
-    ----------
-    name : str
-        Suffix of its parameters: ``beta_zero``.
-    bound : BoundRegression
-    at : ndarray of int, shape (k,)
-        Positions of its records, ascending.
-    """
+    """A model of one step, joined to the records `at` (k,), ascending, that reach it; `name` is the
+    suffix of its parameters, as in ``beta_zero``. Confidential."""
 
     name: str
     bound: BoundRegression
@@ -110,10 +102,8 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inflated:
-    """A count, or an extra zero: a mixture of both.
-
-    `at_zero` (n,) tells the records of the table whose count is 0.
-    """
+    """A count, or an extra zero: a mixture of both; `at_zero` (n,) tells records whose count is
+    0."""
 
     zero: Part
     count: Amount
@@ -140,9 +130,14 @@ class PartsModel(ABC):
     def tree(self, df: pd.DataFrame, at: Positions) -> Node:
         """The steps of the records at the positions `at` (k,)."""
 
+    def bind(self, df: pd.DataFrame) -> BoundParts:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        check_formulas(df, [model.formula for model in self.models.values()])
+        root = self.tree(df, np.arange(len(df)))
+        return BoundParts(model=self, table=df, column=outcome_of(self.main), root=root)
+
     @property
     def name(self) -> str:
-        """Name of the model."""
         return type(self).__name__
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -182,10 +177,8 @@ def of_part(draws: Draws, name: str) -> Draws:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Replicate:
-    """One replicate while it is made: `values` (n,) are filled in, NaN where missing.
-
-    `draws` and `matrices` are by part.
-    """
+    """One replicate while it is made: `values` (n,) are filled in, NaN where missing; `draws` and
+    `matrices` are by part."""
 
     draws: Mapping[str, Draws]
     draw: int
@@ -230,8 +223,7 @@ def with_missing(values: pd.Series, there: npt.NDArray[np.bool_], like: pd.Serie
         objects: pd.Series = pd.Series(whole, index=like.index, name=like.name, dtype=object)
         return objects
     taken = pd.api.extensions.take(values.array, places, allow_fill=True)
-    made: pd.Series = pd.Series(taken, index=like.index, name=like.name)
-    return made
+    return column_like(taken, like)
 
 
 def parts_of(node: Node) -> Iterator[Part]:
@@ -265,67 +257,6 @@ def inflated_of(node: Node) -> Inflated | None:
     return node if isinstance(node, Inflated) else None
 
 
-def frozen_parts(
-    parts: Sequence[Part],
-    row_of: Positions,
-    at_zero: npt.NDArray[np.bool_],
-    alpha: FloatArray,
-    center: FloatArray,
-    chosen: Positions,
-) -> FrozenParts:
-    """Distinct records among those `chosen`, with weights (n,) and center (n,).
-
-    `row_of` (n,) tells records that are alike in all parts.
-    """
-    rows = distinct_rows(np.column_stack([row_of, alpha])[chosen])
-    first = chosen[rows.first]
-    reached = {part.name: part.place_of[first] >= 0 for part in parts}
-    return FrozenParts(
-        alpha=alpha[first],
-        count=rows.frequency.astype(np.int64),
-        center=center[first],
-        parts={
-            part.name: _rows_at(part, part.place_of[first][reached[part.name]])
-            for part in parts
-            if reached[part.name].any()
-        },
-        reached=reached,
-        at_zero=at_zero[first],
-    )
-
-
-def _rows_at(part: Part, places: Positions) -> FrozenRows:
-    """A part's rows; what a record weighs and its center are of all its parts together."""
-    own = part.bound.design
-    return FrozenRows(
-        y=own.y[places],
-        X=own.X[places],
-        offset=own.offset[places],
-        alpha=np.ones(places.size),
-        count=np.ones(places.size, dtype=np.int64),
-        center=np.zeros(places.size),
-    )
-
-
-def frozen_terms(
-    parts: Sequence[Part], frozen: FrozenParts, parameters: Mapping[str, Parameters], here: slice
-) -> dict[str, FloatArray]:
-    """Unweighted log-likelihood (S, b) of the records `here` in each step, at its parameters; 0 of
-    records that do not reach it."""
-    made = {}
-    for part in parts:
-        at, reached = parameters[part.name], frozen.reached[part.name]
-        n_draws = len(next(iter(at.values())))
-        own = np.zeros((n_draws, frozen.count[here].size))
-        if reached[here].any():
-            before, among = int(reached[: here.start].sum()), int(reached[here].sum())
-            rows = frozen.parts[part.name].some(slice(before, before + among))
-            terms = frozen_log_lik(part.bound.model, rows, at)
-            own[:, reached[here]] = np.hstack(list(terms.make()))
-        made[part.name] = own
-    return made
-
-
 def terms_with_frozen(
     data: dict[str, Any], frozen: FrozenParts, n_rows: Mapping[str, int]
 ) -> dict[str, Any]:
@@ -350,22 +281,45 @@ def terms_with_frozen(
 _BLOCK_ELEMENTS = 2_000_000
 
 
+def _frozen_terms(part: Part, frozen: FrozenParts, draws: Draws, here: slice) -> FloatArray:
+    """Unweighted log-likelihood (S, b) of the records `here` in one step; 0 of records that do not
+    reach it."""
+    reached = frozen.reached[part.name]
+    terms = np.zeros((draws.n_draws, frozen.count[here].size))
+    if reached[here].any():
+        before, among = int(reached[: here.start].sum()), int(reached[here].sum())
+        rows = frozen.parts[part.name].some(slice(before, before + among))
+        log_lik = frozen_log_lik(part.bound.model, rows, part.parameters(draws))
+        terms[:, reached[here]] = np.hstack(list(log_lik.make()))
+    return terms
+
+
+def _slices(n: int, draws: Draws) -> Iterator[slice]:
+    """Slices of n records."""
+    size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+    return (slice(start, start + size) for start in range(0, n, size))
+
+
+def _rows_at(part: Part, places: Positions) -> FrozenRows:
+    """A part's rows; what a record weighs and its center are of all its parts together."""
+    own = part.bound.design
+    return FrozenRows(
+        y=own.y[places],
+        X=own.X[places],
+        offset=own.offset[places],
+        alpha=np.ones(places.size),
+        count=np.ones(places.size, dtype=np.int64),
+        center=np.zeros(places.size),
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundParts:
-    """A model of several steps joined to a table. Confidential.
+    """A model of several steps joined to a table, a `pyhybrid.models.base.BoundModel`.
+    Confidential.
 
-    Attributes
-    ----------
-    model : Model
-    table : DataFrame
-    column : str
-        The outcome's.
-    root : Node
-    completion : Completion, optional
-        How missing predictors are completed before the parts read them.
-    said : tuple of str
-        Sentences that a charge must state.
-    """
+    `completion` is how missing predictors are completed before the parts read them, `said` are
+    sentences that a charge must state."""
 
     model: Model
     table: pd.DataFrame
@@ -379,7 +333,6 @@ class BoundParts:
 
     @property
     def n(self) -> int:
-        """Number of records."""
         return len(self.table)
 
     @cached_property
@@ -394,7 +347,6 @@ class BoundParts:
 
     @property
     def program(self) -> StanProgram:
-        """The parts' programs as one."""
         programs = {part.name: part.bound.program.name for part in self.parts}
         if any("/" in name for name in programs.values()):
             raise InvalidInput(
@@ -420,22 +372,18 @@ class BoundParts:
 
     @property
     def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
         return (self.column,)
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Columns read by any part."""
         names = {name for part in self.parts for name in part.bound.predictors}
         return tuple(sorted({self.completion.source(n) if self.completion else n for n in names}))
 
     @property
     def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,); NaN where they are missing."""
         return self.numbers_of(self.table[self.column])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers; NaN where missing."""
         there = column.notna().to_numpy(dtype=bool)
         values = np.full(len(column), np.nan)
         values[there] = self.amounts[0].part.bound.numbers_of(column[there])
@@ -443,14 +391,12 @@ class BoundParts:
 
     @property
     def design_columns(self) -> tuple[str, ...]:
-        """Names of the columns of the parts' designs."""
         return tuple(
             f"{part.name}: {name}" for part in self.parts for name in part.bound.design_columns
         )
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
-        """Names of the variables that the likelihood reads."""
         return tuple(
             f"{name}_{part.name}"
             for part in self.parts
@@ -459,14 +405,12 @@ class BoundParts:
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """Terms of the formulas whose coding depends on all records."""
         read = () if self.completion is None else self.completion.data_dependent
         own = (text for part in self.parts for text in part.bound.data_dependent)
         return tuple(dict.fromkeys((*own, *read)))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the parts assume, and what is said of missing values."""
         ends = [amount.released_ends for amount in self.amounts]
         whole = (min(low for low, _ in ends), max(high for _, high in ends))
         single = {
@@ -479,15 +423,12 @@ class BoundParts:
 
     @property
     def density_above_one(self) -> bool:
-        """True if a log-likelihood above 0 is possible."""
         return any(part.bound.density_above_one for part in self.parts)
 
     @property
     def first_try(self) -> FirstTry | None:
         """The most careful of the parts' first tries. None if one has none, or if zeros and counts
-        are mixed and have scales of a published prior: what one part says of the other is not in
-        its hints.
-        """
+        are mixed under a published prior: what one part says of the other is not in its hints."""
         tries = [part.bound.first_try for part in self.parts]
         found = [each for each in tries if each is not None]
         if len(found) < len(tries):
@@ -500,7 +441,6 @@ class BoundParts:
 
     @property
     def takes_center(self) -> bool:
-        """True: the programs of all parts do."""
         return True
 
     @property
@@ -510,12 +450,10 @@ class BoundParts:
 
     @property
     def decimals_given(self) -> bool:
-        """True if the number of decimals of released values does not depend on the data."""
         return all(amount.part.bound.decimals_given for amount in self.amounts)
 
     @property
     def decimals(self) -> int | None:
-        """Number of decimals of released values; None for all that floating point has."""
         return self.amounts[0].part.bound.decimals
 
     @cached_property
@@ -536,7 +474,6 @@ class BoundParts:
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
-        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         clip = None if cap is None else Cap.of(cap)
         by_term = clip is not None or emit_log_lik or self.inflated is not None
         rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
@@ -573,53 +510,58 @@ class BoundParts:
         return data if frozen is None else terms_with_frozen(data, frozen, n_rows)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenParts:
-        """Frozen rows of the records `chosen`; see `BoundRegression.frozen`."""
-        none = np.zeros(self.n, dtype=bool)
-        at_zero = none if self.inflated is None else self.inflated.at_zero
-        return frozen_parts(self.parts, self.rows.row_of, at_zero, alpha, center, chosen)
+        rows = distinct_rows(np.column_stack([self.rows.row_of, alpha])[chosen])
+        first = chosen[rows.first]
+        reached = {part.name: part.place_of[first] >= 0 for part in self.parts}
+        return FrozenParts(
+            alpha=alpha[first],
+            count=rows.frequency.astype(np.int64),
+            center=center[first],
+            parts={
+                part.name: _rows_at(part, part.place_of[first][reached[part.name]])
+                for part in self.parts
+                if reached[part.name].any()
+            },
+            reached=reached,
+            at_zero=self._at_zero[first],
+        )
+
+    @cached_property
+    def _at_zero(self) -> npt.NDArray[np.bool_]:
+        return np.zeros(self.n, dtype=bool) if self.inflated is None else self.inflated.at_zero
 
     def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per distinct record."""
         return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time: the sum over the parts."""
-        parameters = {part.name: part.parameters(draws) for part in self.parts}
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.rows.first.size, size):
-            first = self.rows.first[start : start + size]
-            own = {p.name: self._terms(p, parameters[p.name], first) for p in self.parts}
-            yield self._joined(own, None if self.inflated is None else self.inflated.at_zero[first])
+        for here in _slices(self.rows.first.size, draws):
+            first = self.rows.first[here]
+            own = {part.name: self._terms(part, draws, first) for part in self.parts}
+            yield self._joined(own, self._at_zero[first])
 
     def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood of frozen records; see `BoundRegression.frozen_log_lik`."""
         assert isinstance(frozen, FrozenParts)
-        parameters = {part.name: part.parameters(draws) for part in self.parts}
 
         def blocks() -> Iterator[FloatArray]:
-            size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-            for start in range(0, frozen.count.size, size):
-                here = slice(start, start + size)
-                own = frozen_terms(self.parts, frozen, parameters, here)
+            for here in _slices(frozen.count.size, draws):
+                own = {part.name: _frozen_terms(part, frozen, draws, here) for part in self.parts}
                 yield self._joined(own, frozen.at_zero[here])
 
         row_of = np.repeat(np.arange(frozen.count.size), frozen.count)
         return LogLik(make=blocks, row_of=row_of)
 
-    def _terms(self, part: Part, parameters: Parameters, first: Positions) -> FloatArray:
+    def _terms(self, part: Part, draws: Draws, first: Positions) -> FloatArray:
         """Log-likelihood (S, b) of the records `first` (b,) in one part; 0 of those not in it."""
-        n_draws = len(next(iter(parameters.values())))
-        made = np.zeros((n_draws, first.size))
+        terms = np.zeros((draws.n_draws, first.size))
         place = part.place_of[first]
         here = np.flatnonzero(place >= 0)
         if here.size:
-            rows, own = np.unique(part.bound.row_of[place[here]], return_inverse=True)
-            made[:, here] = part.bound.terms(parameters, rows)[:, own]
-        return made
+            rows, row_of = np.unique(part.bound.row_of[place[here]], return_inverse=True)
+            terms[:, here] = part.bound.terms(part.parameters(draws), rows)[:, row_of]
+        return terms
 
-    def _joined(
-        self, own: Mapping[str, FloatArray], at: npt.NDArray[np.bool_] | None
-    ) -> FloatArray:
+    def _joined(self, own: Mapping[str, FloatArray], at: npt.NDArray[np.bool_]) -> FloatArray:
         """The sum over the parts, with a mixture where a count is 0, `at` (b,)."""
         total: FloatArray = np.sum(list(own.values()), axis=0)
         if self.inflated is None:
@@ -631,7 +573,6 @@ class BoundParts:
         return total
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """What the parts monitor."""
         return {
             f"{name}_{part.name}": values
             for part in self.parts
@@ -645,7 +586,6 @@ class BoundParts:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The outcome drawn anew, step by step; see `pyhybrid.models.base.BoundModel`."""
         table = self.table if given is None else given
         if self.completion is not None:
             table = self.completion.of(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.composite.steps import (
     Amount,
-    BoundParts,
     Constant,
     Inflated,
     Node,
@@ -28,7 +27,6 @@ from pyhybrid.models.families.amounts import LogNormal
 from pyhybrid.models.families.counts import CountModel
 from pyhybrid.models.families.levels import Bernoulli
 from pyhybrid.models.families.regression import Positions, RegressionModel
-from pyhybrid.models.formula.design import check_formulas
 from pyhybrid.models.formula.values import row_label, with_columns
 
 _ABOVE_ZERO = (float(np.nextafter(0, 1)), np.inf)
@@ -65,7 +63,6 @@ class TwoPart(PartsModel):
     negative: RegressionModel | None = None
     sign: Bernoulli | None = None
     point: float = 0.0
-    _outcome: str = field(init=False, repr=False, compare=False, default="")
 
     def __post_init__(self) -> None:
         check_finite(self.point, "point")
@@ -91,7 +88,10 @@ class TwoPart(PartsModel):
         outcomes = sorted({outcome_of(model) for model in self.models.values()})
         if len(outcomes) > 1:
             raise InvalidInput(f"all parts must have one outcome: found {', '.join(outcomes)}")
-        object.__setattr__(self, "_outcome", outcomes[0])
+
+    @property
+    def _outcome(self) -> str:
+        return outcome_of(self.positive)
 
     @classmethod
     def of_formula(cls, formula: str) -> TwoPart:
@@ -100,14 +100,12 @@ class TwoPart(PartsModel):
 
     @property
     def models(self) -> dict[str, RegressionModel]:
-        """The models of its parts, by name."""
         own = {"zero": self.zero, "sign": self.sign, "positive": self.positive,
                "negative": self.negative}  # fmt: skip
         return {name: model for name, model in own.items() if model is not None}
 
     @property
     def main(self) -> RegressionModel:
-        """The model of the amounts above 0."""
         return self.positive
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -121,26 +119,17 @@ class TwoPart(PartsModel):
         return {name: replace(form, decimals=most) for name, form in own.items()}
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of all parts, and the point."""
         return {**super().describe(), "point": self.point}
 
-    def bind(self, df: pd.DataFrame) -> BoundParts:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        check_formulas(df, [model.formula for model in self.models.values()])
-        root = self.tree(df, np.arange(len(df)))
-        return BoundParts(model=self, table=df, column=self._outcome, root=root)
-
     def tree(self, df: pd.DataFrame, at: Positions) -> Node:
-        """The steps of the records at the positions `at` (k,)."""
         y = self._numbers(df, at)
         is_point = y == self.point
         rest, others = at[~is_point], y[~is_point]
-        first = Step(
+        return Step(
             part=decision(df, self._outcome, "zero", self.zero, at, is_point),
             yes=Constant(value=self.point),
             no=self._amounts(df, rest, others),
         )
-        return first
 
     def _amounts(self, df: pd.DataFrame, at: Positions, y: FloatArray) -> Node:
         if self.point != 0:
@@ -233,23 +222,14 @@ class ZeroInflated(PartsModel):
 
     @property
     def models(self) -> dict[str, RegressionModel]:
-        """The models of its parts, by name."""
         assert self.zero is not None
         return {"zero": self.zero, "count": self.count}
 
     @property
     def main(self) -> RegressionModel:
-        """The model of the counts."""
         return self.count
 
-    def bind(self, df: pd.DataFrame) -> BoundParts:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        check_formulas(df, [model.formula for model in self.models.values()])
-        root = self.tree(df, np.arange(len(df)))
-        return BoundParts(model=self, table=df, column=outcome_of(self.count), root=root)
-
     def tree(self, df: pd.DataFrame, at: Positions) -> Node:
-        """The mixture over the records at the positions `at` (k,)."""
         assert self.zero is not None
         count = Part(name="count", bound=self.count.bind(df, at), at=at)
         at_zero = count.bound.design.y == 0

@@ -27,7 +27,7 @@ from pyhybrid.models.families.levels import Bernoulli
 from pyhybrid.models.families.regression import Positions, RegressionModel
 from pyhybrid.models.formula.design import check_formulas
 from pyhybrid.models.formula.terms import parse_formula
-from pyhybrid.models.formula.values import Completion, completion_of, row_label
+from pyhybrid.models.formula.values import Completion, completion_of, first_row
 
 
 @dataclass(frozen=True)
@@ -149,10 +149,11 @@ class WithMissing:
         if self.complete and gone.any():
             raise InvalidInput(
                 f"outcome {self._outcome!r} must not be missing, as complete=True declares: "
-                f"{row_label(df.index, int(np.flatnonzero(gone)[0]))} is"
+                f"{first_row(df.index, gone)} is"
             )
         values = self._values(df, models, there)
-        never = not _can_be_missing(df[self._outcome].dtype)
+        dtype: Any = df[self._outcome].dtype
+        never = isinstance(dtype, np.dtype) and dtype.kind in "iub"
         if never if self.complete is None else self.complete:
             return values
         return Step(
@@ -176,8 +177,3 @@ class WithMissing:
             "the charge.",
             *completion.said,
         )
-
-
-def _can_be_missing(dtype: Any) -> bool:
-    """False for numpy's own whole numbers and logicals."""
-    return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,15 +13,22 @@ from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammal
 from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals, decimals_of
-from pyhybrid.models.families.coefficients import LinearModel, quadratic, sized_hints
-from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel, refuse_rows
+from pyhybrid.models.families.coefficients import PRIORS, LinearModel
+from pyhybrid.models.families.regression import (
+    Offset,
+    Parameters,
+    RegressionModel,
+    refuse_outside,
+    refuse_rows,
+)
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.formula.values import row_label
-from pyhybrid.models.grid import NormalForm
+from pyhybrid.models.grid import GridForm, NormalForm, PoissonForm
 from pyhybrid.models.initialization import (
     LOG_LINEAR,
     SizedLikelihood,
+    quadratic,
     rough_fit,
+    sized_hints,
 )
 
 Ends = tuple[float, float]
@@ -125,33 +132,24 @@ class TransformedModel(RegressionModel):
         check_decimals(self.decimals)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with the scale that densities belong to."""
         own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
         scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
         return {**super().describe(), **own, "decimals": self.decimals, "density": scale}
 
-    @property
-    def given_decimals(self) -> int | None:
-        """Number of decimals of released values, if the user gave it."""
-        return self.decimals
-
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Raise InvalidInput, naming the first row, for outcomes that t cannot take."""
-        rules = [(f"at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
+        rules = [(f"be at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
         if TRANSFORMS[self.transform].positive:
             rules.append((
-                f"above 0 for transform={self.transform!r}: {{}} is not; take signed_log or asinh, "
-                "or leave such rows out",
+                f"be above 0 for transform={self.transform!r}: {{}} is not; take signed_log or "
+                "asinh, or leave such rows out",
                 design.y <= 0,
             ))  # fmt: skip
         refuse_rows(design, index, rules)
 
     def to_support(self, y: FloatArray) -> FloatArray:
-        """t(y / unit)."""
         return TRANSFORMS[self.transform].forward(y / self.unit)
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Transformed back, rounded to `decimals`."""
         kind = TRANSFORMS[self.transform]
         with np.errstate(over="ignore"):
             own = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
@@ -233,7 +231,6 @@ class BoundedModel(RegressionModel):
 
     @property
     def declared_support(self) -> tuple[float, float] | None:
-        """The ends, if there is one."""
         return self.ends if self.draws_bounded else None
 
     @property
@@ -242,32 +239,19 @@ class BoundedModel(RegressionModel):
         return self.ends
 
     def describe(self) -> dict[str, Any]:
-        """Public settings; bounds and step where they are given."""
         draws = None if self.truncated == "likelihood" else self.truncated
         own = {"lower": self.lower, "upper": self.upper, "step": self.step, "truncated": draws}
         return {**super().describe(), **{k: v for k, v in own.items() if v is not None}}
 
     @property
     def given_decimals(self) -> int | None:
-        """Those of the step, if there is one."""
         if self.step is None:
             return super().given_decimals
         return decimals_of(np.array([self.step]))
 
     def support(self, dtype: Any) -> tuple[float, float]:
-        """Smallest and largest value that may be released."""
         low, high = super().support(dtype)
         return max(low, self.ends[0]), min(high, self.ends[1])
-
-    def check_ends(self, design: Design, index: pd.Index) -> None:
-        """Raise InvalidInput, naming the first row, for outcomes outside the bounds."""
-        low, high = self.ends
-        outside = np.flatnonzero((design.y < low) | (design.y > high))
-        if outside.size:
-            raise InvalidInput(
-                f"outcome {design.outcome!r} must lie in [{low:g}, {high:g}]: "
-                f"{row_label(index, int(outside[0]))} does not; give lower and upper"
-            )
 
     def within_ends(self, values: FloatArray, decimals: int | None) -> FloatArray:
         """Values of the table's scale on the grid of the step, and not beyond the ends by what
@@ -333,6 +317,7 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     [S22] appendix B, with one component.
     """
 
+    grid: ClassVar[type[PoissonForm] | None] = NormalForm
     program_name: ClassVar[str] = "normal_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma")
 
@@ -342,20 +327,18 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
             raise InvalidInput(f"upper must be above 0: found {self.ends[1]:g}")
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log of the density of t(y), shape (S, b), in nats."""
         sigma = parameters["sigma"].reshape(-1, 1)
         f = -np.log(sigma) - _HALF_LOG_2PI - ((y - eta) / sigma) ** 2 / 2
         return np.asarray(f - normal_log_mass(eta, sigma, self.model_ends) if self.bounded else f)
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate of t(y), shape (n,)."""
         if self.draws_bounded:
             return normal_within(eta, float(parameters["sigma"]), self.model_ends, rng)
         return np.asarray(eta + parameters["sigma"] * rng.standard_normal(eta.size))
 
-    def grid_form(self, columns: tuple[str, ...]) -> NormalForm | None:
-        """With an intercept alone under the published prior."""
-        return NormalForm(min_sd=self.min_sd) if self.plain_intercept(columns) else None
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+        form = super().grid_form(columns)
+        return replace(form, min_sd=self.min_sd) if isinstance(form, NormalForm) else form
 
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
@@ -380,7 +363,6 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The floor of the deviation and the ends, beside the rest."""
         data = {**data, "min_sd": float(self.min_sd)}
         if not self.bounded:
             return data
@@ -388,9 +370,8 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         return {**data, **self.interval()}
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """As for any transformed outcome, and within the bounds."""
         super().check_outcome(design, index)
-        self.check_ends(design, index)
+        refuse_outside(design, index, self.ends)
 
     @property
     def stan_program(self) -> str:
@@ -406,18 +387,15 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         return float(ends[0]) if lowest is None else lowest, float(ends[1])
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Transformed back, on the grid within the ends."""
         return self.within_ends(super().from_support(values, decimals), decimals)
 
 
 def _deviation(
     weight: FloatArray, residual: FloatArray, X: FloatArray, ridge: float, total: float
 ) -> float:
-    """Root mean square; where columns leave less than half of the records free, as many as are.
-
-    Of a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
-    for what one free record lacks.
-    """
+    """Root mean square; where columns leave less than half of the records free, as many as are. Of
+    a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
+    for what one free record lacks."""
     squares = float(weight @ residual**2)
     if total >= 2 * X.shape[1]:
         return float(np.sqrt(squares / total))
@@ -449,6 +427,7 @@ class LogNormal(NormalRegression):
     _: KW_ONLY
     transform: str = "log"
     prior: str = "normal"
+    grid_priors: ClassVar[tuple[str, ...]] = PRIORS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -457,12 +436,6 @@ class LogNormal(NormalRegression):
                 f"transform of LogNormal must be 'log': found {self.transform!r}; take "
                 "NormalRegression for others"
             )
-
-    def grid_form(self, columns: tuple[str, ...]) -> NormalForm | None:
-        """With an intercept alone, under either prior."""
-        if columns != ("Intercept",):
-            return None
-        return NormalForm(min_sd=self.min_sd, prior_sd=self.intercept_prior_sd)
 
 
 @dataclass(frozen=True)
@@ -506,14 +479,8 @@ class Gamma(LinearModel, BoundedModel):
             raise InvalidInput(f"upper must be above 0: found {self.upper:g}")
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with the scale that densities belong to."""
         own = {"unit": self.unit, "decimals": self.decimals, "prior": self.prior}
         return {**super().describe(), **own, "density": f"of y / {self.unit:g}"}
-
-    @property
-    def given_decimals(self) -> int | None:
-        """Number of decimals of released values, if the user gave it or a step."""
-        return self.decimals if self.step is None else super().given_decimals
 
     @property
     def model_ends(self) -> tuple[float, float]:
@@ -522,27 +489,23 @@ class Gamma(LinearModel, BoundedModel):
         return (low / self.unit if low > 0 else -math.inf), high / self.unit
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Raise InvalidInput, naming the first row, for outcomes that are not above 0."""
         rules = (
-            ("above 0: {} is not; see TwoPart for zeros", design.y <= 0),
-            (f"at most {LARGEST:.0f} in size: {{}} is larger", design.y > LARGEST),
+            ("be above 0: {} is not; see TwoPart for zeros", design.y <= 0),
+            (f"be at most {LARGEST:.0f} in size: {{}} is larger", design.y > LARGEST),
         )
         refuse_rows(design, index, rules)
-        self.check_ends(design, index)
+        refuse_outside(design, index, self.ends)
 
     def to_support(self, y: FloatArray) -> FloatArray:
-        """y / unit."""
         return y / self.unit
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Times the unit, on the grid, above 0."""
         own = self.within_ends(np.minimum(self.unit * values, LARGEST), decimals)
         rounded = own if decimals is None else np.round(own, decimals)
         least = self.step or (np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals)
         return np.asarray(np.maximum(rounded, least))
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log of the density of y / unit, shape (S, b), in nats."""
         shape = parameters["shape"].reshape(-1, 1)
         f = _log_density(y, eta, shape)
         return (
@@ -550,7 +513,6 @@ class Gamma(LinearModel, BoundedModel):
         )
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate of y / unit, shape (n,)."""
         shape = float(parameters["shape"])
         scale = np.exp(eta) / shape
         if self.draws_bounded:
@@ -560,7 +522,6 @@ class Gamma(LinearModel, BoundedModel):
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode of beta and shape, roughly and as if without bounds."""
         likelihood = SizedLikelihood(
             log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(t)),
             slope=lambda eta, t: np.exp(t) * (y * np.exp(-_clipped(eta)) - 1),
@@ -571,7 +532,6 @@ class Gamma(LinearModel, BoundedModel):
         return sized_hints("shape", likelihood, X, weight, start, offset)
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The ends, beside the rest."""
         return {**data, **self.interval()}
 
 

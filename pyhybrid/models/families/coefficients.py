@@ -33,12 +33,8 @@ from pyhybrid.models.base import ReleasedByMechanism
 from pyhybrid.models.families.regression import Offset, Parameters, Positions, RegressionModel
 from pyhybrid.models.formula.groups import grouped_hints
 from pyhybrid.models.formula.terms import has_groups
-from pyhybrid.models.initialization import (
-    Family,
-    SizedLikelihood,
-    rough_fit,
-    scored_fit,
-)
+from pyhybrid.models.grid import GridForm, PoissonForm
+from pyhybrid.models.initialization import Family, quadratic, rough_fit
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
@@ -80,6 +76,8 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     prior_scale_intercept: float = 10.0
     prior_scale_groups: float = 2.5
     takes_groups: ClassVar[bool] = True
+    grid: ClassVar[type[PoissonForm] | None] = None
+    grid_priors: ClassVar[tuple[str, ...]] = ("published",)
     canonical: ClassVar[Family]
     """Of a model without other parameters: its rough fit is that of the family."""
 
@@ -98,9 +96,11 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
             own["prior_scale_groups"] = self.prior_scale_groups
         return {**super().describe(), **own}
 
-    def plain_intercept(self, columns: tuple[str, ...]) -> bool:
-        """True for an intercept alone under the published prior."""
-        return columns == (_INTERCEPT,) and self.prior == "published"
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+        """`grid`, with an intercept alone, under one of `grid_priors`."""
+        if self.grid is None or columns != (_INTERCEPT,) or self.prior not in self.grid_priors:
+            return None
+        return self.grid(prior_sd=self.intercept_prior_sd)
 
     @property
     def any_rank(self) -> bool:
@@ -108,11 +108,10 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         return self.prior == "normal"
 
     def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
-        """Under the normal prior all is nearly standard normal; under the published one, whose
-        scales are sampled, too, all but a lone intercept and its scale is nearly so. Of many
-        columns their scales' logarithms spread the wider the more the data tell, and the metric is
-        adapted."""
-        if self.plain_intercept(columns):
+        """Under the normal prior all is nearly standard normal; under the published one all but a
+        lone intercept and its scale. Of many columns the scales' logarithms spread the wider the
+        more the data tell, and the metric is adapted."""
+        if columns == (_INTERCEPT,) and self.prior == "published":
             return None
         if self.prior == "normal":
             return FirstTry(acceptance=NORMAL_ACCEPTANCE)
@@ -127,11 +126,9 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
 
     @property
     def monitored_parameters(self) -> tuple[str, ...]:
-        """What the likelihood reads and, under the published prior, the coefficients' scales."""
         return (*self.parameters, *(("sigma_beta",) if self.prior == "published" else ()))
 
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """The prior as the programs take it, for the design's `columns`."""
         scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
         return {
             "normal_prior": int(self.prior == "normal"),
@@ -150,7 +147,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
     ) -> FloatArray:
-        """`log_density` at the rows' linear predictors."""
         return self.log_density(parameters, y, parameters["beta"] @ X.T + offset)
 
     def draw_outcome(
@@ -160,7 +156,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         rng: np.random.Generator,
         offset: Offset = 0.0,
     ) -> FloatArray:
-        """`draw` at the rows' linear predictors."""
         return self.draw(parameters, X @ parameters["beta"] + offset, rng)
 
     def rough_fit(
@@ -171,58 +166,9 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
 
     def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
-        """The hints as the programs take them, and which columns are of terms (1 | g)."""
         return grouped_hints(hints, group, self.prior_scale_groups)
 
 
 def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:
     """Standard deviations of the normal prior for the design's `columns`, shape (K,)."""
     return np.array([intercept if name == _INTERCEPT else scale for name in columns])
-
-
-def quadratic(
-    X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
-) -> dict[str, Any]:
-    """Stan data of the log-likelihood's quadratic approximation about `center`.
-
-    Parameters
-    ----------
-    X : ndarray, shape (d, K)
-    center : ndarray, shape (K,)
-        Coefficients.
-    slope, curvature : ndarray, shape (d,)
-        First derivative of each row's weighted log-likelihood by its linear predictor at `center`,
-        and minus the (expected) second one, at least 0.
-
-    Returns
-    -------
-    dict
-        ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
-        ``score`` (K,), the quadratic's gradient at 0.
-    """
-    K = X.shape[1]
-    # By the QR decomposition: its condition number is the root of that of the information.
-    triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))
-    root = np.zeros((K, K))
-    root[:, : triangle.shape[0]] = triangle.T
-    score = root @ (root.T @ center) + X.T @ slope
-    if not (np.isfinite(root).all() and np.isfinite(score).all()):
-        raise ValueError("the rough fit is not finite")
-    return {"information_root": root, "score": score}
-
-
-def sized_hints(
-    name: str,
-    likelihood: SizedLikelihood,
-    X: FloatArray,
-    weight: FloatArray,
-    start: FloatArray,
-    offset: Offset,
-) -> dict[str, Any]:
-    """Stan data of a rough fit of the coefficients, from `start` on, and of the size `name`."""
-    fit = scored_fit(likelihood, X, weight, start, offset)
-    return {
-        **quadratic(X, fit.center, fit.slope, fit.curvature),
-        f"center_{name}": fit.log_size,
-        f"spread_{name}": fit.spread,
-    }

@@ -12,7 +12,7 @@ from scipy.special import betaln, digamma, expit, gammaln
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.families.coefficients import LinearModel, sized_hints
+from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, refuse_rows, softplus
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import NegativeBinomialForm, PoissonForm
@@ -22,6 +22,7 @@ from pyhybrid.models.initialization import (
     Family,
     SizedLikelihood,
     rough_fit,
+    sized_hints,
 )
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
@@ -55,31 +56,26 @@ class CountModel(LinearModel):
             )
 
     def describe(self) -> dict[str, Any]:
-        """Public settings; the support where it is not that of all counts."""
         given = {"lower": self.lower, "upper": self.upper}
         return {**super().describe(), **(given if given != {"lower": 0, "upper": None} else {})}
 
     @property
     def declared_support(self) -> tuple[float, float] | None:
-        """Lower and upper end, if they are not those of all counts."""
         if self.upper is None and self.lower == 0:
             return None
         return self.lower, math.inf if self.upper is None else self.upper
 
     def support(self, dtype: Any) -> tuple[float, float]:
-        """Smallest and largest value that may be released."""
         low, high = super().support(dtype)
         return max(low, self.lower), high if self.upper is None else min(high, self.upper)
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Raise InvalidInput, naming the first row, unless outcomes are whole numbers in the
-        support, at most 2^31 - 1."""
         largest = _LARGEST_COUNT if self.upper is None else min(self.upper, _LARGEST_COUNT)
         rules = (
-            ("a count >= 0: {} is negative", design.y < 0),
-            ("a whole number: {} is not", design.y != np.floor(design.y)),
-            (f"at least {self.lower:g}: {{}} is smaller; give lower", design.y < self.lower),
-            (f"at most {largest:.0f}: {{}} is larger", design.y > largest),
+            ("be a count >= 0: {} is negative", design.y < 0),
+            ("be a whole number: {} is not", design.y != np.floor(design.y)),
+            (f"be at least {self.lower:g}: {{}} is smaller; give lower", design.y < self.lower),
+            (f"be at most {largest:.0f}: {{}} is larger", design.y > largest),
         )
         refuse_rows(design, index, rules)
 
@@ -111,23 +107,18 @@ class Poisson(CountModel):
     """
 
     canonical: ClassVar[Family] = LOG_LINEAR
+    grid: ClassVar[type[PoissonForm] | None] = PoissonForm
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log Poisson(y | mu), shape (S, b), in nats."""
         return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,)."""
         try:
             return rng.poisson(np.exp(eta)).astype(np.float64)
         except ValueError as error:
             raise draw_counts_error(error) from None
-
-    def grid_form(self, columns: tuple[str, ...]) -> PoissonForm | None:
-        """With an intercept alone under the published prior."""
-        return PoissonForm() if self.plain_intercept(columns) else None
 
 
 @dataclass(frozen=True)
@@ -150,15 +141,14 @@ class NegativeBinomial(CountModel):
     [V25] supplement 2.
     """
 
+    grid: ClassVar[type[PoissonForm] | None] = NegativeBinomialForm
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log NB(y | mu, phi), shape (S, b), in nats."""
         return _log_density(y, eta, parameters["phi"][:, None])
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,)."""
         phi = parameters["phi"]
         mu = np.exp(eta)
         try:
@@ -167,14 +157,9 @@ class NegativeBinomial(CountModel):
         except ValueError as error:
             raise draw_counts_error(error) from None
 
-    def grid_form(self, columns: tuple[str, ...]) -> NegativeBinomialForm | None:
-        """With an intercept alone under the published prior."""
-        return NegativeBinomialForm() if self.plain_intercept(columns) else None
-
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode of beta and 1/phi, roughly, from a Poisson fit on."""
         likelihood = SizedLikelihood(
             log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(-t)),
             slope=lambda eta, t: (y - np.exp(_clipped(eta))) * expit(-t - eta),
@@ -245,22 +230,18 @@ class BetaBinomial(CountModel):
         return self.upper - self.lower
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """With the ends."""
         return {**data, "least": self.lower, "n_trials": self.size}
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log BetaBinomial(y - lower | size, lambda mu, lambda (1 - mu)), shape (S, b), in nats."""
         return self._log_density(y, eta, parameters["lambda"][:, None])
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,)."""
         share = rng.beta(*_shapes(eta, parameters["lambda"]))
         return (self.lower + rng.binomial(self.size, share)).astype(np.float64)
 
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode of beta and lambda, roughly, from a binomial fit on."""
         likelihood = SizedLikelihood(
             log_lik=lambda eta, t: self._log_density(
                 y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)

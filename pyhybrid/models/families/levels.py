@@ -25,7 +25,7 @@ from pyhybrid.models.columns.form import (
     level_places,
     outcome_levels,
 )
-from pyhybrid.models.families.coefficients import LinearModel, prior_scales
+from pyhybrid.models.families.coefficients import PRIORS, LinearModel, prior_scales
 from pyhybrid.models.families.regression import (
     BoundRegression,
     Offset,
@@ -35,7 +35,7 @@ from pyhybrid.models.families.regression import (
     softplus,
 )
 from pyhybrid.models.formula.design import Design, read_design
-from pyhybrid.models.grid import BernoulliForm
+from pyhybrid.models.grid import BernoulliForm, PoissonForm
 from pyhybrid.models.initialization import (
     LOGIT,
     Family,
@@ -43,13 +43,47 @@ from pyhybrid.models.initialization import (
     rough_levels,
     rough_ordinal,
 )
-from pyhybrid.privacy.censoring import Cap
 
 _BLOCK_ELEMENTS = 4_000_000
 
 
 @dataclass(frozen=True)
-class LevelModel(RegressionModel):
+class LeveledModel(RegressionModel):
+    """A regression of an outcome with levels, coded as places among these."""
+
+    _: KW_ONLY
+    levels: tuple[Any, ...] | None = None
+    ordered: ClassVar[bool] = False
+    numbers: ClassVar[tuple[Any, ...] | None] = None
+    """Levels of a column of numbers that declares none; those that are there if None."""
+
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
+        design = read_design(
+            self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups
+        )
+        self.check_outcome(design, df.index)
+        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
+        levels = self.levels_of(values, design.outcome)
+        bound = BoundLevels if isinstance(self, LinearModel) else BoundManyLevels
+        return bound(model=self, table=df, design=design, at=at, levels=levels)
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        """Levels of the outcome's column."""
+        return outcome_levels(values, name, self.levels, self.numbers)
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """The levels given, or those of logicals, and of categories and numbers that are known."""
+        return form_of_levels(column, self.levels, numbers=self.numbers, ordered=self.ordered)
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Nothing beyond the levels, which are checked when the outcome is coded."""
+
+    def _places(self, values: pd.Series, name: str) -> FloatArray:
+        return level_places(values, name, self.levels_of(values, name))
+
+
+@dataclass(frozen=True)
+class LevelModel(LeveledModel):
     """A regression of an outcome with any number of levels, under normal priors.
 
     Parameters
@@ -66,10 +100,8 @@ class LevelModel(RegressionModel):
     """
 
     _: KW_ONLY
-    levels: tuple[Any, ...] | None = None
     prior_scale: float = 2.5
     prior_scale_intercept: float = 10.0
-    ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +110,6 @@ class LevelModel(RegressionModel):
         check_positive(self.prior_scale_intercept, "prior_scale_intercept")
 
     def describe(self) -> dict[str, Any]:
-        """Public settings."""
         return {
             **super().describe(),
             "levels": None if self.levels is None else list(self.levels),
@@ -92,34 +123,17 @@ class LevelModel(RegressionModel):
         return True
 
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """The prior as the programs take it, for the design's `columns`."""
         scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
         return {"prior_scale": scales}
 
-    def coded(self, df: pd.DataFrame, at: Positions | None = None) -> tuple[Design, OutcomeLevels]:
-        """Design of `df`, or of its records at `at` (k,), its outcome as places among the levels,
-        and the levels."""
-        design = read_design(self.formula, df, self._places, at, any_rank=self.any_rank)
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
         if design.has_offset:
             raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
-        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
-        return design, self.levels_of(values, design.outcome)
 
     def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
-        """Levels of the outcome's column."""
-        levels = outcome_levels(values, name, self.levels, numbers=None)
+        levels = super().levels_of(values, name)
         check_levels_given(levels.values)
         return levels
-
-    def form_of(self, column: pd.Series) -> Form | None:
-        """The levels given, or those of logicals and categories."""
-        return form_of_levels(column, self.levels, ordered=self.ordered)
-
-    def _places(self, values: pd.Series, name: str) -> FloatArray:
-        return level_places(values, name, self.levels_of(values, name))
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Nothing beyond the levels, which are checked when the outcome is coded."""
 
     def scales_of(self, X: FloatArray) -> FloatArray:
         """Standard deviations of the prior, shape (K,); the intercept's for a column of ones."""
@@ -129,28 +143,19 @@ class LevelModel(RegressionModel):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundLevels(BoundRegression):
-    """A model of levels joined to a table. Confidential.
-
-    Attributes
-    ----------
-    levels : OutcomeLevels
-        In the type of the column.
-    """
+    """A model of levels, in the type of the column, joined to a table. Confidential."""
 
     levels: OutcomeLevels
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """Terms whose coding depends on all records, and levels that were read from them."""
         read = (f"levels of {self.design.outcome}; levels= declares them",)
         return (*super().data_dependent, *(read if self.levels.read else ()))
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Place of each value among the levels, from 0, shape (n,)."""
         return level_places(column, self.design.outcome, self.levels)
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
-        """Levels in the dtype of the data."""
         return column_of(values, self.levels, like)
 
 
@@ -165,27 +170,16 @@ class BoundManyLevels(BoundLevels):
 
     @cached_property
     def rows(self) -> Rows:
-        """Distinct rows of (outcome, predictors); those with the same predictors are neighbors."""
         code = distinct_rows(self.design.X).row_of * self.n_levels + self.design.y.astype(np.intp)
         found = np.unique(code, return_index=True, return_inverse=True, return_counts=True)
         _, first, row_of, frequency = found
         return Rows(first=first, row_of=row_of, frequency=frequency.astype(np.float64))
 
-    def stan_data(
-        self,
-        alpha: FloatArray,
-        *,
-        cap: float | Cap | None = None,
-        dispersion: float = 1.0,
-        emit_log_lik: bool = False,
-    ) -> dict[str, Any]:
-        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
-        data = super().stan_data(alpha, cap=cap, dispersion=dispersion, emit_log_lik=emit_log_lik)
+    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
         del data["offsets"]
-        return {**data, "n_levels": self.n_levels}
+        return {**super()._shaped(data), "n_levels": self.n_levels}
 
     def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
-        """Rows of the data block: those with the same predictors are neighbors."""
         rows = super().stan_rows(alpha, unit)
         order = np.argsort(distinct_rows(self.design.X[rows.first]).row_of, kind="stable")
         return Rows(
@@ -209,7 +203,6 @@ class BoundManyLevels(BoundLevels):
         return super()._hints(shares, X[designs.first], total, offset[designs.first])
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
         parameters = {name: draws.flat(name) for name in self.model.parameters}
         y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
         starts = np.flatnonzero(np.append(True, (X[1:] != X[:-1]).any(axis=1)))
@@ -220,7 +213,7 @@ class BoundManyLevels(BoundLevels):
 
 
 @dataclass(frozen=True)
-class Bernoulli(LinearModel):
+class Bernoulli(LinearModel, LeveledModel):
     r"""An outcome with two levels: log odds :math:`o_i + x_i'\beta` of the second one.
 
     o_i is the offset. Released values have the dtype, and for categories the order, of the data.
@@ -253,8 +246,10 @@ class Bernoulli(LinearModel):
     """
 
     _: KW_ONLY
-    levels: tuple[Any, ...] | None = None
     prior: str = "normal"
+    numbers: ClassVar[tuple[Any, ...] | None] = (0, 1)
+    grid: ClassVar[type[PoissonForm] | None] = BernoulliForm
+    grid_priors: ClassVar[tuple[str, ...]] = PRIORS
     canonical: ClassVar[Family] = LOGIT
     program_name: ClassVar[str] = "bernoulli"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
@@ -268,17 +263,8 @@ class Bernoulli(LinearModel):
         levels = None if self.levels is None else list(self.levels)
         return {**super().describe(), "prior": self.prior, "levels": levels}
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        design = read_design(
-            self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups
-        )
-        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
-        levels = self._levels_of(values, design.outcome)
-        return BoundLevels(model=self, table=df, design=design, at=at, levels=levels)
-
-    def _levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
-        levels = outcome_levels(values, name, self.levels)
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        levels = super().levels_of(values, name)
         if len(levels.values) > 2 or (len(levels.values) < 2 and not levels.read):
             raise InvalidInput(
                 f"outcome {name!r} must have 2 levels for Bernoulli: found {len(levels.values)}; "
@@ -286,28 +272,11 @@ class Bernoulli(LinearModel):
             )
         return levels
 
-    def form_of(self, column: pd.Series) -> Form | None:
-        """The levels given, or those of logicals, categories and 0/1 columns."""
-        return form_of_levels(column, self.levels, numbers=(0, 1))
-
-    def _places(self, values: pd.Series, name: str) -> FloatArray:
-        return level_places(values, name, self._levels_of(values, name))
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Nothing beyond the levels, which are checked when the outcome is coded."""
-
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log Bernoulli(y | expit(eta)), shape (S, b), in nats."""
         return -softplus((1 - 2 * y) * eta)[0]
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,): 1 for the second level."""
         return np.asarray(rng.random(eta.size) < expit(eta), dtype=np.float64)
-
-    def grid_form(self, columns: tuple[str, ...]) -> BernoulliForm | None:
-        """With an intercept alone, under either prior."""
-        alone = columns == ("Intercept",)
-        return BernoulliForm(prior_sd=self.intercept_prior_sd) if alone else None
 
 
 @dataclass(frozen=True)
@@ -322,11 +291,8 @@ class Categorical(LevelModel):
     formula : str
         Wilkinson formula, e.g. ``"region ~ age + sex"``; it takes no ``offset()``.
     levels : tuple, optional
-        All values that the column can hold, e.g. ``("north", "east", "west")``: public, given,
-        never read from the data. Without it a logical column has false and true. For all other
-        columns a strict charge needs it: if omitted the levels are read, sorted, or the categories
-        of the dtype, which ``astype("category")`` reads, and the charge says so and is not strict.
-        A level that no record has is released next to never.
+        E.g. ``("north", "east", "west")``, as in `pyhybrid.models.families.levels.LevelModel`. A
+        level that no record has is released next to never.
     prior_scale, prior_scale_intercept : float, default 2.5 and 10
         The contrast of any two levels has independent N(0, prior_scale^2) coefficients, and such an
         intercept of `prior_scale_intercept`: public, never read from the data, on the scale of the
@@ -348,15 +314,9 @@ class Categorical(LevelModel):
     program_name: ClassVar[str] = "categorical"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        design, levels = self.coded(df, at)
-        return BoundManyLevels(model=self, table=df, design=design, at=at, levels=levels)
-
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
     ) -> FloatArray:
-        """log p(y | X beta), shape (S, b), in nats; y are places from 0, beta (S, K, C - 1)."""
         rows = distinct_rows(X)
         eta = _with_first(np.matmul(X[rows.first], parameters["beta"]))
         total = logsumexp(eta, axis=2)
@@ -370,7 +330,6 @@ class Categorical(LevelModel):
         rng: np.random.Generator,
         offset: Offset = 0.0,
     ) -> FloatArray:
-        """One replicate, shape (n,): places of levels from 0."""
         rows = distinct_rows(X)
         drawn = rng.random((X.shape[0],))
         made = np.empty(X.shape[0])
@@ -389,7 +348,6 @@ class Categorical(LevelModel):
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode of beta, roughly; y (d, C) are shares of the levels."""
         return dict(rough_levels(weight[:, None] * y, X, self.scales_of(X)))
 
 
@@ -442,18 +400,15 @@ class Ordinal(LevelModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta", "threshold")
     ordered: ClassVar[bool] = True
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundManyLevels:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        design, levels = self.coded(df, at)
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        super().check_outcome(design, index)
         if design.columns[0] != "Intercept":
             raise InvalidInput(
                 f"Ordinal must have an intercept, whose place its thresholds take: found "
                 f"{self.formula!r}"
             )
-        return BoundManyLevels(model=self, table=df, design=design, at=at, levels=levels)
 
     def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
-        """Levels of the outcome's column, if it declares their order."""
         levels = super().levels_of(values, name)
         dtype = values.dtype
         ordered = isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered)
@@ -480,7 +435,6 @@ class Ordinal(LevelModel):
         rng: np.random.Generator,
         offset: Offset = 0.0,
     ) -> FloatArray:
-        """One replicate, shape (n,): places of levels from 0."""
         latent = X @ parameters["beta"] + rng.logistic(size=X.shape[0])
         threshold = parameters["threshold"] - parameters["threshold"][0]
         return np.searchsorted(threshold, latent).astype(np.float64)
@@ -488,5 +442,4 @@ class Ordinal(LevelModel):
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """Mode and curvature, roughly; y (d, C) are shares of the levels."""
         return dict(rough_ordinal(weight[:, None] * y, X, self.scales_of(X)))

@@ -70,12 +70,10 @@ class MixtureRegression(TransformedModel):
         check_count(self.n_components, "n_components")
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundMixture:
-        """Check `df` and join the model to it; see `RegressionModel.bind`."""
         plain = super().bind(df, at)
         return BoundMixture(model=self, table=plain.table, design=plain.design, at=at)
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """As for any transformed outcome; and no more components than records."""
         super().check_outcome(design, index)
         if self.n_components > design.y.size:
             raise InvalidInput(
@@ -84,13 +82,11 @@ class MixtureRegression(TransformedModel):
             )
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with the number of components."""
         return {**super().describe(), "n_components": self.n_components}
 
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
     ) -> FloatArray:
-        """log of the mixture density of t(y), shape (S, b), in nats."""
         beta, sigma = parameters["beta"], parameters["sigma"]  # (S, K, C), (S, C)
         constant = parameters["log_proportion"] - np.log(sigma) - _HALF_LOG_2PI
         total = None
@@ -117,7 +113,6 @@ class MixtureRegression(TransformedModel):
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """EM; see `pyhybrid.models.families.normal_mixture`."""
         fit = rough_mixture(y - offset, X, weight, self.n_components)
         empty, total = fit.size == 0, max(float(fit.size.sum()), 1.0)
         size = np.where(empty, 1.0, fit.size)
@@ -133,7 +128,6 @@ class MixtureRegression(TransformedModel):
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Number of components and the floor of their deviations, beside the rest."""
         return {**data, "n_components": self.n_components, "min_sd": float(self.min_sd)}
 
 
@@ -145,7 +139,6 @@ class BoundMixture(BoundRegression):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That the chains, which start around one fit, have seen the modes that matter."""
         if self.model.n_components == 1:
             return ()
         return (
@@ -161,7 +154,6 @@ class BoundMixture(BoundRegression):
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
-        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         data = super().stan_data(alpha, cap=cap, emit_log_lik=emit_log_lik)
         if self.model.program != "default":
             return data
@@ -172,11 +164,9 @@ class BoundMixture(BoundRegression):
         return data
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """Log densities at fixed points, which do not depend on the components' labels.
-
-        Seven quantiles of the outcome, less the offset, at four designs: the mean one and three
-        records', chosen by their least-squares means. Shape (chains, draws, 28), nats.
-        """
+        """Log densities at fixed points, which do not depend on the components' labels: seven
+        quantiles of the outcome, less the offset, at the mean design and three records', chosen by
+        their least-squares means. Shape (chains, draws, 28), nats."""
         y, X = self.design.y - self.design.offset, self.design.X
         points = np.quantile(y, _OUTCOMES_MONITORED)
         order = np.argsort(X @ np.linalg.lstsq(X, y, rcond=None)[0], kind="stable")
@@ -200,16 +190,8 @@ _PRIOR_RECORDS = 2.0  # that say so
 class RoughMixture:
     """Components by falling proportion; those that the data do not ask for come last, of size 0.
 
-    Attributes
-    ----------
-    center : ndarray, shape (K, C)
-        Coefficients.
-    information : ndarray, shape (C, K, K)
-        Of the coefficients, given which records are whose.
-    sd : ndarray, shape (C,)
-    size : ndarray, shape (C,)
-        Weight of the records in each component.
-    """
+    Coefficients `center` (K, C), their `information` (C, K, K) given which records are whose, `sd`
+    (C,), and the weight of the records in each, `size` (C,)."""
 
     center: FloatArray
     information: FloatArray

@@ -20,16 +20,21 @@ from scipy.special import betaln, digamma, expit, logit, polygamma
 from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
-from pyhybrid.models.families.coefficients import LinearModel, sized_hints
-from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
+from pyhybrid.models.families.coefficients import LinearModel
+from pyhybrid.models.families.regression import (
+    Offset,
+    Parameters,
+    RegressionModel,
+    refuse_outside,
+)
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.initialization import (
     LOGIT,
     SizedLikelihood,
     cholesky_or_diagonal,
     rough_fit,
+    sized_hints,
 )
 
 
@@ -78,31 +83,17 @@ class ProportionModel(RegressionModel):
             grid_ends(self.decimals, self.lower, self.upper)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with the scale that densities belong to."""
         scale = {"lower": self.lower, "upper": self.upper, "edge": self.edge}
         return {**super().describe(), **scale, "decimals": self.decimals}
 
-    @property
-    def given_decimals(self) -> int | None:
-        """Number of decimals of released values, if the user gave it."""
-        return self.decimals
-
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Raise InvalidInput, naming the first row, for outcomes outside the bounds."""
-        outside = np.flatnonzero((design.y < self.lower) | (design.y > self.upper))
-        if outside.size:
-            raise InvalidInput(
-                f"outcome {design.outcome!r} must lie in [{self.lower:g}, {self.upper:g}]: "
-                f"{row_label(index, int(outside[0]))} does not; give lower and upper"
-            )
+        refuse_outside(design, index, (self.lower, self.upper))
 
     def to_support(self, y: FloatArray) -> FloatArray:
-        """Scaled to the unit interval, at least `edge` from its ends."""
         unit = (y - self.lower) / (self.upper - self.lower)
         return np.clip(unit, self.edge, 1 - self.edge)
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Back to [lower, upper], rounded to `decimals`."""
         return on_grid(
             self.lower + (self.upper - self.lower) * values, decimals, self.lower, self.upper
         )
@@ -136,7 +127,6 @@ class Beta(ProportionModel):
     parameters: ClassVar[tuple[str, ...]] = ("phi", "lambda")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Within the bounds, and no predictors."""
         if design.columns != ("Intercept",) or design.has_offset:
             raise InvalidInput(
                 f"Beta takes no predictors, formula must be 'outcome ~ 1': found {self.formula!r}; "
@@ -145,18 +135,14 @@ class Beta(ProportionModel):
         super().check_outcome(design, index)
 
     def grid_form(self, columns: tuple[str, ...]) -> BetaForm:
-        """It has no predictors."""
         return BetaForm()
 
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
     ) -> FloatArray:
-        """log Beta(y | lambda phi, lambda (1 - phi)), shape (S, b), in nats, unit scale."""
         beta1 = (parameters["lambda"] * parameters["phi"])[:, None]
         beta2 = (parameters["lambda"] * (1 - parameters["phi"]))[:, None]
-        return np.asarray(
-            (beta1 - 1) * np.log(y) + (beta2 - 1) * np.log1p(-y) - betaln(beta1, beta2)
-        )
+        return _log_beta(y, beta1, beta2)
 
     def draw_outcome(
         self,
@@ -165,7 +151,6 @@ class Beta(ProportionModel):
         rng: np.random.Generator,
         offset: Offset = 0.0,
     ) -> FloatArray:
-        """One replicate on the unit scale, shape (n,)."""
         beta1 = parameters["lambda"] * parameters["phi"]
         return rng.beta(beta1, parameters["lambda"] * (1 - parameters["phi"]), size=X.shape[0])
 
@@ -193,7 +178,6 @@ class Beta(ProportionModel):
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """No design; and no rows where the sums stand for them."""
         del data["X"], data["K"], data["offsets"]
         if not (data["use_cap"] or data["emit_log_lik"]):
             data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
@@ -238,11 +222,9 @@ class BetaRegression(LinearModel, ProportionModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """log Beta(y | lambda mu, lambda (1 - mu)), shape (S, b), in nats, unit scale."""
         return _log_density(y, eta, parameters["lambda"][:, None])
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate on the unit scale, shape (n,)."""
         # A mean that rounds to 0 or 1 leaves no beta distribution; it is at the edge then.
         smallest = np.finfo(np.float64).tiny
         beta1, beta2 = (
@@ -253,7 +235,6 @@ class BetaRegression(LinearModel, ProportionModel):
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode of beta and lambda, roughly, from a quasi-binomial fit on."""
         target = logit(y)
         likelihood = SizedLikelihood(
             log_lik=lambda eta, t: _log_density(y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
@@ -267,7 +248,10 @@ class BetaRegression(LinearModel, ProportionModel):
 
 def _log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
     """log Beta(y | size mu, size (1 - mu)), logit mu = eta, in nats."""
-    beta1, beta2 = size * expit(eta), size * expit(-eta)
+    return _log_beta(y, size * expit(eta), size * expit(-eta))
+
+
+def _log_beta(y: FloatArray, beta1: FloatArray, beta2: FloatArray) -> FloatArray:
     return np.asarray((beta1 - 1) * np.log(y) + (beta2 - 1) * np.log1p(-y) - betaln(beta1, beta2))
 
 

@@ -57,13 +57,9 @@ def published_data(
 ) -> dict[str, Any]:
     """Data block of a published program: every record a row of its own, in the papers' names.
 
-    Raises
-    ------
-    InvalidInput
-        For an offset and terms (1 | g), which the papers do not have; and for a cap, but of `Beta`
-        about 0: a record whose predictors are far out makes Stan's own functions fail, and so tells
-        more than any cap.
-    """
+    Refused are an offset and terms (1 | g), which the papers do not have; and a cap, but of `Beta`
+    about 0: a record whose predictors are far out makes Stan's own functions fail, and so tells
+    more than any cap."""
     if design.has_offset or design.n_terms:
         raise InvalidInput(
             "program='published' takes neither offset() nor (1 | g), which the papers do not have: "

@@ -35,7 +35,7 @@ from pyhybrid.models.columns.support import (
 )
 from pyhybrid.models.families.published import check_program, published_data
 from pyhybrid.models.formula.design import Design, Matrix, read_design
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization import dispersed, rough_fits_of
 from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
@@ -49,10 +49,8 @@ def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
-    """Rows split further by record weight, and by unit if terms are summed by unit.
-
-    The rows themselves if weights and units agree within each.
-    """
+    """Rows split further by record weight, and by unit if terms are summed by unit; the rows
+    themselves if these agree within each."""
     for own in (alpha, unit):
         if own is not None and not np.array_equal(own[rows.first][rows.row_of], own):
             rows = distinct_rows(np.column_stack([rows.row_of, own]))
@@ -230,7 +228,8 @@ class RegressionModel(ABC):
     @property
     def given_decimals(self) -> int | None:
         """Number of decimals of released values; None if it is taken from the data."""
-        return 0
+        decimals: int | None = getattr(self, "decimals", 0)
+        return decimals
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column in a strict release, by its name, if it is declared."""
@@ -288,17 +287,9 @@ class RegressionModel(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundRegression:
-    """A regression model joined to a table. Confidential.
+    """A regression model joined to a table, a `pyhybrid.models.base.BoundModel`. Confidential.
 
-    Attributes
-    ----------
-    model : RegressionModel
-    table : DataFrame
-    design : Design
-        Of the records it was fitted to.
-    at : ndarray of int, shape (n,), or None
-        Their positions in the table; None for all.
-    """
+    `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all."""
 
     model: RegressionModel
     table: pd.DataFrame
@@ -310,57 +301,46 @@ class BoundRegression:
 
     @property
     def n(self) -> int:
-        """Number of records."""
         return self.design.y.size
 
     @property
     def program(self) -> StanProgram:
-        """The Stan program that is sampled."""
         return load_program(self.model.stan_program)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
         return (self.design.outcome,)
 
     @property
     def outcome(self) -> FloatArray:
-        """Sensitive values on the scale of the table, shape (n,)."""
         values = self.table[self.design.outcome]
         return self.numbers_of(values if self.at is None else values.iloc[self.at])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
         return column.to_numpy(dtype=np.float64)
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Columns read by the right-hand side."""
         return self.design.predictors
 
     @property
     def design_columns(self) -> tuple[str, ...]:
-        """Names of the columns of the design matrix."""
         return self.design.columns
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
-        """Names of the variables that the likelihood reads."""
         return self.model.parameters
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """Terms of the formula whose coding depends on all records."""
         return self.design.data_dependent
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That released values keep to the declared support, if there is one."""
         return support_said(self.design.outcome, self.model.declared_support)
 
     @property
     def density_above_one(self) -> bool:
-        """True if a log-likelihood above 0 is possible."""
         return self.model.density_above_one
 
     @property
@@ -370,14 +350,12 @@ class BoundRegression:
 
     @property
     def first_try(self) -> FirstTry | None:
-        """Settings of a first try, if there is one: of what samples standardized coefficients."""
         if self.model.program != "default":
             return None
         return self.model.first_try(self.design.columns)
 
     @property
     def grid_form(self) -> GridForm | None:
-        """How the parameters lie on a grid; None if they do not."""
         # With an offset the coordinates are no longer those of the mean that the ends suit.
         if self.design.has_offset or self.model.program != "default":
             return None
@@ -385,12 +363,10 @@ class BoundRegression:
 
     @property
     def decimals_given(self) -> bool:
-        """True if the number of decimals of released values does not depend on the data."""
         return self.model.given_decimals is not None
 
     @cached_property
     def decimals(self) -> int | None:
-        """Number of decimals of released values; None for all that floating point has."""
         given = self.model.given_decimals
         return decimals_of(self.outcome) if given is None else given
 
@@ -417,7 +393,6 @@ class BoundRegression:
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
-        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         clip = None if cap is None else Cap.of(cap)
         if self.model.program != "default":
             outcome = self._stan_outcome(self.design.y)
@@ -439,7 +414,10 @@ class BoundRegression:
             **cap_data(clip, rows.first),
             "emit_log_lik": int(emit_log_lik),
         }
-        return self.model.shape_data(with_frozen(data, clip, self._stan_outcome))
+        return self._shaped(with_frozen(data, clip, self._stan_outcome))
+
+    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
+        return self.model.shape_data(data)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
@@ -460,7 +438,6 @@ class BoundRegression:
         return y if self.density_above_one else y.astype(np.int64)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per distinct row."""
         return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
@@ -493,9 +470,9 @@ class BoundRegression:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
-        own = self.design if given is None else self._design_of(given)
-        values = self.drawn(draws, draw, rng, own)
+        same = given is None or all(given[n].equals(self.table[n]) for n in self.predictors)
+        design = self.design if given is None or same else self.design.recoded(given)
+        values = self.drawn(draws, draw, rng, design)
         return self.released(values, self.table[self.design.outcome]).to_frame()
 
     def drawn(
@@ -527,12 +504,6 @@ class BoundRegression:
         decimals = self.model.given_decimals if self.density_above_one else None
         return in_form_of(values, like, decimals)
 
-    def _design_of(self, given: pd.DataFrame) -> Design | Matrix:
-        """Matrix and offset of a table whose predictors may be synthetic, coded as the data's."""
-        if all(given[name].equals(self.table[name]) for name in self.predictors):
-            return self.design
-        return self.design.recoded(given)
-
 
 def refuse_rows(
     design: Design, index: pd.Index, rules: Sequence[tuple[str, npt.NDArray[np.bool_]]]
@@ -541,5 +512,12 @@ def refuse_rows(
     (n,)."""
     for rule, broken in rules:
         if broken.any():
-            label = row_label(index, int(np.flatnonzero(broken)[0]))
-            raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
+            said = rule.format(first_row(index, broken))
+            raise InvalidInput(f"outcome {design.outcome!r} must {said}")
+
+
+def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -> None:
+    """Raise InvalidInput, naming the first row, for outcomes outside of inclusive ends."""
+    low, high = ends
+    rule = f"lie in [{low:g}, {high:g}]: {{}} does not; give lower and upper"
+    refuse_rows(design, index, [(rule, (design.y < low) | (design.y > high))])

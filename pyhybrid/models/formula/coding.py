@@ -52,12 +52,9 @@ Coded = Numbers | Categories
 
 
 def code_factor(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
-    """Values of a factor for the rows of `df`.
-
-    `state` is read where it knows the factor and added to where it does not. Values outside the
-    factor's domain come back as NaN, or as code -1; `pyhybrid.models.formula.design` refuses them.
-    Columns of a type, and options, that the factor cannot take raise InvalidInput.
-    """
+    """Values of a factor for the rows of `df`; `state` is read where it knows the factor and added
+    to where it does not. Values outside the factor's domain come back as NaN, or as code -1, which
+    `pyhybrid.models.formula.design` refuses."""
     try:
         with np.errstate(all="ignore"):  # log(-1) and the like are found later, with their row
             return _coded(factor, factor.tree, df, state)
@@ -75,12 +72,9 @@ def takes_all_records(factor: Factor) -> bool:
 
 
 def levels_taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:
-    """Columns from whose records the factor takes its levels, by its syntax tree.
-
-    A column of `declared` is a category with declared levels: it has them by itself and in C(), but
-    factor() leaves out those that no record has. Levels of anything that is computed are read,
-    whatever it is computed from; those of logicals are false and true.
-    """
+    """Columns from whose records the factor takes its levels, by its syntax tree. One of `declared`
+    has its levels by itself and in C(), but factor() leaves out those that no record has. Levels of
+    anything that is computed are read; those of logicals are false and true."""
 
     def kind(name: str) -> str:
         return kind_of(df[name], as_levels=True)

@@ -32,7 +32,7 @@ from pyhybrid.models.formula.coding import (
     takes_all_records,
 )
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
-from pyhybrid.models.formula.values import kind_of, numbers_of, row_label
+from pyhybrid.models.formula.values import first_row, kind_of, numbers_of, row_label
 
 _READ_FIRST: Mapping[str, str] = {
     "str": "; read it first, e.g. pd.read_csv('survey.csv')",
@@ -52,19 +52,10 @@ Positions = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
-    """A design matrix with the names of its columns.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, K)
-    offset : ndarray, shape (n,)
-        Sum of the offsets; 0 without any.
-    columns, terms : tuple of str, length K
-        Name of each column, which may hold a level, and of the term it belongs to, which does not.
-    group : ndarray of int, shape (K,)
-        Which of the terms (1 | g) each column belongs to, from 1; 0 for the others, which come
-        first. The term with the most levels is the last one.
-    """
+    """A design matrix (n, K) with the sum of the offsets (n,), and of each column the name, which
+    may hold a level, the term it belongs to, which does not, and by `group` (K,) which of the terms
+    (1 | g), from 1; 0 for the others, which come first. The term with the most levels is the last
+    one."""
 
     X: FloatArray
     offset: FloatArray
@@ -82,11 +73,9 @@ class Matrix:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coding:
-    """How the columns of a design were made, so that other tables are coded alike. Confidential.
-
-    `state` is what the factors took from the data (levels, centers, knots), `spec` formulaic's
-    record of contrasts and of the columns left out.
-    """
+    """How the columns of a design were made, so that other tables are coded alike: `state` is what
+    the factors took from the data, `spec` formulaic's record of contrasts and of columns left out.
+    Confidential."""
 
     formula: Formula
     state: State
@@ -98,21 +87,9 @@ class Coding:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design(Matrix):
-    """Outcome and predictors of one regression; its matrix has full column rank.
-
-    Attributes
-    ----------
-    outcome : str
-        Name of the outcome's column.
-    y : ndarray, shape (n,)
-        Outcome as floats, finite.
-    predictors : tuple of str
-        Columns of the table that the right-hand side reads.
-    data_dependent : tuple of str
-        Terms whose coding depends on all records (centering, splines, orthogonal polynomials).
-    coding : Coding
-        How the columns were made: formula, levels, contrasts, what was taken from the data.
-    """
+    """Outcome and predictors of one regression; its matrix has full column rank. `y` (n,) is
+    finite, `predictors` are the columns read, `data_dependent` the terms whose coding depends on
+    all records."""
 
     outcome: str
     y: FloatArray
@@ -139,7 +116,6 @@ class Design(Matrix):
         return np.column_stack([self.X[:, self.group == 0], *levels])
 
     def matrix_of(self, df: pd.DataFrame) -> FloatArray:
-        """Design matrix (n, K) of another table; see `recoded`."""
         return self.recoded(df).X
 
     def recoded(self, df: pd.DataFrame) -> Matrix:
@@ -158,7 +134,7 @@ def read_design(
     any_rank: bool = False,
     groups: bool = False,
 ) -> Design:
-    """Evaluate `formula` on `df`.
+    """Evaluate `formula` on `df`; no message holds a value of the data.
 
     `numbers_of` makes finite numbers (n,) of the outcome's column, given with its name and without
     missing values; without it the column must be numeric. With the positions `at` (k,) of some
@@ -166,16 +142,7 @@ def read_design(
     coded with those of all records, so that which ones were chosen does not change the coding, and
     their rank is that of all. With `any_rank` the columns may be combinations of others, or all
     zero: a proper prior on each coefficient makes up for it. With `groups` the formula may have
-    terms (1 | g).
-
-    Raises
-    ------
-    InvalidInput
-        For a formula that does not parse or has a term that it must not have, a column that is not
-        in the data, missing or non-finite values (the first row's label is given), fewer than two
-        records, a constant outcome, or a design without full column rank (the terms to blame are
-        named). No message holds a value of the data.
-    """
+    terms (1 | g)."""
     _check_table(df)
     parsed = _parsed(formula, df)
     values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
@@ -231,9 +198,9 @@ def _outcome(
     values: pd.Series, name: str, numbers_of: Callable[[pd.Series, str], FloatArray]
 ) -> FloatArray:
     if values.isna().any():
-        where = int(np.flatnonzero(values.isna())[0])
+        label = first_row(values.index, values.isna().to_numpy())
         raise InvalidInput(
-            f"outcome {name!r} must not be missing: {row_label(values.index, where)} is; "
+            f"outcome {name!r} must not be missing: {label} is; "
             "drop or impute such rows before synthesis, or take ph.WithMissing(model)"
         )
     return numbers_of(values, name)
@@ -251,11 +218,9 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
         )
         raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}; {instead}")
     y = values.to_numpy(dtype=np.float64)
-    infinite = np.flatnonzero(~np.isfinite(y))
-    if infinite.size:
-        raise InvalidInput(
-            f"outcome {name!r} must be finite: {row_label(values.index, int(infinite[0]))} is not"
-        )
+    if not np.isfinite(y).all():
+        label = first_row(values.index, ~np.isfinite(y))
+        raise InvalidInput(f"outcome {name!r} must be finite: {label} is not")
     return y
 
 
@@ -326,7 +291,7 @@ def _code_table(
     then coded by."""
     for name in formula.predictors:
         if df[name].isna().any():
-            label = row_label(df.index, int(np.flatnonzero(df[name].isna())[0]))
+            label = first_row(df.index, df[name].isna().to_numpy())
             raise InvalidInput(
                 f"predictor {name!r} must not be missing: {label} is; drop or impute such rows, or "
                 "take ph.WithMissing(model)"
@@ -339,9 +304,8 @@ def _code_table(
     if infinite.size:  # a product of finite numbers
         label, named = row_label(df.index, int(infinite[0, 0])), matrix.named(int(infinite[0, 1]))
         raise InvalidInput(f"predictor {named} must be finite: {label} is not")
-    beyond = np.flatnonzero(~np.isfinite(matrix.offset))
-    if beyond.size:  # a sum of finite numbers
-        label = row_label(df.index, int(beyond[0]))
+    if not np.isfinite(matrix.offset).all():  # a sum of finite numbers
+        label = first_row(df.index, ~np.isfinite(matrix.offset))
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
     return matrix, Coding(formula=formula, state=state, spec=spec)
 
@@ -349,23 +313,21 @@ def _code_table(
 def _check_values(coded: Mapping[str, Coded], index: pd.Index) -> None:
     for text, values in coded.items():
         if isinstance(values, Numbers):
-            wrong = np.flatnonzero(~np.isfinite(values.values).all(axis=1))
+            wrong = np.asarray(~np.isfinite(values.values).all(axis=1))
             must, does = "be finite", "is not"
         else:
-            wrong = np.flatnonzero(values.codes < 0)
+            wrong = values.codes < 0
             must = "lie within its breaks" if text.startswith("cut(") else "have one of its levels"
             does = "does not"
-        if wrong.size:
-            label = row_label(index, int(wrong[0]))
+        if wrong.any():
+            label = first_row(index, wrong)
             raise InvalidInput(f"predictor {text!r} must {must}: {label} {does}")
 
 
 def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> tuple[Matrix, Any]:
-    """Design matrix of factors that were evaluated on n records, by formulaic, and its record.
-
-    `spec` is the record of another table with the same formula: which columns are left out to keep
-    full rank was decided there.
-    """
+    """Design matrix of factors that were evaluated on n records, by formulaic, and its record;
+    `spec` is that of another table, where it was decided which columns are left out to keep full
+    rank."""
     table, context = {}, {}
     grouped = {factor.text for factor in formula.groups}
     for text, values in coded.items():
@@ -452,12 +414,9 @@ def _all_records_terms(coding: Coding, df: pd.DataFrame, X: FloatArray) -> tuple
 
 
 def _other_tables(df: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, Positions]]:
-    """Tables with some records as they were, and the places that those have in `df`.
-
-    Without the first record; without those at either end of a column; every second one; and with
-    one record changed, beyond the largest number of each column. Of large tables a part will do:
-    that leaves the others out.
-    """
+    """Tables with some records as they were, and the places that those have in `df`: without the
+    first record; without those at either end of a column; every second one; and with one record
+    changed, beyond the largest number of each column. Of large tables a part will do."""
     n = len(df)
     rows = np.arange(n)
     ends = {0}

@@ -29,7 +29,7 @@ def grouped_hints(
     hints: dict[str, Any], group: npt.NDArray[np.intp], prior_scale: float
 ) -> dict[str, Any]:
     """Hints as stan/blocks/coefficients_data.stan takes them: with the quadratic of
-    `pyhybrid.models.families.coefficients.quadratic`, which term (1 | g) each column of the design
+    `pyhybrid.models.initialization.quadratic`, which term (1 | g) each column of the design
     belongs to (K,), 0 for the first ones, of none, and the prior scale of tau."""
     n_terms = int(group[-1])
     n_apart = int((group == n_terms).sum()) if n_terms else 0
@@ -93,10 +93,8 @@ def _log_tau(
 def _log_evidence(
     root: FloatArray, apart_root: FloatArray, score: FloatArray, scale: FloatArray
 ) -> float:
-    """log of the integral of exp(quadratic) over coefficients N(0, diag(scale)^2).
-
-    As in stan/functions/coefficients.stan.
-    """
+    """log of the integral of exp(quadratic) over coefficients N(0, diag(scale)^2); as in
+    stan/functions/coefficients.stan."""
     first = root.shape[0]
     toward, apart = scale * score, scale[first:] * apart_root
     stretch = np.sqrt(1 + apart**2)

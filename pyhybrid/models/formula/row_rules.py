@@ -33,17 +33,10 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class RowRule:
-    """One rule.
-
-    Attributes
-    ----------
-    text : str
-        Comparisons (``< <= > >= == !=``) of columns, numbers and texts, with ``+ - * /``, joined by
-        ``and``, ``or``, ``not``; ``A -> B`` for: where A holds, B must. Names that Python lacks in
-        backticks. A row with a missing value among its columns meets it.
-    columns : tuple of str
-        That it reads, in the order of first appearance.
-    """
+    """Comparisons (``< <= > >= == !=``) of columns, numbers and texts, with ``+ - * /``, joined by
+    ``and``, ``or``, ``not``; ``A -> B`` for: where A holds, B must. Names that Python lacks in
+    backticks. A row with a missing value among the rule's columns, which are in the order of first
+    appearance, meets it."""
 
     text: str
     columns: tuple[str, ...]

@@ -94,17 +94,9 @@ _COLUMN = re.compile(r"[A-Za-z_.][\w.]*|`[^`]+`")
 
 @dataclass(frozen=True, kw_only=True)
 class Factor:
-    """One factor of a term, e.g. ``log(age)``: checked, not yet evaluated.
-
-    Attributes
-    ----------
-    text : str
-        As written; the name of its columns.
-    source : str
-        The same as a Python expression, `columns` standing in for names that Python lacks.
-    columns : mapping of str to str
-        Column of the table by the name it has in `source`.
-    """
+    """One factor of a term, e.g. ``log(age)``: checked, not yet evaluated. `text` is as written,
+    and the name of its columns; `source` the same in Python, `columns` standing in for names it
+    lacks."""
 
     text: str
     source: str
@@ -123,19 +115,9 @@ class Factor:
 
 @dataclass(frozen=True, kw_only=True)
 class Formula:
-    """Outcome and terms of a formula.
-
-    Attributes
-    ----------
-    text : str
-    outcome : str
-    terms : tuple of tuple of Factor
-        In R's order; the intercept is the term without factors.
-    offsets : tuple of Factor
-        What is added to the linear predictor without a coefficient.
-    groups : tuple of Factor
-        Columns g of the terms ``(1 | g)``, intercepts by level whose spread is estimated.
-    """
+    """Outcome and terms of a formula: `terms` in R's order, the intercept being the one without
+    factors, `offsets`, which have no coefficient, and columns g of `groups`, the terms ``(1 |
+    g)``."""
 
     text: str
     outcome: str
@@ -156,14 +138,8 @@ class Formula:
 
 
 def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
-    """Read a formula against the names of a table's columns.
-
-    Raises
-    ------
-    InvalidInput
-        For a formula that does not parse, a name that is no column, and anything that terms may
-        not contain; names the term and what to write instead.
-    """
+    """Read a formula against the names of a table's columns; InvalidInput names the term that does
+    not parse, is no column or may not be there, and what to write instead."""
     if not isinstance(formula, str) or _bare(formula).count("~") != 1:
         raise InvalidInput(
             "formula must be of the form 'outcome ~ predictors', e.g. 'visits ~ age + region', or "
@@ -438,7 +414,7 @@ class _FactorReader:
         column = self._column(node)
         if column is not None:
             return column
-        if isinstance(node, ast.Constant) and _is_number(node.value):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
             return ast.UnaryOp(op=node.op, operand=self._arithmetic(node.operand))
@@ -498,7 +474,3 @@ def _is_option(key: str, value: Any) -> bool:
     if "whole" in must:
         return isinstance(value, int)
     return isinstance(value, (int, float)) and (key in ("center", "knots"))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

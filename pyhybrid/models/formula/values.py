@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
@@ -30,14 +31,18 @@ _LOOKED_AT = 50  # texts that must all be dates for a column to hold dates
 
 
 def with_columns(table: pd.DataFrame, columns: Mapping[Any, Any] | pd.DataFrame) -> pd.DataFrame:
-    """`table` with `columns` in the place of its own of the same names, or behind them.
-
-    Names are values here, not keywords: a column may be called "self".
-    """
+    """`table` with `columns` in the place of its own of the same names, or behind them. Names are
+    values here, not keywords: a column may be called "self"."""
     copy: pd.DataFrame = table.copy(deep=False)
     for name, values in columns.items():
         copy[name] = values
     return copy
+
+
+def column_like(values: Any, like: pd.Series) -> pd.Series:
+    """`values` (n,) as a column of the index and the name of `like`."""
+    column: pd.Series = pd.Series(values, index=like.index, name=like.name)
+    return column
 
 
 def row_label(index: pd.Index, position: int) -> str:
@@ -46,11 +51,14 @@ def row_label(index: pd.Index, position: int) -> str:
     return f"row {label.item() if isinstance(label, np.generic) else label!r}"
 
 
-def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:
-    """ "numbers", "logicals" or "levels"; `as_levels` if the user asks for levels by name.
+def first_row(index: pd.Index, broken: npt.NDArray[np.bool_]) -> str:
+    """How messages name the first row that is broken (n,)."""
+    return row_label(index, int(np.argmax(broken)))
 
-    Dates, and what is neither, raise InvalidInput, which names the column and what to do.
-    """
+
+def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:
+    """Kind of a predictor: "numbers", "logicals" or "levels"; `as_levels` if the user asks for
+    levels by name. InvalidInput names a column of dates, or of what is neither, and what to do."""
     dtype, name = values.dtype, str(values.name)
     if isinstance(dtype, pd.CategoricalDtype):
         return "levels"
@@ -129,19 +137,10 @@ def check_levels(values: pd.Series) -> None:
 class Completion:
     """How the predictors of a table are completed. Confidential.
 
-    Attributes
-    ----------
-    levels : mapping of str to list
-        Levels of the predictors with levels that have missing values, the missing one last: all
-        categories, as without missing values, for which of them some record has would be read from
-        the data.
-    numbers : mapping of str to float
-        What stands in the place of missing numbers.
-    indicators : mapping of str to str
-        Predictor whose missing values an added column marks, by the column's name.
-    read : tuple of str
-        Predictors whose number was read from the data.
-    """
+    `levels` are those of predictors with levels that have missing values, the missing one last: all
+    categories, for which of them some record has would be read from the data. `numbers` stand in
+    the place of missing ones, those of `read` from the data. `indicators` are predictors whose
+    missing values an added column marks, by the column's name."""
 
     levels: Mapping[str, list[str]]
     numbers: Mapping[str, float]
@@ -191,11 +190,7 @@ class Completion:
 def completion_of(
     table: pd.DataFrame, predictors: Sequence[str], fill: Mapping[str, float]
 ) -> Completion:
-    """How missing values of `predictors` are completed, with declared numbers in `fill`.
-
-    A declared number of a column that has levels, and a column whose values are all missing without
-    one, raise InvalidInput.
-    """
+    """How missing values of `predictors` are completed, with declared numbers in `fill`."""
     levels: dict[str, list[str]] = {}
     numbers: dict[str, float] = {}
     indicators: dict[str, str] = {}

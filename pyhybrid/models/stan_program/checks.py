@@ -80,11 +80,8 @@ def check_declares(program: StanProgram) -> None:
 def check_weights_act(
     program: StanProgram, data: DataBlock, n: int, *, weighted: bool, capped: bool
 ) -> None:
-    """Hold the program's log density against its log_lik, for n records, at random points.
-
-    `weighted` if the program's log_lik is weighted, `capped` if it takes a cap: clipping is checked
-    as well. Raises InvalidInput, which says which of the demands is not met.
-    """
+    """Hold the program's log density against its log_lik, `weighted` or not, for n records, at
+    random points; if it takes a cap, clipping as well."""
     rng = np.random.default_rng(_SEED)
     positive, with_zeros = rng.uniform(0.2, 1, n), rng.uniform(0, 1, n)
     with_zeros[:: max(2, n // 5)] = 0
@@ -250,11 +247,9 @@ def usable_points(
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reads:
     """Reads of a program at unconstrained points (S, p), with the true data and with other values
-    of its outcome (n,), from the references `others`.
-
-    `has_rest` if data hold entries that are neither public nor one value per record; `predict` is
-    the generated quantity that is the replicate, `weighted` if the program's log_lik is.
-    """
+    of its outcome (n,), from the references `others`. `has_rest` if data hold entries that are
+    neither public nor one value per record; `predict` is the generated quantity that is the
+    replicate."""
 
     program: StanProgram
     data: DataBlock

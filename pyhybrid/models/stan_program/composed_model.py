@@ -17,7 +17,7 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.models.families.regression import cap_data
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.stan_program.checks import is_copy
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
 from pyhybrid.models.stan_program.own_program import (
@@ -165,7 +165,6 @@ class ComposedModel(OwnProgram):
         return self.formula is not None and _DESIGN in names - self.columns.keys()
 
     def describe(self) -> dict[str, Any]:
-        """Public settings: the program by name and hash, no data."""
         given = {
             "columns": dict(self.columns),
             "levels": {name: list(levels) for name, levels in self.levels.items()},
@@ -239,10 +238,8 @@ class ComposedModel(OwnProgram):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundComposedModel(BoundProgram):
-    """A composed model joined to a table. Confidential.
-
-    `guarded` if densities of log_lik do not fail.
-    """
+    """A composed model joined to a table, `guarded` if densities of log_lik do not fail.
+    Confidential."""
 
     model: ComposedModel
     guarded: bool
@@ -250,7 +247,6 @@ class BoundComposedModel(BoundProgram):
 
     @cached_property
     def program(self) -> StanProgram:
-        """The composed program."""
         return self.model.text.program(guard=self.guarded)
 
     @property
@@ -260,7 +256,6 @@ class BoundComposedModel(BoundProgram):
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """Terms of the formula whose coding depends on all records, and rows that may."""
         terms = () if self.design is None else self.design.data_dependent
         if self.model.rows and not self.model.by_record:
             return (*terms, "rows= of the program, which are not said to be by record")
@@ -275,7 +270,6 @@ class BoundComposedModel(BoundProgram):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences on what is so by the form of the program, and what the user says of it."""
         said = [
             "A program of the user's own, composed by pyhybrid: the outcome is not in scope in its "
             "prior and its replicates, and log_lik of a record is a function of that record, the "
@@ -300,7 +294,6 @@ class BoundComposedModel(BoundProgram):
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
-        """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect."""
         clip = cap_data(None if cap is None else Cap.of(cap), self.row_of)
         ours = {name: value for name, value in clip.items() if name not in _NO_FROZEN}
         entry = next(entry for entry in self.model.text.record if entry.name == self.model.entry)
@@ -308,7 +301,6 @@ class BoundComposedModel(BoundProgram):
         return self._prefixed(self.table, {entry.name: outcome, "weights": alpha, **ours})
 
     def data_of_ones(self) -> dict[str, Any]:
-        """Data block with all weights 1."""
         return self.stan_data(np.ones(self.n))
 
     def _prefixed(self, table: pd.DataFrame, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -375,9 +367,8 @@ def _numbers(
         good, what = np.isfinite(values), "a finite number"
         if entry.is_int:
             good, what = good & (np.round(values) == values), "a whole number"
-    wrong = np.flatnonzero(~good)
-    if wrong.size:
-        where = row_label(column.index, int(wrong[0]))
+    if not good.all():
+        where = first_row(column.index, ~good)
         raise InvalidInput(f"entry {entry.name!r} must be {what}: {where} is not")
     typed = values.astype(np.int64) if entry.is_int else values
     return typed.reshape(-1, *(1,) * entry.dims)

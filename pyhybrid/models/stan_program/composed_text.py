@@ -122,10 +122,8 @@ _REPLICATES = """\
 
 @dataclass(frozen=True)
 class ComposedText:
-    """The parts that a user gives, in a program's `text`; see the module.
-
-    `discrete` if no log-likelihood is above 0: what is, by an error, counts as 0 in the posterior.
-    """
+    """The parts that a user gives, in a program's `text`; see the module. `discrete` if no
+    log-likelihood is above 0: what is, by an error, counts as 0 in the posterior."""
 
     name: str
     text: str
@@ -166,10 +164,8 @@ class ComposedText:
                 )
 
     def check_scope(self, outcome: str) -> None:
-        """Raise InvalidInput where a block names the outcome, or a record's entry, out of scope.
-
-        The compiler would refuse it, too: the name is that of an argument of log_lik alone.
-        """
+        """Raise InvalidInput where a block names the outcome, or a record's entry, out of scope:
+        the compiler would refuse it, too."""
         seen = {"replicate": {outcome}, "log_lik": set[str]()}
         for block in ("data", "record", *_BLOCKS[3:]):
             if block == "record" or block not in self.blocks:

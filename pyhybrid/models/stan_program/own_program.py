@@ -32,10 +32,8 @@ _BLOCK_ELEMENTS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class OwnProgram:
-    """A program of the user's with what the user says of it.
-
-    See `pyhybrid.StanModel` and `pyhybrid.ComposedModel` for the parameters.
-    """
+    """A program of the user's with what the user says of it: parameters as in `pyhybrid.StanModel`
+    and `pyhybrid.ComposedModel`."""
 
     program: str | os.PathLike[str]
     _: KW_ONLY
@@ -64,7 +62,6 @@ class OwnProgram:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return type(self).__name__
 
     @cached_property
@@ -121,11 +118,13 @@ class OwnProgram:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundProgram:
-    """A program of the user's joined to a table. Confidential."""
+    """A program of the user's joined to a table, a `pyhybrid.models.base.BoundModel`.
+    Confidential."""
 
     model: OwnProgram
     table: pd.DataFrame
     design: Design | None = None
+    weighted: bool = False  # the program's log_lik is
     _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
     first_try: ClassVar[None] = None  # nothing is known of how its parameters lie,
     grid_form: ClassVar[None] = None  # nor that they lie on a grid
@@ -144,11 +143,6 @@ class BoundProgram:
         """The program that is sampled."""
         raise NotImplementedError
 
-    @property
-    def weights_log_lik(self) -> bool:
-        """True if the program's log_lik is weighted."""
-        return False
-
     def data_of_ones(self) -> dict[str, Any]:
         """Data block with all weights 1, unchecked."""
         raise NotImplementedError
@@ -160,53 +154,43 @@ class BoundProgram:
 
     @property
     def n(self) -> int:
-        """Number of records."""
         return len(self.table)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
         return (self.model.outcome,)
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Columns that the formula and the program read."""
         coded = () if self.design is None else self.design.predictors
         return tuple(dict.fromkeys((*coded, *self.read_columns)))
 
     @property
     def design_columns(self) -> tuple[str, ...]:
-        """Columns of the formula's design, and those that the program reads."""
         coded = () if self.design is None else self.design.columns
         return tuple(dict.fromkeys((*coded, *self.read_columns)))
 
     @property
     def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,)."""
         return self.numbers_of(self.table[self.model.outcome])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
         return column.to_numpy(dtype=np.float64)
 
     @property
     def density_above_one(self) -> bool:
-        """True unless the user denies it."""
         return bool(self.model.density_above_one)
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
-        """All parameters of the program."""
         return parameter_names(self.program)
 
     @property
     def decimals_given(self) -> bool:
-        """True if the user gave the number of decimals of released values."""
         return self.model.decimals is not None
 
     @property
     def decimals(self) -> int | None:
-        """Number that the user gave, or that the outcomes have."""
         given = self.model.decimals
         return decimals_of(self.outcome) if given is None else given
 
@@ -216,16 +200,13 @@ class BoundProgram:
         return np.arange(self.n)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per record."""
         return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned.
-
-        Where that is weighted, or absent as in the frozen draws of a calibration, it is computed
-        at the draws, once per fit.
-        """
-        if "log_lik" not in draws.variables or self.weights_log_lik:
+        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned; where
+        that is weighted, or absent as in the frozen draws of a calibration, computed once per
+        fit."""
+        if "log_lik" not in draws.variables or self.weighted:
             if draws not in self._log_lik:
                 at = ProgramAtPoints(self.program, self.data_of_ones())
                 self._log_lik[draws] = at.quantities(at.unconstrained(draws))["log_lik"]

@@ -195,7 +195,6 @@ class StanModel(OwnProgram):
         return model_as_predictor(self.predict)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings: the program by name and hash, no data."""
         how: Any = self.predict if self.declared is None else type(self.predict)
         return {
             **super().describe(),
@@ -247,13 +246,11 @@ class BoundStanModel(BoundProgram):
 
     model: StanModel
     checked: bool = True
-    weighted: bool = False
     _seen: WeakSet[Draws] = field(default_factory=WeakSet)
     _tried: set[tuple[bytes, float | None]] = field(default_factory=set)
 
     @property
     def program(self) -> StanProgram:
-        """The user's program."""
         return self.model.source
 
     @property
@@ -266,7 +263,6 @@ class BoundStanModel(BoundProgram):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences on what the user says of the program, and what was not checked."""
         model = self.model
         said = [
             "The user's own program: replicates are made from a released draw and columns that are "
@@ -291,13 +287,7 @@ class BoundStanModel(BoundProgram):
             )
         return tuple(said)
 
-    @property
-    def weights_log_lik(self) -> bool:
-        """True if the user says so, or it was found to be."""
-        return self.weighted
-
     def data_of_ones(self) -> dict[str, Any]:
-        """Data block with all weights 1, unchecked."""
         return self.data(1.0)
 
     @property
@@ -308,11 +298,8 @@ class BoundStanModel(BoundProgram):
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
-        """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect.
-
-        A cap that the program does not take, or one with a center or units, and a program that does
-        at these weights and cap what it does at no others, raise InvalidInput.
-        """
+        """Data block; a program that does at these weights and cap what it does at no others is
+        refused."""
         if isinstance(cap, Cap):
             if not cap.is_plain:
                 raise InvalidInput(
@@ -347,11 +334,9 @@ class BoundStanModel(BoundProgram):
         differ: bool = True,
         table: pd.DataFrame | None = None,
     ) -> dict[str, Any]:
-        """Data block, unchecked; see `pyhybrid.models.stan_program.checks.DataBlock`.
-
-        `differ` as in `OtherValues.instead_of`, False for what is released; `table` may have
-        earlier columns of a sequence synthesized.
-        """
+        """Data block, unchecked; see `pyhybrid.models.stan_program.checks.DataBlock`. `differ` as
+        in `OtherValues.instead_of`, False for what is released; `table` may have earlier columns of
+        a sequence synthesized."""
         model, table = self.model, self.table if table is None else table
         declared = declared_names(model.source, "data")
         instead = _Instead(other=other, records=records, rest=rest, differ=differ)
@@ -435,13 +420,8 @@ class BoundStanModel(BoundProgram):
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`.
-
-        The program, or the function in Python, gets one draw of the parameters and data in which
-        other values stand in the place of the confidential outcome. A program that reads what it
-        must not at the draws, and a column synthesized in `given` that a data mapping may hold the
-        true values of, raise InvalidInput.
-        """
+        """The outcome drawn anew: the program, or the function in Python, gets one draw of the
+        parameters and data in which other values stand in the place of the confidential outcome."""
         self.check_draws(draws)
         table, how = self.table if given is None else given, self.model.predict
         self._check_mapping(table)

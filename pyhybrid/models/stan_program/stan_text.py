@@ -93,11 +93,8 @@ class Declared:
 
 
 def tokens_of(text: str, name: str, *, lenient: bool = False) -> tuple[Token, ...]:
-    """The tokens of a program's text, without comments; if `lenient`, without what is no token.
-
-    What is no token raises InvalidInput: strings, ``#include`` and other ``#``, a comment that is
-    not closed, characters beyond ASCII.
-    """
+    """The tokens of a program's text, without comments; if `lenient`, without what is no token:
+    strings, ``#include`` and other ``#``, a comment that is not closed, characters beyond ASCII."""
     tokens, place, line, space = [], 0, 1, ""
     while place < len(text):
         match = _TOKEN.match(text, place)
@@ -143,11 +140,8 @@ def closing(tokens: Sequence[Token], place: int) -> int:
 def blocks_of(
     tokens: Sequence[Token], name: str, known: Collection[str]
 ) -> dict[str, tuple[Token, ...]]:
-    """The tokens between the braces of each block, by its name.
-
-    A block that is not `known` or comes twice, text outside of blocks, and brackets that do not
-    match raise InvalidInput.
-    """
+    """The tokens between the braces of each block, by its name. A block that is not `known` or
+    comes twice, text outside of blocks, and brackets that do not match raise InvalidInput."""
     blocks: dict[str, tuple[Token, ...]] = {}
     place = 0
     while place < len(tokens):

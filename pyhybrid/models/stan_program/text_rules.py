@@ -226,10 +226,8 @@ def _density(name: str, kinds: str) -> str:
 
 
 def check_decides_nothing(program: StanProgram) -> None:
-    """Raise InvalidInput if a program decides by weights or cap, or steps at a value of them.
-
-    Names that are made of them count as they do. ``use_cap`` alone may decide.
-    """
+    """Raise InvalidInput if a program decides by weights or cap, or what is made of them, or steps
+    at a value of them. ``use_cap`` alone may decide."""
     tokens = tokens_of(program.text, program.name, lenient=True)
     by = _deciding(blocks_of(tokens, program.name, WHOLE_PROGRAM))
     if by is not None:
