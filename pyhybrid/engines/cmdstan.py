@@ -77,19 +77,9 @@ class CmdStanEngine:
 
 
 def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
-    """Return the executable of `program`, compiled unless the cache holds it.
-
-    `threads` compiles for several threads per chain.
-
-    The cache entry is built aside and moved into place, so that two processes compiling the same
-    program do not disturb each other, and it is verified by hash before it is used.
-
-    Raises
-    ------
-    SamplingError
-        If Stan does not accept the program; quotes its compiler with line and caret.
-    EngineUnavailable
-        If CmdStan or its toolchain is missing, or fails on a program that Stan accepts.
+    """Executable of `program`, compiled unless the cache holds it. An entry is built aside and
+    moved into place, so that two processes do not disturb each other, and verified by hash before
+    use.
     """
     flags = {"STAN_THREADS": True} if threads else {}
     version = CmdStanEngine().status().required().version
@@ -299,10 +289,7 @@ def _quiet() -> Iterator[None]:
 def _reporting(
     progress: Progress | None, folder: Path, settings: SamplerSettings
 ) -> Iterator[None]:
-    """Follow the chains' console files and pass the iterations done on to `progress`.
-
-    cmdstanpy buffers those files, so that short chains are seen when they end.
-    """
+    """Pass iterations in the chains' console files on to `progress`; cmdstanpy buffers those files."""
     if progress is None:
         yield
         return

@@ -77,9 +77,8 @@ class EmbeddedEngine:
         n_draws: int,
         progress: Progress | None = None,
     ) -> Draws:
-        """Go on; see `pyhybrid.engines.base.ContinuingEngine`.
-
-        All chains go on with the mean of their step sizes and metrics.
+        """Go on as `ContinuingEngine` says; all chains with the mean of their step sizes and
+        metrics.
         """
         settings = replace(draws.provenance.settings, draws=n_draws, max_draws=None)
         tuned = {"warmup": 0, "adapt_engaged": False}
@@ -168,10 +167,8 @@ def _listed(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
-    """Raise KeyboardInterrupt if Ctrl-C came while the sampler was returning.
-
-    stanli takes SIGINT over and asks between iterations; one that comes after the last question
-    would be forgotten. The interpreter writes every signal to the wake-up descriptor as it comes.
+    """Raise KeyboardInterrupt if Ctrl-C came while the sampler was returning: stanli takes SIGINT
+    over and asks between iterations. The wake-up descriptor is written to as a signal comes.
     """
     deaf = (signal.SIG_IGN, signal.SIG_DFL, None)
     if threading.current_thread() is not threading.main_thread() or (
@@ -237,10 +234,7 @@ def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Dra
 
 
 def check_compiles(program: StanProgram) -> None:
-    """Raise InvalidInput with the compiler's own message, line and caret included.
-
-    EngineUnavailable if stanli cannot be imported.
-    """
+    """Raise InvalidInput with the compiler's own message, line and caret included."""
     _stanli()
     try:
         compiled(program.text)
@@ -249,22 +243,8 @@ def check_compiles(program: StanProgram) -> None:
 
 
 class ProgramAtPoints:
-    """A program with its data: its log density and generated quantities at given points.
-
-    What a check of a user's program needs, and what stands in for "generate quantities" of draws
-    that any engine made. Nothing is sampled: chains of one transition that does not move.
-
-    Parameters
-    ----------
-    program : StanProgram
-    data : mapping
-
-    Raises
-    ------
-    EngineUnavailable
-        If stanli cannot be imported.
-    InvalidInput
-        If the program does not take the data.
+    """A program with its data: its log density and generated quantities at given points. Nothing is
+    sampled: chains of one transition that does not move.
     """
 
     def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
@@ -310,13 +290,7 @@ class ProgramAtPoints:
         return np.array(points)
 
     def quantities(self, points: FloatArray, *, seed: int = 1) -> dict[str, FloatArray]:
-        """All variables at unconstrained points (S, p), shape (S, *dims) each.
-
-        Raises
-        ------
-        SamplingError
-            If the program fails at a point.
-        """
+        """All variables at unconstrained points (S, p), shape (S, *dims) each."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one transition per chain: nothing to diagnose
             try:

@@ -94,10 +94,7 @@ def load_program(name: str) -> StanProgram:
 
 
 def _whole(path: Path) -> str:
-    """Text of a program with what its lines ``#include file`` name in their place.
-
-    Every engine gets the whole text, so that hashes and caches are of what runs.
-    """
+    """Text with what ``#include file`` names in its place: hashes and caches are of what runs."""
     text = path.read_text(encoding="utf-8")
     return re.sub(
         r"^#include (\S+)\n",
@@ -158,18 +155,9 @@ def with_large_weights(program: StanProgram) -> StanProgram:
 def joint_program(
     parts: Mapping[str, str], joined: str, *, functions: tuple[str, ...] = (), data: str = ""
 ) -> StanProgram:
-    """The program of `parts`, names of programs by suffix.
-
-    Parameters
-    ----------
-    parts : mapping of str to str
-        ``{"zero": "bernoulli", "positive": "normal_regression"}``.
-    joined : str
-        Stan expression of a record's log density, of vectors (n_terms,) named ``of_SUFFIX``.
-    functions : tuple of str
-        Files that `joined` needs beside those of the parts.
-    data : str
-        Declarations that it needs.
+    """The program of `parts`, names of programs by suffix, such as {"zero": "bernoulli"}; `joined`
+    is the Stan expression of a record's log density, of vectors (n_terms,) named ``of_SUFFIX``,
+    with the files of `functions` and the declarations of `data` that it needs.
     """
     return _joint(tuple(parts.items()), joined, functions, data)
 
@@ -245,9 +233,8 @@ def _blocks(name: str, suffix: str) -> dict[str, tuple[str, str]]:
 
 
 def _functions(name: str, suffix: str) -> list[str]:
-    """Texts of a program's functions: those that programs share, and its own with its suffix.
-
-    rstan 2.21 lets no local variable have the name of a function, in whichever part.
+    """Texts of shared functions and of the program's own with its suffix: rstan 2.21 lets no local
+    variable have the name of a function, in whichever part.
     """
     own_names = _own_functions(name)
     return [

@@ -62,10 +62,8 @@ class RStanEngine:
         warm_start: WarmStart | None = None,
         progress: Progress | None = None,
     ) -> Draws:
-        """Sample; see `pyhybrid.engines.base.Engine`.
-
-        Chains that run in parallel do so in R processes of their own and report no progress until
-        they end.
+        """Sample as `Engine` says; parallel chains, in R processes of their own, report progress at
+        the end.
         """
         status = self.status().required()
         settings.check_no_threads(self.name)

@@ -133,15 +133,8 @@ def exact_posterior(
     cap: Cap,
     excess: FloatArray | None = None,
 ) -> ExactPosterior:
-    """Log posterior of every candidate under weights `alpha` (n,) and `cap`.
-
-    A frozen `excess` (C,) is added to each term before it is clipped; see
-    `pyhybrid.mechanisms.censored.center`.
-
-    Raises
-    ------
-    InvalidInput
-        If units are to be summed, or no candidate has a finite posterior.
+    """Log posterior of every candidate under weights `alpha` (n,) and `cap`; a frozen `excess` (C,)
+    is added to each term before it is clipped (`mechanisms.censored.center`).
     """
     if cap.unit is not None:
         raise InvalidInput("exact sampling must be record by record: with a unit take chains")

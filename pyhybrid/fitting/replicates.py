@@ -30,9 +30,8 @@ def choose_draws(
     *,
     released: npt.NDArray[np.intp] | None = None,
 ) -> npt.NDArray[np.intp]:
-    """Positions of `n_draws` distinct kept draws, at random, shape (n_draws,).
-
-    None of those in `released`, which an earlier release took.
+    """Positions (n_draws,) of kept draws at random, none in `released`, which an earlier release
+    took.
     """
     available = np.flatnonzero(kept_draws)
     if released is not None:
@@ -91,10 +90,8 @@ def synthesize(
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
-    """`table` with `columns` in the place of its own, and without notes (`attrs`) on it.
-
-    What is not replaced is shared with `table` where pandas copies on write (from 3.0): m sets
-    take the memory of one table and m times the columns.
+    """`table` with `columns` in the place of its own, and without notes (`attrs`) on it. What is
+    not replaced is shared with `table` where pandas copies on write (from 3.0).
     """
     whole = with_columns(table, columns)
     whole.attrs = {}  # notes on the confidential table would be published with it
@@ -102,10 +99,8 @@ def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
-    """The tables with each of the columns in one dtype: files of a release have one schema.
-
-    Whole numbers of one set beside missing values of another become floats; what numpy has no
-    number for becomes objects.
+    """The tables with each column in one dtype, as files of a release have one schema: whole
+    numbers beside missing ones become floats; what numpy has no number for becomes objects.
     """
     alike = list(tables)
     for name in columns:

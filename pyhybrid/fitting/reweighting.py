@@ -156,15 +156,8 @@ class Reweighted:
 
 
 def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) -> Reweighted:
-    """Re-weight `start` by `plan`.
-
-    The bound of the result is never above the starting one, at a fixed k by no more than the
-    tolerance: if no refit manages that, the starting fit is returned with a warning.
-
-    Raises
-    ------
-    InvalidInput
-        If the starting bound is not finite or 0.
+    """Re-weight `start` by `plan`. The bound of the result is never above the starting one, at a
+    fixed k by no more than the tolerance; else the starting fit is returned with a warning.
     """
     limit = session.leveled(start, plan.risk).overall
     if not (np.isfinite(limit) and limit > 0):

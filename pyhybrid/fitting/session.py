@@ -71,29 +71,10 @@ ON_NOT_CONVERGED = ("raise", "warn")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PosteriorFit:
-    """Draws from a weighted posterior with their bounds. Confidential, but for the draws.
-
-    Attributes
-    ----------
-    alpha : ndarray, shape (n,)
-        Record weights of the fit.
-    cap : Cap or None
-        What terms are clipped to if the likelihood was censored.
-    draws : Draws
-    bounds : LipschitzBounds
-        Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1); no larger than
-        the cap if there is one, and of the term less its center if that has one. With units,
-        `by_record` holds the bound of each record's unit.
-    diagnostics : Diagnostics or None
-        None of an exact posterior.
-    censored : ndarray of bool, shape (n,), or None
-        Records whose weighted term, or that of their unit, met an end of the cap in some draw; None
-        without a cap.
-    exact : ExactPosterior or None
-        The posterior on its grid, if it was not sampled by chains: `draws` are the owner's, and
-        released ones are drawn anew.
-    fixed_draws : bool
-        True if the number of draws was fixed before the fit, whatever it went through.
+    """Draws from a weighted posterior with `bounds` of the alpha-weighted log-likelihood
+    (unweighted if alpha is 1), of the term less its center if the cap has one, by unit where there
+    are units. `exact` is a posterior on its grid, whose released draws are drawn anew; `censored`
+    (n,) marks terms that met an end of the cap. Confidential, but for the draws.
     """
 
     alpha: FloatArray
@@ -152,15 +133,8 @@ class FitSession:
         draw_quantile: float = 1.0,
         warm_start: WarmStart | None = None,
     ) -> PosteriorFit:
-        """Sample the posterior under `alpha` (n,) and bound it, or return the fit made before.
-
-        A number stands for the `cap` [-M, M] without a center.
-
-        Raises
-        ------
-        NotConverged
-            If the chains have not converged, also not with more draws and after one retry with a
-            longer warm-up and a higher adapt_delta, and the policy is "raise".
+        """Sample the posterior under `alpha` (n,) and bound it, or return the fit made before. A
+        number stands for the `cap` [-M, M] without a center.
         """
         alpha = check_alpha(alpha, self.bound.n)
         if not alpha.any():
@@ -263,9 +237,8 @@ class FitSession:
         chosen: npt.NDArray[np.intp] | None = None,
         center: FloatArray | None = None,
     ) -> LipschitzBounds:
-        """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`.
-
-        With a `center` (n,), of the log-likelihood less that of the record's own.
+        """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`; with a
+        `center` (n,), of the log-likelihood less that of the record's own.
         """
 
         def terms(part: Draws) -> LogLik:
@@ -288,9 +261,8 @@ class FitSession:
     def risks_at(
         self, draws: Draws, alpha: FloatArray, risk: str, chosen: npt.NDArray[np.intp]
     ) -> FloatArray:
-        """Risk of alpha_i f_i, or of the sum over a record's unit, at some draws; (n,), nats.
-
-        Infinite where a record of positive weight is unbounded; see `pyhybrid.lipschitz_weights`.
+        """Risk of alpha_i f_i, or of the sum over a record's unit, at some draws, (n,), nats;
+        infinite where a record of positive weight is unbounded.
         """
         log_lik, weights = self.terms(self.bound.log_lik(draws).at(chosen), alpha)
         return scaled_maxima(risk_of(log_lik, risk), weights)[self.owner]
@@ -321,10 +293,8 @@ class FitSession:
             self.store.released[stream] = max(draws, self.releases_of(stream), key=len)
 
     def releases_of(self, stream: str) -> tuple[int, ...]:
-        """Draws of each release made from this session under one name of streams, in order.
-
-        The next one takes other draws and other random numbers: two releases that are the same
-        would tell no more than one and cost as two.
+        """Draws of each release made from this session under one name of streams, in order: two
+        releases of the same draws would tell no more than one and cost as two.
         """
         return self.store.released.get(stream, ())
 
@@ -561,13 +531,7 @@ def open_session(bound: BoundModel, **options: Any) -> FitSession:
 
 
 def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> Units:
-    """The units that `column` names.
-
-    Raises
-    ------
-    InvalidInput
-        If the column is not in the table, is synthesized, or has missing values.
-    """
+    """The units that `column`, kept and without missing values, names."""
     if not isinstance(column, str) or column not in table.columns:
         known = ", ".join(str(name) for name in table.columns[:20])
         raise InvalidInput(

@@ -25,10 +25,8 @@ _TICK = 10
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Snapshot:
-    """One posterior draw. Confidential.
-
-    `parameters` are laid out by the model; `values` (n,) by name are keys and incomplete
-    predictors, complete now; `latent` (n, q) the latent normals of a copula.
+    """One posterior draw: `parameters` laid out by the model, completed `values` (n,) by name,
+    `latent` (n, q) normals of a copula. Confidential.
     """
 
     parameters: tuple[FloatArray, ...]
@@ -99,10 +97,8 @@ class GibbsSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chains:
-    """Draws of an association model. Confidential.
-
-    `quantities` (chains, draws, d) are by column, or of the "correlation" of a copula; `snapshots`
-    are draws picked at random without replacement.
+    """Draws of an association model: `quantities` (chains, draws, d) by column, or of the
+    "correlation" of a copula, and `snapshots` picked at random without replacement. Confidential.
     """
 
     quantities: dict[str, FloatArray]
@@ -126,10 +122,7 @@ def run_chains(
     on_not_converged: str,
     progress: Progress | None = None,
 ) -> Chains:
-    """Run until converged, once more and three times as long if need be.
-
-    Raises NotConverged if the rule is not met after that and `on_not_converged` is "raise".
-    """
+    """Run until converged, once more and three times as long if need be, by `on_not_converged`."""
     found = _attempt(model, n_snapshots, settings, streams, 1, progress)
     if not found.diagnostics.converged:
         longer = replace(settings, warmup=3 * settings.warmup, draws=3 * settings.draws)

@@ -29,12 +29,9 @@ _ORDER = ("nominal", "binary", "ordered", "continuous")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """One column of the data in the form that models use. Confidential.
-
-    `values` (n,) are standardized (mean 0, standard deviation 1 over those that are there), or
-    codes 0 .. n_levels - 1 that stand for `levels`, in order; 0 where `missing` (n,). A released
-    value is center + scale * standardized value, rounded to the `decimals` of the data (None if
-    they are too many) and moved into the `limits`, in the column's `dtype`.
+    """One column: `values` (n,) standardized over those that are there, or codes 0 .. n_levels - 1
+    of `levels`; 0 where `missing` (n,). A released value is center + scale * value, rounded to the
+    `decimals` of the data (None: too many), moved into the `limits`, in its `dtype`. Confidential.
     """
 
     name: str
@@ -95,11 +92,7 @@ def read_column(
     kind: str | None = None,
     limits: tuple[float, float] | None = None,
 ) -> Column:
-    """Read a column of the data.
-
-    Refuses, by name, one that is constant, all missing, infinite somewhere, of a type that no model
-    covers or that contradicts `kind`, or has more than `MAX_LEVELS` levels.
-    """
+    """Read a column of the data, or refuse it by name."""
     name = str(values.name)
     reason = unusable(values, kind)
     if reason is not None:
@@ -226,10 +219,8 @@ class KeySynthesis:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundKeys:
-    """Columns of n records by their part in the model. Confidential.
-
-    `keys` are to be synthesized, in the order of the model; predictors with missing values
-    (`incomplete`) are imputed along, and never released.
+    """Columns of n records: `keys` to be synthesized, in the order of the model; predictors with
+    missing values (`incomplete`) are imputed along, and never released. Confidential.
     """
 
     keys: tuple[Column, ...]
@@ -260,12 +251,7 @@ class BoundKeys:
 
 
 def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
-    """Keys and predictors of `df`, and the columns that no model covers and were left out.
-
-    Refuses a column that is absent, a key that no model covers (see `read_column`), a category of
-    a key with one record, a record with nothing but missing values, an order that is not one of the
-    keys, types or limits of other columns.
-    """
+    """Keys and predictors of `df`, and the columns that no model covers and were left out."""
     table = _checked_table(df)
     check_keys(roles.keys, table)
     for what, given in (("types", roles.types), ("limits", roles.limits)):

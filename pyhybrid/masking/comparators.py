@@ -43,9 +43,8 @@ class _SequentialComparator(KeySynthesis, ABC):
         """A fitted model of one key given the columns before it."""
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
-        """Release synthetic sets; see `MaskedImputation.release`.
-
-        Refuses what `bind_keys` does, and missing values in a key or a predictor, which is named.
+        """Release synthetic sets as `MaskedImputation.release` does, without missing values in keys
+        or predictors.
         """
         bound, left_out = bind_keys(self, df)
         for column in (*bound.keys, *bound.incomplete):

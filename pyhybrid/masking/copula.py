@@ -44,10 +44,8 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Margin:
-    """How one latent becomes a value.
-
-    `scores` and `values` are the knots of Q for continuous columns; `edges` the thresholds, with
-    -inf and inf at the ends, for the others. `there` and `gaps` are rows.
+    """How one latent becomes a value: knots (`scores`, `values`) of Q of a continuous column,
+    `edges` with -inf and inf of another; `there` and `gaps` are rows.
     """
 
     column: Column

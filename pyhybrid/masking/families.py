@@ -135,10 +135,8 @@ def elliptical_slice(
     log_likelihood: Callable[[FloatArray, npt.NDArray[np.intp]], FloatArray],
     rng: np.random.Generator,
 ) -> FloatArray:
-    """One update of each record under its normal prior and its own likelihood, shape (n, d).
-
-    `prior_draw` are draws from the prior less its mean; `log_likelihood` takes values (k, d) and
-    the k records they belong to, and returns (k,).
+    """One update (n, d) of each record under its normal prior (`prior_draw` less its mean) and its
+    own likelihood: `log_likelihood` takes values (k, d) and their k records and returns (k,).
     """
     n = len(current)
     centerd, moved = current - mean, current.copy()
@@ -184,10 +182,8 @@ def draw_levels(log_weights: FloatArray, rng: np.random.Generator) -> npt.NDArra
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NormalPosterior:
-    """Posterior of a normal regression.
-
-    Slopes have `mean` (p,) and a precision with Cholesky `factor` (p, p) in units of the residual
-    precision; the residual variance is inverse gamma (`shape`, `rate`).
+    """Posterior of a normal regression: slopes of `mean` (p,), Cholesky `factor` (p, p) of their
+    precision in units of the residual precision; residual variance inverse gamma (`shape`, `rate`).
     """
 
     mean: FloatArray
@@ -217,9 +213,8 @@ class NormalPosterior:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Unknown:
-    """Records whose level is missing: they count with the sum over its levels.
-
-    `design` has shape (k, p), `log_weights` (k, levels): what else is known of each level.
+    """Records whose level is missing count with the sum over its levels: `design` (k, p),
+    `log_weights` (k, levels) of what else is known.
     """
 
     design: FloatArray
@@ -228,10 +223,8 @@ class Unknown:
 
 @dataclass(frozen=True, kw_only=True)
 class LevelModel:
-    """p(x | design) for a key with levels.
-
-    The first of the `n_columns` of the design is the intercept, whose coefficient is 0 for ordered
-    keys (the cutpoints stand for it).
+    """p(x | design) for a key with levels. The first of the `n_columns` is the intercept, whose
+    coefficient is 0 for ordered keys (the cutpoints stand for it).
     """
 
     kind: str

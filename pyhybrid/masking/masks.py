@@ -168,11 +168,9 @@ def _codes(values: FloatArray, levels: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """What W says about one key of n records; masks write into its rows. Confidential.
-
-    Of a continuous key `center` and `precision`, shape (n,): mean of the copies and K/s2,
-    standardized scale; a precision of 0 is a mask that is off. Of any other key `log_density`,
-    shape (n, levels): log p(w | x) of each level; equal ones are a mask that is off.
+    """What W says about one key; masks write into its rows. Continuous: `center` and `precision`
+    (n,), mean of the copies and K/s2, standardized; 0 is a mask that is off. Any other:
+    `log_density` (n, levels) of w given x; equal ones are a mask that is off. Confidential.
     """
 
     center: FloatArray | None = None

@@ -423,9 +423,8 @@ def masked_release(
     diagnostics: Diagnostics | None = None,
     subgroups: npt.NDArray[np.str_] | None = None,
 ) -> MaskedRelease:
-    """The release of these sets of `df`, imputation by imputation, for every synthesizer of keys.
-
-    `masks` are those of the keys, in words; its names are the keys.
+    """The release of these sets of `df`, imputation by imputation; `masks` of the keys are in
+    words.
     """
     keys = tuple(masks)
     statement = RiskStatement(

@@ -63,10 +63,9 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Later:
-    """A later column on the records that show the value of this one.
-
-    `theta` are its parameters (of a normal regression, with `model` None, slopes and residual
-    variance), `own` (C,) its slopes on this column, `eta` (n, C) its linear predictors.
+    """A later column on the records that show the value of this one: its `theta` (with `model`
+    None, slopes and residual variance), slopes `own` (C,) on this column, linear predictors `eta`
+    (n, C).
     """
 
     model: LevelModel | None
@@ -102,10 +101,8 @@ def draw_step(
     later: Sequence[Later],
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Step d of the coefficients of a normal regression, shape (p,).
-
-    `theta` (p + 1,) are coefficients and residual variance, `design` (n, p) and `x` (n,) of the
-    records that show the value.
+    """Step d (p,) of the coefficients of a normal regression whose `theta` (p + 1,) are
+    coefficients and residual variance, on the records that show the value.
     """
     start, variance = theta[:-1], float(theta[-1])
     posterior = NormalPosterior.of(design, x)
@@ -173,9 +170,8 @@ class SequentialModel:
         )
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
-        """Column by column its parameters given the true keys, then what is missing of it.
-
-        Where values are missing both are drawn together; see the module.
+        """Column by column its parameters given the true keys, then what is missing of it (see the
+        module).
         """
         for j, (model, walker, metric) in enumerate(
             zip(self.models, state.walkers, state.metrics, strict=True)
@@ -241,9 +237,8 @@ class SequentialModel:
         *,
         sweeps: int,
     ) -> dict[str, Values]:
-        """Keys in sequence given the earlier ones, then `sweeps` updates given all others.
-
-        What is missing in predictors is drawn along, as it was imputed from the true keys.
+        """Keys in sequence given the earlier ones, then `sweeps` updates given all others; what is
+        missing in predictors is drawn along.
         """
         state = self._resumed(snapshot)
         first_key = len(self.columns) - self.n_keys

@@ -161,9 +161,8 @@ class SurveyDesign:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurveyRecords:
-    """The design of n records: weights above 0, codes of strata and clusters, (n,). Confidential.
-
-    Codes are from 0; clusters of different strata have different ones.
+    """The design of n records: weights above 0; codes of strata and of clusters, which differ
+    between strata, (n,). Confidential.
     """
 
     weight: FloatArray
@@ -267,11 +266,8 @@ Weights: TypeAlias = str | SurveyDesign | None
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampled:
-    """Sampling of the records of one table. Confidential for the data.
-
-    `weights` (n,) are design weights, None if all are 1 or the table has none; `clusters` (n,)
-    codes of primary sampling units, None without a design, each record one in a table without its
-    columns.
+    """Design weights (n,) of a table, None if all are 1, and codes of its clusters (n,), None
+    without a design. Confidential for the data.
     """
 
     weights: FloatArray | None
@@ -284,10 +280,7 @@ class Sampled:
 def read_sampled(
     real: pd.DataFrame, sets: Sequence[pd.DataFrame], names: Sequence[str], weights: Weights
 ) -> tuple[Sampled, ...]:
-    """Weights and clusters of the data and of each set, 1 + m; empty without `weights`.
-
-    Errors as of `SurveyDesign.read`, with the table named.
-    """
+    """Weights and clusters of the data and of each set, 1 + m; empty without `weights`."""
     if weights is None:
         return ()
     if not isinstance(weights, (str, SurveyDesign)):

@@ -304,9 +304,8 @@ def _noisy_total(
 def _measurement(
     ends: tuple[float, float], known_size: int | None, mean: bool, changed: int, epsilon: float
 ) -> tuple[Any, float, float]:
-    """OpenDP's sum or mean with noise, its sensitivity and scale; `ends` are ints for whole values.
-
-    All that it is made of is public, so that it may be kept from one answer to the next.
+    """OpenDP's sum or mean with noise, its sensitivity and scale, all made of what is public and
+    kept from one answer to the next; `ends` are ints for whole values.
     """
     dp = load_opendp()
     with refusals():

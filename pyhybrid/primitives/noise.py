@@ -155,16 +155,8 @@ def refusals() -> Iterator[None]:
 def whole_number_noise(
     d_in: float, epsilon: float | None = None, unit: int = 1, *, rho: float | None = None
 ) -> tuple[Any, float]:
-    """OpenDP's discrete noise on vectors of whole numbers, and its scale in the vector's own units.
-
-    Parameters
-    ----------
-    d_in : float
-        Sensitivity: in L1, whole numbers, for Laplace noise; in L2 for Gaussian noise.
-    epsilon, rho : float
-        One of them, above 0, nats: of Laplace noise; of zCDP, of Gaussian noise.
-    unit : int, default 1
-        Whole numbers that make up 1, if the vector is in finer units: the noise grows with it.
+    """OpenDP's discrete noise on vectors of whole numbers, of which `unit` make up 1, and its scale
+    in the vector's own units: Laplace noise by `epsilon`, `d_in` in L1; Gaussian by `rho`, in L2.
     """
     dp = load_opendp()
     atoms = dp.vector_domain(dp.atom_domain(T=dp.i64))
@@ -183,11 +175,9 @@ def whole_number_noise(
 def calibrated(
     measurement: Callable[[float], Any], *, scale: float, d_in: float, epsilon: float
 ) -> tuple[Any, float]:
-    """The measurement at `scale`, or at the next larger scale whose cost is not above `epsilon`.
-
-    OpenDP states costs rounded up in binary: Laplace(2 / 3) costs 3.0000000000000004 on counts of
-    sensitivity 2. The scale grows by units in the last place until the library itself says that
-    the cost is kept: epsilon of pure differential privacy, or rho of a zCDP measurement.
+    """The measurement at `scale`, or at the next larger one whose cost by OpenDP, which rounds up
+    in binary (Laplace(2 / 3) costs 3.0000000000000004 at sensitivity 2), is not above `epsilon`:
+    pure, or rho of a zCDP measurement.
     """
     for _ in range(_STEPS):
         if not math.isfinite(scale):

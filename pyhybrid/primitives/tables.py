@@ -43,10 +43,8 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossTable:
-    """Cells that a table counts. Confidential, but for its number of rows K.
-
-    `cells` say how each record is shared out over the columns of the table: nonnegative whole
-    numbers, `unit` in each row.
+    """Cells that a table counts: how each record is shared out over them, nonnegative whole
+    numbers, `unit` in each row. Confidential, but for its number of rows K.
     """
 
     codes: IntArray  # (n,) row of the table that each record is in, 0 .. n_rows - 1
@@ -93,11 +91,9 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyTables(PrivateAnswer):
-    """Tables of counts with noise on each cell; they may be negative.
-
-    `value` holds the cells of all tables, in `unit` parts of a record; `tables` gives them one by
-    one. Sensitivity, of all cells together, and scale of one cell's noise are in records: in L1 and
-    of Laplace noise; in L2 and of Gaussian noise, where the charge has a delta.
+    """Cells of all tables with noise, in `unit` parts of a record; they may be negative.
+    Sensitivity of all cells together and scale of one cell's noise are in records: in L1, of
+    Laplace noise; in L2, of Gaussian noise, whose charge has a delta.
     """
 
     value: IntArray  # (B,)
@@ -139,19 +135,9 @@ class NoisyTables(PrivateAnswer):
 def noisy_tables(
     tables: Sequence[CrossTable], *, price: Price, relation: str = "replace", unit: int = 1
 ) -> NoisyTables:
-    """Counts of all tables with discrete Laplace or Gaussian noise on each cell.
-
-    At least one table, all over the same records; which there are, and their sizes, is public.
-    `price` is that of all together, `unit` the parts that a record is shared out in. See the module
-    for the relations: the Laplace noise of a cell has scale 2 T / epsilon, or T / epsilon, the
-    Gaussian one sqrt(T / rho), or sqrt(T / 2 rho).
-
-    Raises
-    ------
-    InvalidInput
-        For no tables, codes or shares that are not as said, or a price that is not above 0.
-    EngineUnavailable
-        If OpenDP is not installed.
+    """Counts of all tables over the same records, with discrete noise on each cell at the `price`
+    of all together: Laplace of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or
+    sqrt(T / 2 rho); see the module. How many tables there are, and their sizes, is public.
     """
     parts = check_count(unit, "unit")
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)] * len(tables)
@@ -189,9 +175,8 @@ def size_of_noise(price: Price, relation: str) -> float:
 
 
 def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
-    """The counts themselves, in parts of a record, shape (B,). Confidential.
-
-    Raises InvalidInput unless every record adds exactly `unit` to each table.
+    """The counts, in parts of a record, shape (B,); refused unless every record adds exactly `unit`
+    to each table. Confidential.
     """
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")

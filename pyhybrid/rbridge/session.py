@@ -332,9 +332,8 @@ def collect() -> None:
 
 @contextlib.contextmanager
 def _console(output: Output | None) -> Iterator[list[KeyboardInterrupt]]:
-    """Send R's console to `output`, answer its questions with nothing, hold back Ctrl-C.
-
-    A Ctrl-C that arrives while R prints is handed to R, which ends the call; it is then yielded.
+    """Send R's console to `output`, answer its questions with nothing, hold back Ctrl-C: R is
+    handed one that arrives while it prints, which ends the call; it is then yielded.
     """
     from rpy2.rinterface_lib import callbacks, openrlib
 

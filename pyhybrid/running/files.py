@@ -34,11 +34,9 @@ _PAUSE = 0.05  # seconds between attempts to lock
 
 @contextlib.contextmanager
 def file_aside(path: str | os.PathLike[str], *, private: bool) -> Iterator[Path]:
-    """A new file to write, which takes the place of `path` once it is whole and on disk.
-
-    Its folder is made if it is not there. `private` files have mode 0600 instead of 0644; until it
-    is in place only its owner can read either. On a disk error SaveFailed is raised, `path` is as
-    it was, and nothing is left behind.
+    """A new file to write, in a folder made if need be, which takes the place of `path` once it is
+    whole and on disk; until then only its owner can read it. `private` files have mode 0600 instead
+    of 0644. On a disk error SaveFailed is raised, `path` is as it was, nothing is left behind.
     """
     target, aside = Path(path).absolute(), None
     try:
@@ -63,10 +61,7 @@ def file_aside(path: str | os.PathLike[str], *, private: bool) -> Iterator[Path]
 def write_files(
     contents: Mapping[Path, str | bytes], *, private: bool, overwrite: bool = True
 ) -> None:
-    """Write several files: all are complete before the first takes its place.
-
-    InvalidInput if one exists and `overwrite` is False, or is a folder; SaveFailed on a disk error.
-    """
+    """Write several files: all are complete before the first takes its place."""
     with contextlib.ExitStack() as stack:
         for path, content in contents.items():
             aside = stack.enter_context(file_aside(path, private=private))
@@ -91,11 +86,9 @@ def check_new_file(path: str | os.PathLike[str], *, overwrite: bool, what: str =
 def folder_aside(
     folder: str | os.PathLike[str], *, overwrite: bool, private: bool
 ) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of `folder` if nothing is raised.
-
-    `folder` is new or empty (InvalidInput), unless `overwrite` replaces what is in it. `private`
-    ones have mode 0700 instead of 0755; until it is in place only its owner can read either. On a
-    disk error SaveFailed is raised, and nothing is left behind.
+    """A new folder to write into, which takes the place of `folder`, new or empty unless
+    `overwrite`, if nothing is raised; else nothing is left behind. `private` ones have mode 0700
+    instead of 0755; until it is in place only its owner can read either.
     """
     check_output_folder(folder, overwrite=overwrite)
     target = Path(folder).absolute()
@@ -164,11 +157,9 @@ def _swap(aside: Path, target: Path, mode: int) -> None:
 
 @contextlib.contextmanager
 def private_folder(parent: Path | None = None, prefix: str = _PREFIX) -> Iterator[Path]:
-    """Yield a new folder of mode 0700 that is removed on every exit path, Ctrl-C included.
-
-    A process that is killed outright cannot remove anything. The folder is locked while it is in
-    use, so that the next call with the same parent and prefix knows what was left behind and
-    removes it.
+    """A new folder of mode 0700, removed on every exit path but a kill, Ctrl-C included. It is
+    locked while in use, so that the next call of the same parent and prefix removes what was left
+    behind.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     _remove_what_was_left(place, prefix)
@@ -211,10 +202,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for compiled programs; PYHYBRID_CACHE overrides it.
-
-    Holds executables only, never data.
-    """
+    """The user's cache of compiled programs, never data; PYHYBRID_CACHE overrides it."""
     import platformdirs
 
     override = os.environ.get("PYHYBRID_CACHE")
@@ -222,9 +210,8 @@ def cache_folder() -> Path:
 
 
 def lock(descriptor: int, *, wait: float = 0.0) -> bool:
-    """Lock the open file or folder; False if another process keeps it for longer than `wait` s.
-
-    A file system without locks, and a folder on Windows, count as locked by another.
+    """Lock the open file or folder; False if another process keeps it for longer than `wait` s, on
+    a file system without locks, and for a folder on Windows.
     """
     deadline = time.monotonic() + wait
     while not _lock(descriptor):

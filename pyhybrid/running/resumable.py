@@ -25,10 +25,8 @@ _FORMAT = 1
 
 @dataclass(kw_only=True)
 class FinishedParts:
-    """Parts that are finished, by key, plain JSON values, and the entropy that all parts share.
-
-    Entropy is the root of the random streams: the seed given, or the one that the file was begun
-    with. Confidential.
+    """Finished parts by key, plain JSON values, and the entropy, root of the random streams of all:
+    the seed given, or the one the file was begun with. Confidential.
     """
 
     entropy: int
@@ -54,18 +52,9 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
 def open_parts(
     path: str | os.PathLike[str] | None, *, settings: str, seed: int | None
 ) -> Iterator[FinishedParts]:
-    """Open or begin the file at `path`; without a path nothing outlives the block.
-
-    It is made with permissions 0600 if it does not exist. `settings` is the `fingerprint` of
-    everything that the parts depend on, but for the seed; without a seed the file's own entropy is
-    used, or the operating system's.
-
-    Raises
-    ------
-    InvalidInput
-        If the file was begun with other settings or another seed, is no such file, or is in use.
-    SaveFailed
-        On a disk error.
+    """Open or begin the file (0600) at `path`; without a path nothing outlives the block.
+    `settings` is the `fingerprint` of all that the parts depend on but the seed; one begun with
+    others, or in use, is refused.
     """
     if path is None:
         yield FinishedParts(entropy=streams(seed).entropy)

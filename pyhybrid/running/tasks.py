@@ -48,12 +48,9 @@ def run_tasks(
     workers: int = 1,
     executor: Executor | None = None,
 ) -> Iterator[Done[Task, Result]]:
-    """Yield tasks as they end, those that failed among them.
-
-    `function` is at the top level of a module; its tasks and results can be pickled. With one of
-    the `workers`, processes, the tasks run here, one after the other; an `executor` takes their
-    place, e.g. a Dask client's ``get_executor()``, and is not shut down. SamplingError is raised if
-    no worker process lives long enough to end a task.
+    """Yield tasks as they end, those that failed among them. With one of the `workers`, processes,
+    they run here in turn; an `executor` (Dask's ``get_executor()``) takes their place and is not
+    shut down. SamplingError if no worker process lives long enough to end a task.
     """
     if executor is not None:
         yield from _submitted(function, tasks, executor)

@@ -25,13 +25,8 @@ _EVEN = 50  # bins of numbers without a center
 
 
 def domain_of(name: str, kind: Kind) -> ColumnDomain:
-    """The public domain: levels, or bins that are narrow about the center and wide far from it,
-    many, as each column is measured alone before neighbors are merged.
-
-    Raises
-    ------
-    InvalidInput
-        For numbers without a declared range.
+    """The public domain: declared levels, or many bins, narrow about the center and wide far from
+    it, as each column is measured alone before neighbors are merged.
     """
     if isinstance(kind, Leveled):
         return ColumnDomain(
@@ -85,9 +80,8 @@ _PARTS = 10  # that numbers of a reference are cut in
 
 
 def most_tables(n_columns: int) -> int:
-    """Two-way tables of one column at most: 30 over all columns of a plan, or 3 for each.
-
-    Each further table takes its part of epsilon from all others, and adds to the fit.
+    """Two-way tables of one column at most: 30 over all columns of a plan, or 3 for each, as each
+    takes its part of epsilon from all others.
     """
     return max(_FEWEST, _TABLES // n_columns)
 
@@ -111,22 +105,9 @@ def measured_with(
     most: int,
     reference: pd.DataFrame | None = None,
 ) -> tuple[str, ...]:
-    """Columns of `candidates` that a column is measured with, in their order.
-
-    The confidential table is not looked at. With a reference those of the strongest association in
-    it come first; else kept columns do, then the nearest before the column. One that would take the
-    column past `MOST_EFFECTS_OF_A_COLUMN` is passed over.
-
-    Parameters
-    ----------
-    name : str
-    kinds : mapping of str to Kind
-        Of the column and all candidates.
-    candidates : collection of str
-        Kept columns and those before it, in the plan's order.
-    kept : collection of str
-    most : int
-    reference : DataFrame, optional
+    """Columns of `candidates` that a column is measured with, in their order, found without the
+    confidential table: the most associated in a reference first; else kept ones, then the nearest.
+    One that would take the column past `MOST_EFFECTS_OF_A_COLUMN` is passed over.
     """
     order = list(candidates)
     if reference is not None and name in reference.columns:

@@ -45,23 +45,9 @@ MOST_COEFFICIENTS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedColumn:
-    """How one sensitive column is synthesized.
-
-    Attributes
-    ----------
-    name : str
-    kind : KnownKind
-    model : str
-        Name in `pyhybrid.models.registry.BUILT`, or "perturbed_histogram".
-    options : mapping
-        Settings of the model.
-    predictors : tuple of str
-        Kept columns, and sensitive ones that stand before it: their synthetic values are read.
-    tables : tuple of str
-        The few of these that noisy marginals measure it with; see `measured_with`.
-    share : float
-        Of epsilon; the shares of all columns add to 1.
-    why : str
+    """How one sensitive column is synthesized: a `model` of `models.registry.BUILT` or
+    "perturbed_histogram" with its options, on predictors before it; `tables` are those noisy
+    marginals measure it with, and the `share`s of epsilon of all columns add to 1.
     """
 
     name: str
@@ -301,20 +287,9 @@ def plan_of(
     split: str | Mapping[str, float] = "equal",
     most_coefficients: int = MOST_COEFFICIENTS,
 ) -> Plan:
-    """Plan a release of `table`.
-
-    Each column is given all kept columns and those synthesized before it, up to a number of
-    coefficients; its kind and whether it has predictors give its model, by the table of rules
-    `pyhybrid.models.default_model.RULES`. Nothing else is read from the confidential
-    columns; kinds are, where they are neither declared nor in a reference, and the plan says so.
-
-    Parameters
-    ----------
-    table : Table
-    split : {"equal", "need"} or mapping of str to float
-        Shares of epsilon; see `SPLITS`. Numbers by column are scaled to add to 1.
-    most_coefficients : int, default 60
-        Of one column's predictors: kept columns come first, then the nearest before it.
+    """Plan a release of `table`: each column is given all kept columns and those before it, up to
+    `most_coefficients`; `models.default_model.RULES` give its model. Of the confidential columns
+    only kinds are read, where they are neither declared nor in a reference, and the plan says so.
     """
     limit = check_count(most_coefficients, "most_coefficients")
     known, notes = table.kinds(), []
@@ -415,10 +390,8 @@ def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
 
 
 def _ordered(table: DescribedTable, known: Mapping[str, KnownKind]) -> list[str]:
-    """Sensitive columns in the order given; or few levels first, then counts, then numbers, each
-    as they stand in the table, and the smaller side of a rule before the larger one.
-
-    Nothing of it looks at the data beyond the kinds.
+    """Sensitive columns in the order given; or few levels first, then counts, then numbers, and the
+    smaller side of a rule before the larger. Nothing of it looks at the data beyond the kinds.
     """
     if not isinstance(table.order, str):
         return list(table.order)

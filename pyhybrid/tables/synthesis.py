@@ -492,14 +492,7 @@ def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarginalsOfPlan:
-    """A synthetic table from noisy marginals, with what it cost.
-
-    Attributes
-    ----------
-    table : DataFrame
-        Its columns are those of the plan; released under `record.charge`.
-    record : ReleaseRecord
-    """
+    """A synthetic table of the plan's columns from noisy marginals, released under `record.charge`."""
 
     table: pd.DataFrame
     record: ReleaseRecord
@@ -523,11 +516,6 @@ def marginals_by_plan(
 ) -> NoisyMarginals:
     """The mechanism over the plan's columns, with its order and predictors; with select="private"
     it chooses among all kept columns and those before each.
-
-    Raises
-    ------
-    InvalidInput
-        For numbers without a declared range, and rules, which it does not draw by.
     """
     if plan.table.rules:
         raise InvalidInput(
@@ -607,10 +595,8 @@ def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
 
 
 def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
-    """A synthetic working column with the dtype, index and name of the data's.
-
-    Categories that lack a declared level are those that some record has: the levels declared take
-    their place, or a drawn value would be missing just where no record has it.
+    """A synthetic working column with the dtype, index and name of the data's. The levels declared
+    take the place of its categories, or a drawn value would be missing where no record has it.
     """
     if made.dtype == like.dtype:
         return made

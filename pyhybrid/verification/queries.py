@@ -225,11 +225,8 @@ def column_types(
     given: Mapping[str, Kind | Mapping[str, Any]] | None,
     levels: Mapping[str, Sequence[Any]],
 ) -> ColumnTypes:
-    """Types of the columns that all synthetic sets have: as given, else as the sets hold them.
-
-    Types may be given as plain objects, as in a file of types; `levels` are further ones, that the
-    query names. InvalidInput for a type that is none, or of a column that no set has; for levels
-    that are one number.
+    """Types of the columns that all synthetic sets have: as given (objects of a file of types,
+    too), else as the sets hold them; `levels` are further ones, that the query names.
     """
     shared = [name for name in sets[0].columns if all(name in own.columns for own in sets)]
     declared = {name: _levels_given(name, own, shared) for name, own in (given or {}).items()}

@@ -49,23 +49,16 @@ def average_one(weights: FloatArray) -> FloatArray:
 
 
 def effective_size(weights: FloatArray) -> float:
-    r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`; n for equal weights.
-
-    Kish (1965), Survey sampling, sec. 11.7.
+    r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2` (1965, Survey sampling, sec.
+    11.7).
     """
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def weighted_statistic(ordered: FloatArray, weights: FloatArray, p: float | None) -> float:
-    """Weighted mean (p is None) or quantile of values in rising order.
-
-    Quantiles are R's type 7 of a table that holds each record as often as its weight says: with N
-    the sum of the weights, the mean over [t, t + 1], t = (N - 1) p, of the value at each place of
-    the cumulated weights. Weights that sum to less than n are set to average 1 first.
-
-    References
-    ----------
-    Akinshin (2023), Weighted quantile estimators, arXiv:2304.07265, sec. 2.
+    """Weighted mean (p is None) or quantile of values in rising order: R's type 7 of a table that
+    holds each record as often as its weight says (Akinshin 2023, arXiv:2304.07265, sec. 2). Weights
+    that sum to less than n are set to average 1 first.
     """
     return float(_statistics(ordered, weights[None, :], [p])[0, 0])
 
@@ -77,10 +70,7 @@ def weighted_resampled(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Statistics of resamples of the records, each with its weight, shape (k, B).
-
-    Records are drawn with replacement; all statistics are of the same resamples.
-    """
+    """Statistics (k, B) of resamples of the records, each with its weight, drawn with replacement."""
     n = ordered.size
     rows = max(1, _BLOCK_ELEMENTS // n)
     blocks = []

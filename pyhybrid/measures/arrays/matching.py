@@ -142,10 +142,7 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
 
 
 def matches_own_record(targets: Any, candidates: Any, radius: Any = 0.0) -> BoolArray:
-    """T_i, shape (n,): True where candidate i matches target i, of rows that correspond.
-
-    Parameters and errors as in `match_counts`; n_syn = n.
-    """
+    """T_i, shape (n,): True where candidate i matches target i, of rows that correspond."""
     x, z, r = _checked_keys(targets, candidates, radius)
     if len(x) != len(z):
         raise InvalidInput(

@@ -92,15 +92,9 @@ def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> floa
 def logistic_propensities(
     basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Fitted probabilities of an unpenalized logistic regression, shape (N,).
-
-    `basis` (N, k) holds orthonormal columns that span the design (`orthonormal_design`); terms of
-    the log-likelihood are multiplied by the weights (N,).
-
-    Newton's method with halved steps, as this layer is numpy and scipy alone; statsmodels' Logit
-    also raises, or stops at large coefficients, where rows are separable, as rows of data and poor
-    synthetic data often are. There the coefficients have no maximum; linear predictors are then
-    held at 35, and propensities are 0 or 1 to 15 digits.
+    """Fitted probabilities (N,) of an unpenalized logistic regression on a `basis` (N, k) of
+    `orthonormal_design`. statsmodels' Logit raises or stops where rows are separable, as data and
+    poor synthetic data often are; here linear predictors are then held at 35.
     """
     y = is_synthetic.astype(np.float64)
     own = np.ones(y.size) if weights is None else weights
@@ -126,10 +120,7 @@ def logistic_propensities(
 
 
 def orthonormal_design(columns: FloatArray) -> FloatArray:
-    """Orthonormal basis (N, k) of an intercept and `columns` (N, p); k is their rank.
-
-    Columns are centered and scaled, so that the rank does not depend on their units.
-    """
+    """Orthonormal basis (N, rank) of an intercept and `columns` (N, p), whatever their units."""
     n = columns.shape[0]
     centered = columns - columns.mean(axis=0)
     size = np.sqrt((centered**2).sum(axis=0))
@@ -151,21 +142,10 @@ def null_pmse(
     null: str = "population",
     weights: FloatArray | None = None,
 ) -> NullPmse:
-    r"""Mean and sd of the pMSE of a logistic regression if the synthesis is right.
-
-    pMSE is close to S'(B'B)^{-1}S / N with S the score at equal propensities, a quadratic form
-    whose mean and variance follow from the covariance of S. Under design weights S has terms
-    w_i (y_i - c) b_i, whose spread is estimated from the rows, and pMSE is near S'(B'WB)^{-1}S over
-    the sum of weights. `basis` (N, k) is that of `logistic_propensities`, with the intercept.
-
-    Parameters
-    ----------
-    null : {"population", "data", "paired"}
-        What is right. "population": both are samples of one population, also synthetic data from
-        one draw of a posterior: mean c (1-c) (k-1) / N. "data": the synthetic rows are a sample of
-        a model fitted to the data, or of the data themselves, c (1-c)^2 (k-1) / N, the published
-        form [SN18 sec. 3]. "paired": synthetic row i replaces row i and keeps some of its columns
-        (rows n + i and i); the two may be exchanged.
+    """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
+    synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "data", the
+    rows are a sample of a model fitted to the data, c (1-c)^2 (k-1) / N [SN18 sec. 3]; "paired",
+    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i.
     """
     check_choice(null, "null", NULLS)
     total, k = basis.shape

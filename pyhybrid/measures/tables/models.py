@@ -371,10 +371,7 @@ def fit_model(
     name: str,
     sampled: Sampled | None = None,
 ) -> Any:
-    """Fit of a model of statsmodels to one table, under design weights where it has some.
-
-    Refuses a model that is unknown, takes no weights, cannot be fitted or does not converge.
-    """
+    """Fit of a model of statsmodels to one table, under design weights where it has some."""
     import statsmodels.formula.api as smf
 
     build = getattr(smf, model, None) if isinstance(model, str) else None

@@ -25,19 +25,9 @@ _MISSING_TEXT = ("", "NA", "NaN", "nan")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
-    """Data and m synthetic sets with the same columns in the same order.
-
-    Attributes
-    ----------
-    real : DataFrame
-        Confidential. Numbers are float64 with NaN for missing (dates: days since 1970-01-01),
-        everything else is categorical with text levels.
-    synthetic : tuple of DataFrame, length m
-        The same, with the category levels of `real`.
-    names : tuple of str, length m
-        As messages call the sets: "synthetic set 1", ...
-    sampled : tuple of Sampled, length 1 + m, or empty
-        Design weights and clusters of the data and of each set, where weights were named.
+    """Data (confidential) and m synthetic sets with the same columns and levels: numbers and days
+    since 1970-01-01 as float64 with NaN for missing, all else categorical with text levels.
+    `sampled`, 1 + m, is empty where no weights were named.
     """
 
     real: pd.DataFrame
@@ -46,9 +36,8 @@ class Tables:
     sampled: tuple[Sampled, ...] = ()
 
     def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
-        """Design weights of the data and of each set, 1 + m; None where all are 1.
-
-        With `averaged` over their mean, so that a set without weights counts as much as one with.
+        """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
+        over their mean, so that a set without weights counts as much as one with.
         """
         given = [part.weights for part in self.sampled] or [None] * (1 + len(self.synthetic))
         return [average_one(w) if averaged and w is not None else w for w in given]
@@ -58,10 +47,8 @@ class Tables:
         return not isinstance(self.real[column].dtype, pd.CategoricalDtype)
 
     def numeric_keys(self, columns: Sequence[str], table: pd.DataFrame) -> FloatArray:
-        """Columns as numbers for matching, shape (n, k or more).
-
-        Values or level codes, then for each column with missing values in some table whether the
-        value is missing: one equals every other missing value of its column and nothing else.
+        """Values or level codes of columns for matching, then, of columns with missing values in
+        some table, whether the value is missing: it equals every other missing value of its column.
         """
         values, missing = [], []
         for column in columns:
@@ -94,31 +81,9 @@ def reconcile_tables(
     weights: Weights = None,
     what: str = "column",
 ) -> Tables:
-    """Bring data and synthetic sets to the same columns, kinds and levels.
-
-    Parameters
-    ----------
-    real : DataFrame or Tables
-        The data, of at least 2 rows. Not modified. Tables are reconciled already and come back.
-    synthetic : DataFrame or sequence of DataFrame
-        m sets, each of at least 2 rows.
-    columns : sequence of str, optional
-        Columns to keep; if omitted, all, and the sets must have the same ones.
-    categorical : sequence of str
-        Columns of numbers that are codes.
-    weights : str or SurveyDesign, optional
-        Column of design weights, or a survey's design, whose clusters are read, too. A set that has
-        the column is weighted by its own; in one that has not, each record counts once. The weights
-        and codes of clusters and units are compared only where `columns` names them.
-    what : str
-        How messages call the columns.
-
-    Raises
-    ------
-    InvalidInput
-        For other than tables, too few rows, names that occur twice, a column that is absent or
-        surplus, all missing, numeric in one table and text in another, infinite, or with a
-        category that the data do not have.
+    """Data and synthetic sets brought to the same columns, kinds and levels, or refused by name. A
+    set that has the column of design weights is weighted by its own; in one that has not, each
+    record counts once. Weights and clusters are compared only where `columns` names them.
     """
     if isinstance(real, Tables):
         return real
@@ -145,10 +110,8 @@ def reconcile_tables(
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
-    """True if row i of a set looks like a version of row i of the data.
-
-    Both have as many rows then, and some column that varies is the same in every row, as partial
-    synthesis leaves those that it keeps.
+    """True if row i of a set looks like a version of row i of the data: as many rows, and some
+    column that varies is the same in every row, as partial synthesis leaves those that it keeps.
     """
     if len(real) != len(synthetic):
         return False
