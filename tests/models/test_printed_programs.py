@@ -139,7 +139,7 @@ def test_nothing_tried_and_weights_named_is_refused(monkeypatch: pytest.MonkeyPa
     with pytest.raises(InvalidInput, match="makes epsilon too small"):
         _model(if_unchecked="local").bind(_table())
     said = _model(if_unchecked="local", log_lik_weighted=True).bind(_table())
-    assert said.weights_log_lik
+    assert said.weighted
     assert not said.checked
 
 
