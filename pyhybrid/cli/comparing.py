@@ -202,7 +202,17 @@ def curve(
     except BaseException:
         _tell_of(points)
         raise
-    _save_curve(found, out, points, overwrite)
+    from pyhybrid.reports.comparison import curve_report
+    from pyhybrid.reports.figures import figure_png, plot_curve
+
+    contents: dict[str, str | bytes] = {
+        "table.csv": found.table.to_csv(index=False),
+        "curve.png": figure_png(plot_curve(found.table)),
+        "report.html": curve_report(found),
+        "points.jsonl": points.read_bytes(),
+    }
+    write_folder(out, contents, overwrite=overwrite)
+    points.unlink()
     resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
     show(
         _curve_table(found),
@@ -232,20 +242,6 @@ def _tell_of(points: Path) -> None:
         return
     message = f"{lines - 1} finished points are kept in {points} (confidential); the same command "
     print(f"pyhybrid: {message}goes on from there", file=sys.stderr)
-
-
-def _save_curve(found: curves.RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> None:
-    from pyhybrid.reports.comparison import curve_report
-    from pyhybrid.reports.figures import figure_png, plot_curve
-
-    contents: dict[str, str | bytes] = {
-        "table.csv": found.table.to_csv(index=False),
-        "curve.png": figure_png(plot_curve(found.table)),
-        "report.html": curve_report(found),
-        "points.jsonl": points.read_bytes(),
-    }
-    write_folder(out, contents, overwrite=overwrite)
-    points.unlink()
 
 
 def _curve_table(found: curves.RiskUtilityCurve) -> Table:

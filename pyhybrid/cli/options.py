@@ -95,20 +95,20 @@ def options(command: Command) -> Command:
     rows = {name: (how, help_) for name, how, help_ in _ROW.findall(f"{_SHARED}{own}")}
     hints = typing.get_type_hints(command)
     for name, parameter in inspect.signature(command).parameters.items():
-        if hints[name] is not typer.Context:
-            described = _described(name, *rows[name], flag=parameter.default is False)
-            command.__annotations__[name] = Annotated[hints[name], described]
+        if hints[name] is typer.Context:
+            continue
+        how, help_ = rows[name]
+        text = " ".join(help_.split()).replace("[default", "\\[default")
+        if how and not how.startswith("--"):
+            shown = None if how == "argument" else how
+            described: Any = typer.Argument(help=text, metavar=shown)
+        else:  # a truth value that is False is a flag without a "no"
+            plain = how or f"--{name.replace('_', '-')}"
+            named = how or parameter.default is False or len(name) == 1
+            described = typer.Option(*([plain] if named else []), help=text)
+        command.__annotations__[name] = Annotated[hints[name], described]
     command.__doc__ = said
     return command
-
-
-def _described(name: str, how: str, help_: str, *, flag: bool) -> Any:
-    """What typer is told of a parameter; a truth value that is False is a flag without a "no"."""
-    text = " ".join(help_.split()).replace("[default", "\\[default")
-    if how and not how.startswith("--"):
-        return typer.Argument(help=text, metavar=None if how == "argument" else how)
-    plain = f"--{name.replace('_', '-')}"
-    return typer.Option(*([how or plain] if how or flag or len(name) == 1 else []), help=text)
 
 
 def listed(text: str) -> list[str]:

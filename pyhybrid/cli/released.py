@@ -209,24 +209,17 @@ def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]
         for level, shares in level_shares(data, sets).items():
             table.add_row(level, *map(number_text, shares))
         return table
-    for label, at in _STATISTICS.items():
-        shown = (np.mean([_statistic(y.dropna(), at) for y in each]) for each in columns)
+    from pyhybrid.reports.columns import STATISTICS
+
+    for label in ("mean", "15th percentile", "median", "90th percentile"):
+        of = STATISTICS[label]
+        there = [[y.dropna().to_numpy(dtype=np.float64) for y in each] for each in columns]
+        shown = (np.mean([of(y) if y.size else np.nan for y in each]) for each in there)
         table.add_row(label, *(number_text(float(value)) for value in shown))
     gone = [np.mean([y.isna().mean() for y in each]) for each in columns]
     if any(gone):
         table.add_row("share missing", *(number_text(float(share)) for share in gone))
     return table
-
-
-_STATISTICS = {"mean": None, "15th percentile": 0.15, "median": 0.5, "90th percentile": 0.9}
-
-
-def _statistic(there: pd.Series, at: float | None) -> Any:
-    """Mean, or a quantile, of the values that are there; NaN of none."""
-    values = there.to_numpy(dtype=np.float64)
-    if not values.size:
-        return np.nan
-    return values.mean() if at is None else np.quantile(values, at)
 
 
 _OF_HOUSEHOLDS = ("unit", "same", "one", "at_most_one", "sums", "eligible")

@@ -267,20 +267,16 @@ def _check_target(
     target: float | None, formulas: Sequence[str], calibration: Path | None, scale: float | None
 ) -> None:
     """Refuse what --target-epsilon cannot be combined with, before anything is read."""
-    if target is None:
-        return
-    if len(formulas) > 1:
-        raise InvalidInput(
-            "--target-epsilon is for one formula: how several columns share it is not known; give "
-            "each its own settings"
-        )
-    if calibration is not None:
-        raise InvalidInput(
-            "--target-epsilon cannot be met by a calibration, which holds the cap: give --epsilon "
-            "to pyhybrid calibrate"
-        )
-    if scale is not None:
-        raise InvalidInput("--target-epsilon finds the scale: give no --scale")
+    refused = {
+        "is for one formula: how several columns share it is not known; give each its own "
+        "settings": len(formulas) > 1,
+        "cannot be met by a calibration, which holds the cap: give --epsilon to pyhybrid "
+        "calibrate": calibration is not None,
+        "finds the scale: give no --scale": scale is not None,
+    }
+    for reason, holds in refused.items():
+        if target is not None and holds:
+            raise InvalidInput(f"--target-epsilon {reason}")
 
 
 def _release_within(

@@ -10,11 +10,11 @@ leaves a release without an entry.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -123,10 +123,6 @@ class LedgerEntry:
     def epsilon_failing(self) -> float:
         """Of records whose Gaussian limit does not hold; see `pyhybrid.arrays.PrivacyCharge`."""
         return check_finite(self.charge.get("epsilon_failing", 0.0), "epsilon_failing")
-
-
-def entries_of(lines: list[Line]) -> tuple[LedgerEntry, ...]:
-    return tuple(entry_of(line) for line in lines[1:])
 
 
 def entry_of(line: Line) -> LedgerEntry:
@@ -310,7 +306,7 @@ class Ledger:
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All entries, read from the file with its chain checked."""
         with self._file() as file:
-            return entries_of(file.lines())
+            return tuple(map(entry_of, file.lines()[1:]))
 
     @property
     def head(self) -> str:
@@ -382,7 +378,7 @@ class Ledger:
         charge, content = release.charge, release.content_digest()
         with self._file() as file:
             lines = file.lines()
-            entries = entries_of(lines)
+            entries = tuple(map(entry_of, lines[1:]))
             for entry in entries:
                 if entry.identifier == release.identifier:
                     if not release.is_known_as(entry.content_sha256):
@@ -496,10 +492,8 @@ class Ledger:
             )
         return True
 
-    @contextlib.contextmanager
-    def _file(self, *, create: bool = False) -> Iterator[ChainedFile]:
-        with locked_file(self.path, create=create, wait=self._wait) as file:
-            yield file
+    def _file(self, *, create: bool = False) -> AbstractContextManager[ChainedFile]:
+        return locked_file(self.path, create=create, wait=self._wait)
 
 
 def _checked_terms(budget: float | None, kind: str | None, relation: str | None) -> dict[str, Any]:

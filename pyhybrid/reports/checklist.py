@@ -37,18 +37,9 @@ _Row = tuple[str, str, str]
 
 
 def review_checklist(release: Release) -> str:
-    """Return the reviewer's page of a release as one HTML file. CONFIDENTIAL.
+    """Return the reviewer's page of a release, with the decisions on its columns, as one HTML file.
 
-    Parameters
-    ----------
-    release : Release
-        With the decisions on its columns, as `Release.save` has them.
-
-    Returns
-    -------
-    str
-        HTML without scripts or references to other files. Neither weights nor bounds nor the seed
-        are in it, but diagnostics are.
+    CONFIDENTIAL: neither weights nor bounds nor the seed are in it, but diagnostics are.
     """
     sections = [
         _section("The claim", _claim(release.charge)),

@@ -222,6 +222,7 @@ _USUAL = 0.1  # two-sided probability above which a statistic is as replicates h
 
 STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
     "mean": lambda y: float(y.mean()),
+    "median": lambda y: float(np.quantile(y, 0.5)),
     "standard deviation": lambda y: float(y.std()),
     "share of zeros": lambda y: float((y == 0).mean()),
     "15th percentile": lambda y: float(np.quantile(y, 0.15)),
@@ -229,6 +230,7 @@ STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
     "largest": lambda y: float(y.max()),
 }
 """Statistics of a column of numbers."""
+_SUMMARY = ("mean", "median", "15th percentile", "90th percentile")
 
 
 def predictive_section(release: Release) -> list[Section]:
@@ -251,7 +253,7 @@ def predictive_section(release: Release) -> list[Section]:
     found = {
         name: (of(data), np.array([of(_known(each)) for each in sets]))
         for name, of in STATISTICS.items()
-        if name != "share of zeros" or (data == 0).any()
+        if name != "median" and (name != "share of zeros" or (data == 0).any())
     }
     rows: list[list[Cell]] = []
     for name, (truth, replicates) in found.items():
@@ -320,9 +322,6 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
     return level_figure(data, {name: columns}) if figure is None else figure
 
 
-_STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
-
-
 def column_section(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
     """Figure and table of one synthesized column, data against synthetic sets."""
     columns = {name: [table[column] for table in r.synthetic] for name, r in releases.items()}
@@ -364,16 +363,13 @@ def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> 
         mean = np.mean([_summary(values) for values in sets[name]], axis=0)
         rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
     header = [""]
-    for name in _STATISTICS:
+    for name in _SUMMARY:
         header += [name, f"{name.removesuffix(' percentile')} absolute error"]
     return Table(header=header, rows=rows, numbers=True)
 
 
 def _summary(values: FloatArray) -> FloatArray:
-    """Mean, median, 15th and 90th percentile, shape (4,)."""
-    return np.array(
-        [values.mean() if q is None else np.quantile(values, q) for q in _STATISTICS.values()]
-    )
+    return np.array([STATISTICS[name](values) for name in _SUMMARY])
 
 
 def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:

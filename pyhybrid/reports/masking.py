@@ -9,7 +9,6 @@ from operator import attrgetter
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Diagnostics
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.masking.release import unchanged_shares
@@ -64,6 +63,11 @@ def mask_report(
         raise InvalidInput("data must be the records of the release, in its order")
     unchanged = unchanged_shares(data, release.synthetic, release.keys)
     masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
+    found, convergence = release.diagnostics, []
+    if found is not None:
+        shown = section("mask, convergence", found=found)
+        problems = [] if found.converged else [["", "Not converged: ", "; ".join(found.problems)]]
+        convergence = [replace(shown, paragraphs=[*shown.paragraphs, *problems])]
     sections = [
         mask_verdict(before, after, utility, release.statement.left_as_they_were, unchanged),
         Section(heading="What this page is", paragraphs=[[
@@ -74,7 +78,7 @@ def mask_report(
         *([] if tuned is None else [_tuning(tuned)]),
         *([] if subgroups is None else [_subgroups(subgroups)]),
         _keys(release, data, unchanged),
-        *([] if release.diagnostics is None else [_convergence(release.diagnostics)]),
+        *convergence,
         section("mask, statement", bullets=masks, method=release.statement.method),
     ]  # fmt: skip
     return render_page("Masked release", sections, confidential=True)
@@ -174,9 +178,3 @@ def _in_order(column: pd.Series) -> pd.Series:
         return column
     levels = [str(level) for level in sorted(column.dropna().unique())]
     return column.astype(str).astype(pd.CategoricalDtype(levels, ordered=True))
-
-
-def _convergence(found: Diagnostics) -> Section:
-    shown = section("mask, convergence", found=found)
-    problems = [] if found.converged else [["", "Not converged: ", "; ".join(found.problems)]]
-    return replace(shown, paragraphs=[*shown.paragraphs, *problems])
