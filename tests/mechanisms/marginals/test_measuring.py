@@ -110,9 +110,10 @@ def test_the_reference_counts_beside_the_noise() -> None:
     true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41) / N
     off = []
     for reference in (told, None):
-        own = measuring(price=Price.of(0.01), reference=reference).of(TABLE)
-        off.append(float(np.abs(own.modes["income"] - true).sum() / 2))
-    assert off[0] < 0.25 < off[1]
+        plan = measuring(price=Price.of(0.01), reference=reference)
+        modes = [plan.of(TABLE).modes["income"] for _ in range(4)]
+        off.append(float(np.mean([np.abs(mode - true).sum() / 2 for mode in modes])))
+    assert off[0] < 0.25 < off[1]  # 0.066 (deviates by 0.006) and 0.59 (by 0.07)
 
 
 def test_models_that_are_too_large_are_refused_and_merged_bins_count() -> None:
