@@ -222,13 +222,7 @@ def estimates(
 def summaries(
     values: Any, *, statistics: Sequence[str] = STATISTICS, weights: Any = None
 ) -> FloatArray:
-    """Point estimates of `estimates`: of one vector, or their averages over m sets, shape (k,).
-
-    Examples
-    --------
-    >>> summaries([1.0, 2.0, 6.0], weights=[2, 1, 1], statistics=["mean", "median"])
-    array([2.5, 1.5])
-    """
+    """Point estimates of `estimates`: of one vector, or their averages over m sets, shape (k,)."""
     rows = [
         [_statistic(ordered, _probability(name), weight) for name in statistics]
         for ordered, weight in _weighted_sets(values, weights)
