@@ -289,7 +289,7 @@ def _quiet() -> Iterator[None]:
 def _reporting(
     progress: Progress | None, folder: Path, settings: SamplerSettings
 ) -> Iterator[None]:
-    """Pass iterations in the chains' console files on to `progress`; cmdstanpy buffers those files."""
+    """Pass iterations in the chains' console files, which are buffered, on to `progress`."""
     if progress is None:
         yield
         return

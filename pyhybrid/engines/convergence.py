@@ -176,15 +176,12 @@ def _worst(quantities: Mapping[str, FloatArray]) -> tuple[float, float, float, s
         bulk, tail = min(bulk, float(by_column[1].min())), min(tail, float(by_column[2].min()))
     if np.isinf(bulk):  # every column stood still
         rhat = np.inf
-    return rhat, bulk, tail, worst or _first_label(quantities)
+    first = next((_label(name, v, 0) for name, v in quantities.items() if v.size), "")
+    return rhat, bulk, tail, worst or first
 
 
 def _label(name: str, values: FloatArray, column: int) -> str:
     return f"{name}[{column + 1}]" if values.ndim > 2 else name
-
-
-def _first_label(quantities: Mapping[str, FloatArray]) -> str:
-    return next((_label(name, v, 0) for name, v in quantities.items() if v.size), "")
 
 
 def _by_column(columns: FloatArray) -> FloatArray:

@@ -199,18 +199,13 @@ def _tells(y: FloatArray, c: FloatArray, *, text: bool, sample: bool = False) ->
             return True
     if not text and _one_way(y, c):
         return sample or _chance_of_order(y, c) < _LOG_CHANCE
-    if not _is_nominal(c, text):
+    if not text and np.unique(c).size > _MOST_CODES:  # no codes that may be without an order
         return False
     ordered = _by_mean(y, c)
     if not _one_way(y, ordered):
         return False
     orders = float(gammaln(np.unique(c).size + 1))  # as many were there to choose from
     return sample or _chance_of_order(y, ordered) + orders < _LOG_CHANCE
-
-
-def _is_nominal(c: FloatArray, text: bool) -> bool:
-    """Codes without an order of their own, or that may be such."""
-    return text or np.unique(c).size <= _MOST_CODES
 
 
 def _by_mean(y: FloatArray, c: FloatArray) -> FloatArray:

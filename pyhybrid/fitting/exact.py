@@ -31,11 +31,10 @@ _CHUNK = 20_000  # candidates at a time
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactPosterior:
-    """A censored posterior on a grid. Confidential.
-
-    `log_density` (C,) holds the log posterior of each candidate, nats, up to a constant; `span` is
-    the largest change of a score between databases with and without one record, less its smallest;
-    `program` names the Stan program that has this posterior, for the record."""
+    """A censored posterior on a grid: `log_density` (C,) of each candidate, nats, up to a constant;
+    `span`, the largest change of a score between neighbors less its smallest; `program`, the Stan
+    program that has this posterior. Confidential.
+    """
 
     form: GridForm
     grid: ParameterGrid

@@ -60,14 +60,11 @@ def synthesize(
     rules: Sequence[RowRule] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
-    """The synthesized columns of `n_synthetic` sets, simulated from `n_draws_released` draws.
-
-    Each data set has a random stream of its own, named after `stream`. Only draws in `kept_draws`
-    (S,) may be released. `earlier` are the numbers of draws of the releases made before under the
-    same name: this one takes other draws and other random numbers; with `drawn_for_this`, `draws`
-    are as many as are released, drawn for this release alone. `given` are m tables in which other
-    columns were synthesized before. `rules` must be met, and read no column that is synthesized
-    later. `joined` makes whole tables of the columns."""
+    """The synthesized columns of `n_synthetic` sets, each with a random stream of its own, from
+    `n_draws_released` draws of `kept_draws` (S,), which alone may be released, and none of those of
+    the releases `earlier`; with `drawn_for_this` all `draws` are for this release. `given` are m
+    tables of columns synthesized before; `rules` must be met, and read no later column.
+    """
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
         name = stream if number == 1 else f"{stream}/release {number}"

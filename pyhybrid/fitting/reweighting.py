@@ -115,12 +115,11 @@ class Reweighting:
 
 @dataclass(frozen=True, kw_only=True)
 class ReweightingStep:
-    """One candidate. Confidential. `round` is 1, or more if recursive.
-
-    `estimated_bound` is from importance sampling, nats, NaN where it could not be trusted and at a
-    fixed k; `bound` and `efficiency`, mean(D_i)/D, are of the refit, NaN where it was saved. Both
-    bounds are the largest range or deviation if that is the risk. `accepted` if the refit's bound
-    is not above the starting one; at a fixed k, by no more than the tolerance."""
+    """One candidate. `estimated_bound` (nats) is from importance sampling, NaN where not trusted
+    and at a fixed k; `bound` and `efficiency`, mean(D_i)/D, of the refit, NaN where it was saved.
+    `accepted` if the bound is not above the starting one (and, at a fixed k, the tolerance).
+    Confidential.
+    """
 
     round: int
     k: float
@@ -137,11 +136,10 @@ class ReweightingStep:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reweighted:
-    """Fits before (`start`) and after (`fit`) a re-weighting. Confidential.
-
-    They are the same if no safe step was found. `steps` are all candidates in the order they were
-    looked at, `rounds` the fits that each round of the formula started from, `risk` that of
-    `Reweighting`."""
+    """Fits before (`start`) and after (`fit`) a re-weighting, the same if no safe step was found;
+    `steps` are all candidates in order, `rounds` the fits that each round started from.
+    Confidential.
+    """
 
     start: PosteriorFit
     fit: PosteriorFit
@@ -313,12 +311,10 @@ def _next_k(k: float, bound: float, limit: float, low: float, high: float) -> fl
 def estimated_bound(
     session: FitSession, fit: PosteriorFit, alpha: FloatArray, risk: str = "size"
 ) -> float:
-    """Overall bound, range or deviation (by `risk`) that a refit under `alpha` (n,) would have,
-    from the draws of `fit`, nats; NaN if the importance weights cannot be trusted (Pareto k above
-    0.7).
-
-    Draws are resampled with Pareto-smoothed importance weights
-    exp(sum_i (alpha_i - fit.alpha_i) f_si) and bounded as if they had been sampled."""
+    """Overall bound, range or deviation (by `risk`), nats, of a refit under `alpha` (n,), from the
+    draws of `fit` resampled with Pareto-smoothed weights exp(sum_i (alpha_i - fit.alpha_i) f_si);
+    NaN if these cannot be trusted (Pareto k above 0.7).
+    """
     log_lik = session.bound.log_lik(fit.draws)
     chosen = _resampled(
         log_lik.total(alpha - fit.alpha), session.streams.generator("re-weighting estimates")

@@ -368,7 +368,8 @@ class FitSession:
         if diagnostics.converged or settings.max_draws == settings.draws:
             return draws, diagnostics
         draws, diagnostics = self._chains(data, second, None, f"{label}, again")
-        if self._can_go_on and self._diverges_alone(diagnostics):
+        together = diagnostics.max_rhat < _APART
+        if self._can_go_on and self._diverges(diagnostics) and together:
             steps = np.full_like(draws.step_size, draws.step_size.min() / 2)
             draws = replace(draws, step_size=steps)
             n_draws, what = draws.energy.shape[1], "smaller steps"
@@ -441,10 +442,6 @@ class FitSession:
     def _lacks_only_draws(self, diagnostics: Diagnostics) -> bool:
         together = diagnostics.max_rhat < _APART
         return not diagnostics.converged and not self._diverges(diagnostics) and together
-
-    def _diverges_alone(self, diagnostics: Diagnostics) -> bool:
-        """Too many transitions diverged, and the chains are not apart."""
-        return self._diverges(diagnostics) and diagnostics.max_rhat < _APART
 
     def _diverges(self, diagnostics: Diagnostics) -> bool:
         return diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws

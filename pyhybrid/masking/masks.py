@@ -421,12 +421,8 @@ def masks_by_type(
     return {name: normal if kind in normal.kinds else mixture for name, kind in kinds.items()}
 
 
-def check_masks(masks: Any, columns: Mapping[str, Column], *, subgroups: bool) -> None:
+def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bool) -> None:
     """Refuse masks on columns that are no keys, of the wrong type, or by unknown subgroups."""
-    if not isinstance(masks, Mapping):
-        raise InvalidInput(
-            f"masks must be a mapping of keys to masks: found {type(masks).__name__}"
-        )
     for name, given in masks.items():
         if name not in columns:
             raise InvalidInput(

@@ -145,8 +145,8 @@ sets, and do not analyze one of them alone for its standard errors.
         found = []
         if drawn:
             found.append(
-                f"{_columns(drawn)} {_were(drawn)} replaced by draws, which can equal the "
-                "values they replace."
+                f"{_columns(drawn)} {'were' if len(drawn) > 1 else 'was'} replaced by draws, "
+                "which can equal the values they replace."
             )
         if left:
             found.append(
@@ -208,10 +208,6 @@ def _share(share: float | None, step: float) -> str:
 
 def _columns(names: Sequence[str]) -> str:
     return f"The column{'s' if len(names) > 1 else ''} {_listed(names)}"
-
-
-def _were(names: Sequence[str]) -> str:
-    return "were" if len(names) > 1 else "was"
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -123,7 +123,8 @@ class NoisyTables(PrivateAnswer):
         """Of the noise of one cell, in records."""
         if self.charge.delta:  # that of the discrete one is no larger [CKS20, corollary 9]
             return self.scale**2
-        return _variance_of_laplace(self.scale * self.unit) / self.unit**2
+        q = float(np.exp(-1 / (self.scale * self.unit)))  # weights are exp(-|k| / scale)
+        return 2 * q / (1 - q) ** 2 / self.unit**2
 
     def tables(self) -> list[FloatArray]:
         """Each table in records, shape (K_t, L_t)."""
@@ -206,9 +207,3 @@ def _check_table(table: CrossTable, place: int, unit: int) -> None:
             f"table {place} must share each record out in {unit} parts, whole numbers >= 0: more "
             "would change the tables by more than the noise is made for"
         )
-
-
-def _variance_of_laplace(scale: float) -> float:
-    """Of the discrete Laplace distribution with weights exp(-|k| / scale)."""
-    q = float(np.exp(-1 / scale))
-    return 2 * q / (1 - q) ** 2

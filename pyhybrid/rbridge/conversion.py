@@ -168,8 +168,9 @@ def _column_values(column: Any, what: str) -> Any:
         codes = np.where(missing, _NA_INT, column.fillna(False).to_numpy(dtype=np.int32))
         return _vector(codes, what, logical=True)
     if pd.api.types.is_integer_dtype(dtype):
+        whole = np.uint64 if str(dtype).lower() == "uint64" else np.int64
         plain = column.to_numpy() if isinstance(dtype, np.dtype) else column.array.fillna(0)
-        return _integers(np.asarray(plain, dtype=_plain_dtype(dtype)), missing, what)
+        return _integers(np.asarray(plain, dtype=whole), missing, what)
     if pd.api.types.is_float_dtype(dtype):
         return _vector(_floats(column), what)
     if isinstance(dtype, pd.StringDtype):
@@ -177,10 +178,6 @@ def _column_values(column: Any, what: str) -> Any:
     if dtype == np.dtype(object):
         return _objects(column, missing, what)
     raise InvalidInput(f"{what} must be of a type that R has: found {dtype}; {_ANSWER}")
-
-
-def _plain_dtype(dtype: Any) -> Any:
-    return np.uint64 if str(dtype).lower() == "uint64" else np.int64
 
 
 def _floats(column: Any) -> npt.NDArray[np.float64]:
@@ -331,11 +328,6 @@ def _masked(values: npt.NDArray[np.int64], gone: npt.NDArray[np.bool_]) -> Any:
     return pd.arrays.IntegerArray(values, gone) if gone.any() else values
 
 
-def _is_na_real(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """R's NA is the NaN with 1954 in its lower word."""
-    return np.asarray(np.isnan(values) & (values.view(np.uint64) & 0xFFFFFFFF == 1954))
-
-
 def _table(value: Any, names: list[str]) -> pd.DataFrame:
     columns = {name: _series(item) for name, item in zip(names, value, strict=True)}
     rows = len(next(iter(columns.values()))) if columns else 0
@@ -369,7 +361,8 @@ def _series(column: Any) -> Any:
 
 
 def _float_series(values: npt.NDArray[np.float64], dtype: str | None) -> Any:
-    gone = _is_na_real(values)
+    # R's NA is the NaN with 1954 in its lower word.
+    gone = np.asarray(np.isnan(values) & (values.view(np.uint64) & 0xFFFFFFFF == 1954))
     nullable = dtype in ("Float64", "Float32") or (dtype is None and gone.any())
     if nullable:
         series: Any = pd.Series(pd.arrays.FloatingArray(np.where(gone, 0.0, values), gone))

@@ -131,9 +131,10 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
             remedy="install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core",
         )
     home = r_home or _stdout([r, "RHOME"]).strip()
-    versions = dict(
-        line.split(":", 1) for line in _stdout(_look_command(r)).splitlines() if ":" in line
-    )
+    packages = ", ".join(f'"{name}"' for name in _PACKAGES)
+    script = _LOOK.replace("{packages}", packages).strip().replace("\n", "; ")
+    shown = _stdout([r, "--no-echo", "--no-restore", "--no-save", "-e", script])
+    versions = dict(line.split(":", 1) for line in shown.splitlines() if ":" in line)
     if "R" not in versions:
         return RStatus(
             available=False,
@@ -146,12 +147,6 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
 
 def _program(r_home: str) -> Path:
     return Path(r_home) / "bin" / ("R.exe" if os.name == "nt" else "R")
-
-
-def _look_command(r: str) -> list[str]:
-    packages = ", ".join(f'"{name}"' for name in _PACKAGES)
-    script = _LOOK.replace("{packages}", packages).strip().replace("\n", "; ")
-    return [r, "--no-echo", "--no-restore", "--no-save", "-e", script]
 
 
 def _stdout(command: list[str]) -> str:

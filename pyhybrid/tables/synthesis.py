@@ -194,7 +194,9 @@ def synthesize_table(
               check_modes=check_modes)
         for column in plan.columns
     ]  # fmt: skip
-    sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=_mixed(steps))
+    kinds = {type(step).__name__ for step in steps}
+    mixed = len(kinds) > 1 and "Censored" not in kinds  # the whole is then stated as local
+    sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=mixed)
     release = sequence.release(working, n_draws_released=drawn, **said, **fits)
     whole = _of_table(release, plan, exposed, bought, declared=mechanism == "censored")
     return whole.with_decisions(decisions) if decided else whole
@@ -247,12 +249,6 @@ def _step(
     options = {"target_epsilon": epsilon} if mechanism == "scalar" else {}
     made: Step = _LOCAL[mechanism](model, relation=relation, **options)
     return made
-
-
-def _mixed(steps: Sequence[Step]) -> bool:
-    """True for histograms beside local mechanisms: the whole is then stated as local."""
-    kinds = {type(step).__name__ for step in steps}
-    return len(kinds) > 1 and "Censored" not in kinds
 
 
 def delta_of(mechanism: str, delta: float | None = None) -> float | None:
@@ -358,26 +354,25 @@ def _of_table(
             for name in release.synthesized
         }
         tables.append(joined(df, pd.DataFrame(own, index=df.index)))
+    charge, parts = release.charge, release.parts
+    origins = () if release.origin is None else release.origin.steps
+    if bought is not None:  # it had no fit
+        charge = compose_charges([bought.record.charge, charge], mechanism=charge.mechanism)
+        parts, origins = (bought.record, *parts), (Origin(data=df), *origins)
     kept = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
     record = replace(
         ReleaseRecord(**kept),
         exposed=exposed,
-        charge=release.charge if bought is None else bought.added_to(release.charge),
+        charge=charge,
         confidential=replace(release.confidential, data=data_mark(df)),
     )
     return Release.of(
         record,
         tables,
-        parts=release.parts if bought is None else (bought.record, *release.parts),
+        parts=parts,
         identifier=release.identifier,
-        origin=_origin(release, df, bought),
+        origin=Origin(data=df, steps=origins),
     )
-
-
-def _origin(release: Release, df: pd.DataFrame, bought: MarginalsOfPlan | None) -> Origin:
-    """The data, and where each part comes from; what was bought had no fit."""
-    steps = () if release.origin is None else release.origin.steps
-    return Origin(data=df, steps=steps if bought is None else (Origin(data=df), *steps))
 
 
 _STEP = 1e-6  # shares of epsilon are rounded down to it
@@ -492,14 +487,10 @@ def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarginalsOfPlan:
-    """A synthetic table of the plan's columns from noisy marginals, released under `record.charge`."""
+    """A synthetic table of the plan's columns from noisy marginals, under `record.charge`."""
 
     table: pd.DataFrame
     record: ReleaseRecord
-
-    def added_to(self, charge: PrivacyCharge) -> PrivacyCharge:
-        """The charge of both together."""
-        return compose_charges([self.record.charge, charge], mechanism=charge.mechanism)
 
 
 def marginals_by_plan(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_vector
+from pyhybrid.core.checks import FloatArray, check_count, check_each, check_finite, check_vector
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
 
@@ -35,11 +35,8 @@ def check_weights(weights: Any, n: int, name: str = "weights") -> FloatArray | N
     if weights is None:
         return None
     own = check_vector(weights, name, length=n)
-    wrong = np.flatnonzero(~(np.isfinite(own) & (own > 0)))
-    if wrong.size:
-        raise InvalidInput(
-            f"{name} must be finite and above 0: element {wrong[0]} is not; leave such records out"
-        )
+    message = name + " must be finite and above 0: element {} is not; leave such records out"
+    check_each(np.isfinite(own) & (own > 0), message)
     return None if (own == 1).all() else own
 
 
@@ -55,14 +52,6 @@ def effective_size(weights: FloatArray) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def weighted_statistic(ordered: FloatArray, weights: FloatArray, p: float | None) -> float:
-    """Weighted mean (p is None) or quantile of values in rising order: R's type 7 of a table that
-    holds each record as often as its weight says (Akinshin 2023, arXiv:2304.07265, sec. 2). Weights
-    that sum to less than n are set to average 1 first.
-    """
-    return float(_statistics(ordered, weights[None, :], [p])[0, 0])
-
-
 def weighted_resampled(
     ordered: FloatArray,
     weights: FloatArray,
@@ -70,7 +59,7 @@ def weighted_resampled(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Statistics (k, B) of resamples of the records, each with its weight, drawn with replacement."""
+    """Statistics (k, B) of resamples of the records with their weights, with replacement."""
     n = ordered.size
     rows = max(1, _BLOCK_ELEMENTS // n)
     blocks = []
@@ -85,7 +74,10 @@ def weighted_resampled(
 def _statistics(
     ordered: FloatArray, weights: FloatArray, probabilities: Sequence[float | None]
 ) -> FloatArray:
-    """Statistics under each row of weights (r, n), some of which may be 0, shape (k, r)."""
+    """Statistics (k, r) under each row of weights (r, n), some of which may be 0: quantiles are R's
+    type 7 of a table that holds each record as often as its weight says (Akinshin 2023,
+    arXiv:2304.07265, sec. 2). Weights that sum to less than n are set to average 1 first.
+    """
     total = weights.sum(axis=1)
     found = np.empty((len(probabilities), len(weights)))
     middle = ordered[ordered.size // 2]  # sums of differences keep more digits
@@ -230,13 +222,7 @@ def estimates(
 def summaries(
     values: Any, *, statistics: Sequence[str] = STATISTICS, weights: Any = None
 ) -> FloatArray:
-    """Point estimates of `estimates`: of one vector, or their averages over m sets, shape (k,).
-
-    Examples
-    --------
-    >>> summaries([1.0, 2.0, 6.0], weights=[2, 1, 1], statistics=["mean", "median"])
-    array([2.5, 1.5])
-    """
+    """Point estimates of `estimates`: of one vector, or their averages over m sets, shape (k,)."""
     rows = [
         [_statistic(ordered, _probability(name), weight) for name in statistics]
         for ordered, weight in _weighted_sets(values, weights)
@@ -315,7 +301,7 @@ def _heights(ordered: FloatArray, weight: FloatArray | None, at: FloatArray) -> 
 def _statistic(ordered: FloatArray, p: float | None, weight: FloatArray | None = None) -> float:
     """Mean (p is None) or quantile of values in rising order."""
     if weight is not None:
-        return weighted_statistic(ordered, weight, p)
+        return float(_statistics(ordered, weight[None, :], [p])[0, 0])
     if p is None:
         return float(ordered.mean())
     place = (ordered.size - 1) * p
@@ -392,9 +378,7 @@ def _ordered(values: FloatArray, weights: Any, name: str) -> tuple[FloatArray, F
 
 def _finite(values: Any, name: str) -> FloatArray:
     vector = check_vector(values, name)
-    wrong = np.flatnonzero(~np.isfinite(vector))
-    if wrong.size:
-        raise InvalidInput(f"{name} must be finite: element {wrong[0]} is not; leave it out")
+    check_each(np.isfinite(vector), name + " must be finite: element {} is not; leave it out")
     return vector
 
 
