@@ -33,11 +33,11 @@ transformed parameters {
     beta[, k] = beta_k[k];
   }
   {
-    matrix[n, K] mean = X * beta;
+    matrix[n, K] eta = X * beta;
     for (i in 1:n) {
       vector[K] terms = log_proportion;
       for (k in 1:K) {
-        terms[k] += normal_lpdf(y[i] | mean[i, k], sigma[k]);
+        terms[k] += normal_lpdf(y[i] | eta[i, k], sigma[k]);
       }
       f[i] = log_sum_exp(terms);
     }

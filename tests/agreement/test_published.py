@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import EngineUnavailable, InvalidInput, NotConverged
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, NotConverged, SamplingError
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import EngineStatus, SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
@@ -126,12 +126,13 @@ def test_a_wrong_program_is_caught(
     assert any(row.quantity.startswith(wrong) for row in found.disagreements)
 
 
-def test_chains_that_do_not_converge_disagree_and_name_the_way_out(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("failure", [NotConverged, SamplingError])
+def test_chains_that_fail_disagree_and_name_the_way_out(
+    failure: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def side(model: Any, **_: Any) -> Any:
         if model.program == "published":
-            raise NotConverged("R-hat of beta is 1.8")
+            raise failure("R-hat of beta is 1.8")
         ours = type("Ours", (), {"speed": lambda *_: None, "fits": [None] * 2})()
         ours.fits[1] = type("Fit", (), {"alpha": np.ones(3)})()
         return ours

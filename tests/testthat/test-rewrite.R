@@ -34,7 +34,8 @@ test_that("single negative binomial calls are guarded, vectorized ones left alon
 
 test_that("every program of the package is read by the rstan that is installed", {
   skip_if_not_installed("rstan")
-  programs <- list.files(stan_folder(), "[.]stan$", full.names = TRUE)
+  folders <- file.path(stan_folder(), c(".", "published"))
+  programs <- list.files(folders, "[.]stan$", full.names = TRUE)
   expect_gt(length(programs), 0)
   for (program in programs) {
     text <- whole_text(program)

@@ -19,7 +19,7 @@ import pandas as pd
 from scipy import stats
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import NotConverged
+from pyhybrid.core.errors import NotConverged, SamplingError
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
@@ -129,8 +129,8 @@ def published_rows(
                 printed = make(
                     replace(model, program="published"), engine=engine, alpha=ours.fits[1].alpha
                 )
-            except NotConverged as error:
-                rows.append(_not_converged(part, str(error)))
+            except (NotConverged, SamplingError) as error:
+                rows.append(_failed(part, str(error)))
                 continue
             rows += compare_sides(part, printed, ours, source)
             speeds.append(printed.speed(name, "published"))
@@ -317,10 +317,10 @@ def _normal_of(log_p: float) -> float:
     return float(abs(stats.norm.ppf(np.exp(log_p) / 2))) if log_p > -600 else float(np.inf)
 
 
-def _not_converged(part: str, error: str) -> Row:
+def _failed(part: str, error: str) -> Row:
     return Row(
         part=part,
-        quantity=f"chains, of which the default program has the same posterior: {error}",
+        quantity=f"fits; the default program has the same posterior: {error}",
         python=float("nan"),
         r=float("nan"),
         difference=float("inf"),
