@@ -8,9 +8,10 @@
 #' The charge is asymptotic local, by three accountings: the papers', 2 times the Lipschitz bound;
 #' the largest range; and the Gaussian limit at `delta`. The last two take the whole change of a
 #' record, with that of all weights where it is absent ([recomputed_terms()]); after re-weighting,
-#' whose second fit would have to be made anew for each record, they are `NA`. The Gaussian number is
-#' that of the limit: the Python package also checks it record by record and, below 2,000 records,
-#' fits without the records that most is told about; its charge is this one or larger.
+#' whose second fit would have to be made anew for each record, they are `NA`. Both are first-order:
+#' the Python package also checks the limit record by record and, below 2,000 records, fits without
+#' the records that most is told about; its charge can be larger, by half and more where records are
+#' few. What you state for a release of few records should be Python's number, or 2 Delta.
 #'
 #' Chains that did not converge understate or overstate all three: they are refused where R-hat is
 #' above 1.01, an effective sample size below 100 per chain, or more than 0.1 % of transitions
@@ -141,7 +142,8 @@ parameters_of <- function(fit, program) {
   flat <- function(name) {
     draws <- fit$draws[[name]]
     if (is.null(draws)) return(NULL)
-    matrix(draws, prod(dim(draws)[1:2]))
+    size <- dim(draws)
+    matrix(aperm(draws, c(2, 1, seq_along(size)[-(1:2)])), prod(size[1:2])) # chain after chain
   }
   mean <- flat("mu")
   if (program %in% c("published/negative_binomial", "published/poisson")) mean <- exp(mean)

@@ -3,7 +3,7 @@
 # Usage: install_r.sh PYTHON
 set -u
 python=$1
-packages="r-base-core r-cran-rstan r-cran-matrixstats r-cran-testthat r-cran-jsonlite r-cran-bit64"
+packages="r-base-core r-cran-rstan r-cran-matrixstats r-cran-testthat r-cran-jsonlite r-cran-bit64 r-cran-knitr r-cran-rmarkdown"
 
 missing=""
 for package in $packages; do

@@ -14,7 +14,7 @@ from tests.conftest import require
 pytestmark = pytest.mark.needs_r
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("matrixStats", "testthat", "jsonlite")
+PACKAGES = ("matrixStats", "testthat", "jsonlite", "knitr", "rmarkdown")
 
 
 def _run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
