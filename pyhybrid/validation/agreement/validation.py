@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,6 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.reports import drawing as draw
 from pyhybrid.reports.page import Marked, Section, Table, render_page, section
 from pyhybrid.running.files import check_new_file, write_files
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXACT = 1e-12
 """Relative tolerance of the same formula on the same numbers."""
@@ -402,7 +399,7 @@ def _table(rows: list[Row]) -> Table:
     )
 
 
-def plot_published(rows: pd.DataFrame, speeds: Sequence[Any]) -> Figure:
+def plot_published(rows: pd.DataFrame, speeds: Sequence[Any]) -> Any:
     """Differences of published programs from ours, and effective draws per second of both.
 
     `rows` and `speeds` are those of `pyhybrid.validation.agreement.Validation`.
