@@ -50,6 +50,7 @@ def run(
     seed: int = 1,
     engine: str = "auto",
     data: Path | None = None,
+    program: str = "default",
 ) -> int:
     """Run a study, or what is missing of it; exit code 1 if a database failed.
 
@@ -60,6 +61,7 @@ def run(
     replicates: Databases per setting. [default: as the size]
     seed: Root of all random numbers.
     data: Real records for a study that takes them (E).
+    program: default, or published for that which the paper prints (A to E).
     """
     from pyhybrid.studies import STUDIES, run_study
 
@@ -76,6 +78,7 @@ def run(
             seed=seed,
             engine=engine,
             data=data,
+            program=program,
             workers=workers,
             progress=progress,
         )
@@ -121,12 +124,12 @@ def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bo
     from pyhybrid.studies.runner import made_with, reproduction_page, stacked
 
     _check_new(out, csv, overwrite=overwrite)
-    results = sorted((load_study(folder) for folder in folders), key=lambda r: r.study)
-    names = [result.study for result in results]
+    results = sorted((load_study(folder) for folder in folders), key=lambda r: r.label)
+    names = [result.label for result in results]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InvalidInput(f"each study must be given once: {twice[0]} is there twice")
-    summaries = {result.study: result.summary for result in results}
+    summaries = {result.label: result.summary for result in results}
     _write(out, reproduction_page(STUDIES, summaries, made_with(results)))
     if csv is not None:
         _write(csv, stacked(summaries).to_csv(index=False))

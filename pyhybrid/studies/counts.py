@@ -45,6 +45,7 @@ from pyhybrid.studies.study import (
     listed,
     mean_of,
     means_of,
+    program_of,
     session_over,
 )
 
@@ -125,7 +126,7 @@ def measure_a(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     """Bounds of Unweighted, Weighted and Weighted-M on y ~ Poisson(100)."""
     n = int(setting.removeprefix("n = "))
     data = pd.DataFrame({"y": streams.generator("data").poisson(100, n)})
-    model = Poisson("y ~ 1")
+    model = Poisson("y ~ 1", **program_of(options))
     session = session_over(model, data, streams, options)
     synthesizers = {
         "Unweighted": Unweighted(model, accounting=ACCOUNTING),
@@ -148,7 +149,7 @@ def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     rng, n = streams.generator("data"), 1000
     poisson = setting == "Poisson(100)"
     y = rng.poisson(100, n).astype(float) if poisson else mixture_counts(n, rng)
-    model: Any = (Poisson if poisson else NegativeBinomial)("y ~ 1")
+    model: Any = (Poisson if poisson else NegativeBinomial)("y ~ 1", **program_of(options))
     session = session_over(model, pd.DataFrame({"y": y.astype(int)}), streams, options)
     rows = estimand_rows("data", y)
     compared = candidates(model)
@@ -178,7 +179,8 @@ def measure_d(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """The candidates, and one weight for all records (SW) at the bound of LW."""
-    model, table = NegativeBinomial("y ~ 1"), pd.DataFrame({"y": y.astype(np.int64)})
+    model = NegativeBinomial("y ~ 1", **program_of(options))
+    table = pd.DataFrame({"y": y.astype(np.int64)})
 
     def side_by_side(mechanisms: Mapping[str, Any]) -> Comparison:
         return compare(
@@ -345,6 +347,7 @@ STUDY_A = Study(
     source="[S22] sec. 4.4",
     settings=_SIZES,
     measure=measure_a,
+    takes_program=True,
     quick=Size(replicates=15),
     paper=Size(replicates=400),
     published=(
@@ -365,6 +368,7 @@ STUDY_B = Study(
     source="[V25] app. D",
     settings=("Poisson(100)", "mixture"),
     measure=measure_b,
+    takes_program=True,
     quick=Size(replicates=8),
     paper=Size(replicates=100),
     published=tuple(
@@ -393,6 +397,7 @@ STUDY_C = Study(
     source="[V25] sec. 2",
     settings=(_ONE,),
     measure=measure_c,
+    takes_program=True,
     quick=Size(replicates=6),
     paper=Size(replicates=20),
     published=(
@@ -434,6 +439,7 @@ STUDY_D = Study(
     source="[V25] sec. 3",
     settings=("salary, simulated", "visits, RAND"),
     measure=measure_d,
+    takes_program=True,
     quick=Size(replicates=1),
     paper=Size(replicates=10),
     claims=(

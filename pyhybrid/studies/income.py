@@ -36,6 +36,7 @@ from pyhybrid.studies.study import (
     listed,
     mean_of,
     means_of,
+    program_of,
     session_over,
 )
 
@@ -123,7 +124,12 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     else:
         components, rule = int(options["components"]), {**options, **options["of_mixture"]}
     model = MixtureRegression(
-        formula, n_components=components, transform="log", unit=10_000, min_sd=0.01
+        formula,
+        n_components=components,
+        transform="log",
+        unit=10_000,
+        min_sd=0.01,
+        **program_of(options),
     )
     session = session_over(model, table, streams, rule)
     unweighted = session.unweighted()
@@ -245,6 +251,7 @@ STUDY_E = Study(
     settings=(_NORMAL, _MIXTURE),
     measure=measure_e,
     takes_data=True,
+    takes_program=True,
     quick=Size(
         replicates=1,
         options={
