@@ -268,7 +268,7 @@ def test_overlap_and_difference_by_hand() -> None:
     ]
 
 
-# [JC], risk subgroups: estimate and 95 % interval without masks, by DA-MI, by CART; then the printed
+# [JC], risk subgroups: estimate and 95 % interval without masks, by DA-MI, by CART; then printed
 # standardized differences and overlaps of DA-MI and of CART.
 PRINTED = {
     "Diffuse": ((0.318, 0.071, 0.564), (0.311, 0.065, 0.556), (0.096, -0.138, 0.33),
