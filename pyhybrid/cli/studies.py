@@ -51,6 +51,7 @@ def run(
     seed: int = 1,
     engine: str = "auto",
     data: Path | None = None,
+    program: str = "default",
 ) -> int:
     """Run a study, or what is missing of it; exit code 1 if a database failed.
 
@@ -61,6 +62,7 @@ def run(
     replicates: Databases per setting. [default: as the size]
     seed: Root of all random numbers.
     data: Real records for a study that takes them (E).
+    program: default, or published for that which the paper prints (A to E).
     """
     from pyhybrid.studies import STUDIES, run_study
 
@@ -77,6 +79,7 @@ def run(
             seed=seed,
             engine=engine,
             data=data,
+            program=program,
             workers=workers,
             progress=progress,
         )
@@ -125,10 +128,10 @@ def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bo
     for path in (out, csv):
         if path is not None:
             check_new_file(path, overwrite=overwrite)
-    results = sorted((load_study(folder) for folder in folders), key=lambda r: r.study)
-    names = [result.study for result in results]
+    results = sorted((load_study(folder) for folder in folders), key=lambda r: r.label)
+    names = [result.label for result in results]
     check_once(names, "study")
-    summaries = {result.study: result.summary for result in results}
+    summaries = {result.label: result.summary for result in results}
     _write(out, reproduction_page(STUDIES, summaries, made_with(results)))
     if csv is not None:
         _write(csv, stacked(summaries).to_csv(index=False))

@@ -113,6 +113,8 @@ class Study:
         About a minute; the paper's size.
     takes_data : bool
         True if it can be run on a file of real records, `options["data"]`.
+    takes_program : bool
+        True if its model has a published program, `options["program"]`.
     published, claims : tuple of Published, tuple of Claim
         What the reproduction table sets beside ours.
     """
@@ -125,6 +127,7 @@ class Study:
     quick: Size
     paper: Size
     takes_data: bool = False
+    takes_program: bool = False
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
 
@@ -193,6 +196,11 @@ def in_each_setting(
 
 
 # --- Measures -------------------------------------------------------------------------------------
+
+
+def program_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Setting of the model for the program that the study is run with."""
+    return {"program": options["program"]} if "program" in options else {}
 
 
 def session_over(

@@ -268,6 +268,37 @@ def test_overlap_and_difference_by_hand() -> None:
     ]
 
 
+# [JC], risk subgroups: estimate and 95 % interval without masks, by DA-MI, by CART; then printed
+# standardized differences and overlaps of DA-MI and of CART.
+PRINTED = {
+    "Diffuse": ((0.318, 0.071, 0.564), (0.311, 0.065, 0.556), (0.096, -0.138, 0.33),
+                (0.058, 1.762), (0.986, 0.539)),
+    "Disease duration": ((0.178, 0.061, 0.296), (0.12, -0.018, 0.257), (0.073, -0.041, 0.187),
+                         (0.97, 1.75), (0.775, 0.545)),
+    "FVC": ((-1.298, -2.457, -0.138), (-1.3, -2.449, -0.15), (0.174, -0.895, 1.244),
+            (0.003, 2.491), (0.996, 0.34)),
+    "TLC": ((0.499, -0.711, 1.708), (0.456, -0.731, 1.643), (0.001, -1.107, 1.11),
+            (0.07, 0.81), (0.982, 0.787)),
+    "HAQ": ((1.325, 0.965, 1.684), (1.29, 0.931, 1.649), (0.029, -0.255, 0.313),
+            (0.191, 7.043), (0.952, -1.026)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("coefficient", PRINTED)
+def test_overlaps_and_differences_are_the_printed_ones(coefficient: str) -> None:
+    """From intervals of three digits: the width of a half in the last one either way."""
+    before, *released, differences, overlaps = PRINTED[coefficient]
+    length = before[2] - before[1]
+    error = length / 2 / 1.959964
+    for after, difference, overlap in zip(released, differences, overlaps, strict=True):
+        found = ph.measures.interval_overlap(before[1:], after[1:])
+        assert found == pytest.approx(overlap, abs=0.0005 + 0.001 / length * 2)
+        found = ph.measures.standardised_difference(before[0], after[0], error)
+        assert found == pytest.approx(difference, abs=0.0005 + (0.001 + 0.001 * difference) / error)
+        control = ph.measures.interval_overlap(before[1:], np.add(after[1:], 0.1 * length))
+        assert control != pytest.approx(overlap, abs=0.0005 + 0.001 / length * 2)
+
+
 def test_model_utility_is_the_rule_over_statsmodels(real: pd.DataFrame) -> None:
     sets = [population(600, seed) for seed in (2, 3, 4)]
     found = ph.measures.model_utility(real, sets, "age ~ income", model="glm", options={

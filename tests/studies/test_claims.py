@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 import pytest
 
-from pyhybrid.studies import STUDIES
+from pyhybrid.studies import STUDIES, masked
 from pyhybrid.studies.income import PUBLISHED_BOUNDS
 
 
@@ -98,15 +98,55 @@ def test_the_copula_must_be_nearer(copula: float, holds: bool) -> None:
     assert _holds("I", "a copula", _summary(_errors(-0.04, copula))) == holds
 
 
-@pytest.mark.parametrize(("wide", "holds"), [((128.5, 134.0), True), ((125.0, 130.0), False)])
-def test_the_radius_must_bring_the_published_quantile(
-    wide: tuple[float, float], holds: bool
+def _differences(ours: float, searched: float) -> dict[tuple[str, str, str], float]:
+    """Centers of intervals less the data's: the published ones, apart by these numbers."""
+    published = {"q15": 6.5, "q90": -4.75, "mean": 1.4, "median": 2.05}
+    return {
+        ("one database", name, f"{statistic} less the data's"): value + apart
+        for name, apart in (("CW", ours), ("CW (radius 0.3, shift 0.1)", searched))
+        for statistic, value in published.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("ours", "searched", "holds"), [(3, 0.1, True), (0.1, 0.1, False), (3, 3, False)]
+)
+def test_the_weights_searched_for_must_bring_the_published_differences(
+    ours: float, searched: float, holds: bool
 ) -> None:
+    summary = _summary(_differences(ours, searched))
+    assert _holds("C", "the published differences of CW", summary) == holds
+
+
+@pytest.mark.parametrize(("final", "scalar", "better"), [(101, 120, True), (108, 101, False)])
+def test_salaries_must_come_nearer_as_published(final: float, scalar: float, better: bool) -> None:
+    setting = "salary, simulated"
+    rows = {
+        (setting, name, statistic): value
+        for statistic in ("mean", "median", "q15", "q90")
+        for name, value in {
+            "data": 100.0, "CW": 105.0, "CW_final": final, "LW": 110.0, "SW": scalar,
+        }.items()
+    }  # fmt: skip
+    assert _holds("D", "on salary CW_final is nearer", _summary(rows)) == better
+    assert _holds("D", "on salary LW is nearer", _summary(rows)) == better
+
+
+@pytest.mark.parametrize(("bound", "holds"), [(2.9, True), (3.4, False)])
+def test_almost_no_bound_must_exceed(bound: float, holds: bool) -> None:
+    rows = {("Poisson(100)", "LW", "Lipschitz bound"): bound}  # deviates by 0.32
+    assert _holds("B", "almost no bound", _summary(rows)) == holds
+
+
+@pytest.mark.parametrize(("many", "holds"), [(0.5, True), (0.9, False)])
+def test_more_sets_must_help_beyond_their_error(many: float, holds: bool) -> None:
     rows = {}
-    for name, ends in (("CW", (125.0, 130.0)), ("CW30", wide)):
-        for end, value in zip(("lower", "upper"), ends, strict=True):
-            rows["one database", name, f"q90 {end}"] = value
-    assert _holds("C", "the published 90th percentile", _summary(rows)) == holds
+    for name, error in ((masked._FEW, 1.0), (masked._MANY, many)):
+        rows |= {
+            (masked._SETTING, name, masked._ERROR): error,
+            (masked._SETTING, name, masked._NAMED): 0.01,
+        }
+    assert _holds("I", "more sets", _summary(rows)) == holds
 
 
 def _salaries(
@@ -123,10 +163,86 @@ def test_the_order_of_the_salaries_is_checked() -> None:
     assert not _holds("G", start, _summary(rows))
 
 
-@pytest.mark.parametrize(("with_zeros", "holds"), [(0.13, True), (0.09, False), (0.19, False)])
-def test_zeros_must_bring_the_distances_to_the_published(with_zeros: float, holds: bool) -> None:
-    rows = _salaries({"Weighted-e": 0.05, "Censor_uw": 0.07})
-    rows |= _salaries(
-        {"Weighted-e": 0.1, "Censor_uw": with_zeros}, "salary, simulated, rounded and with zeros"
-    )
-    assert _holds("G", "zeros among the salaries", _summary(rows)) == holds
+@pytest.mark.parametrize(("rounded", "holds"), [(0.08, True), (0.02, False)])
+def test_each_change_of_the_salaries_must_help(rounded: float, holds: bool) -> None:
+    names = ("Weighted", "Weighted-e", "Censor_w", "Censor_uw", "PH")
+    rows: dict[tuple[str, str, str], float] = {}
+    for change, value in (
+        ("", 0.04), (", rounded", rounded), (", with zeros", 0.07),
+        (", rounded and with zeros", 0.09),
+    ):  # fmt: skip
+        rows |= _salaries(dict.fromkeys(names, value), f"salary of table 2's quantiles{change}")
+    rows |= _salaries(dict.fromkeys(names, 0.03))
+    assert _holds("G", "the margin of table 2", _summary(rows)) == holds
+
+
+F_COUNTS = {
+    "Weighted-e": {5: 29, 4: 195, 3: 573}, "Censor_uw": {5: 247, 4: 419, 3: 809},
+    "Censor_w": {5: 110, 4: 408, 3: 741},
+}  # fmt: skip
+
+
+def _met(more: float, quantity: str = "records at the cap") -> dict[tuple[str, str, str], float]:
+    return {
+        ("n = 2000", f"{name} at {epsilon}", quantity): value + more
+        for name, by_epsilon in F_COUNTS.items()
+        for epsilon, value in by_epsilon.items()
+    }
+
+
+def test_counts_are_judged_by_the_printed_deviations() -> None:
+    start = "mean counts are the published ones"
+    assert _holds("F", start, _summary(_met(3)))
+    assert not _holds("F", start, _summary(_met(12)))  # 6 errors of Censor_uw at 5
+    few = "records at the cap, of 1,000 draws"
+    start = "fewer draws"
+    assert _holds("F", start, _summary(_met(12) | _met(2, few)))
+    assert not _holds("F", start, _summary(_met(12) | _met(12, few)))
+
+
+def _apart(
+    changes: Mapping[str, float], bins: Mapping[int, float] = {}
+) -> dict[tuple[str, str, str], float]:
+    """max-ECDF as published: Weighted best, then Censor_w, ..., PH worst."""
+    order = {"Censor_w": 0.06, "Censor_uw": 0.1, "Weighted-e": 0.08, "PH": 0.2} | dict(changes)
+    rows = {
+        ("n = 2000", f"{name} at {epsilon}", "max-ECDF"): value
+        for name, value in order.items()
+        for epsilon in (5, 4, 3)
+    }
+    rows |= {
+        ("n = 2000", f"PH at {epsilon}, {number} bins", "max-ECDF"): bins.get(number, 0.01)
+        for number in (10, 50, 100)
+        for epsilon in (5, 4, 3)
+    }
+    return rows | {("n = 2000", "Weighted", "max-ECDF"): 0.05}
+
+
+@pytest.mark.parametrize(
+    ("start", "wrong"),
+    [
+        ("Censor_w has the lowest", {"Censor_uw": 0.055}),
+        ("Weighted has the lowest", {"Censor_w": 0.04}),
+        ("PH has a larger", {"PH": 0.07}),
+        ("so it is for one", {"PH": 0.07}),
+    ],
+)
+def test_orders_at_each_epsilon(start: str, wrong: Mapping[str, float]) -> None:
+    assert _holds("F", start, _summary(_apart({})))
+    assert not _holds("F", start, _summary(_apart(wrong)))
+    if start.startswith("so it is"):
+        assert _holds("F", start, _summary(_apart(wrong, {100: 0.3})))
+
+
+def test_chains_that_disagree_are_no_evidence() -> None:
+    """The control: a mixture of wrong order counts where its chains agree."""
+    rows = _bounds(1.0)
+    first, mixture = STUDIES["E"].settings
+    wrong = _bounds(1.0, reverse=True)
+    rows |= {key: value for key, value in wrong.items() if key[0] == mixture}
+    start = "bounds of the six pairs"
+    for rhat, holds in ((1.8, True), (1.01, False)):
+        of_chains = {(mixture, "LW (0.7, 0)", "worst R-hat"): rhat}
+        assert _holds("E", start, _summary(rows | of_chains)) == holds
+    both = {(setting, "LW (0.7, 0)", "worst R-hat"): 1.8 for setting in (first, mixture)}
+    assert not _holds("E", start, _summary(_bounds(1.0) | both))

@@ -31,7 +31,7 @@ from pyhybrid.studies import (
     summarize,
 )
 from pyhybrid.studies.runner import made_with, reproduce, reproduction_page, stacked
-from pyhybrid.studies.study import Claim
+from pyhybrid.studies.study import Claim, program_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -191,7 +191,9 @@ def test_folders_that_will_not_do(tmp_path: Path) -> None:
         load_study(tmp_path)
     for wrong, message in (({"replicates": 0}, "replicates"), ({"size": "huge"}, "quick or paper"),
                            ({"workers": 0}, "workers"), ({"seed": -1}, "seed"),
-                           ({"data": __file__}, "give no data")):  # fmt: skip
+                           ({"data": __file__}, "give no data"),
+                           ({"program": "published"}, "give no program"),
+                           ({"program": "paper"}, "program must be one of")):  # fmt: skip
         with pytest.raises(InvalidInput, match=message):
             run_study(_study("a"), out=tmp_path / "new", **_options(**wrong))
 
@@ -296,5 +298,26 @@ def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     table = stacked({"T": results[0].summary})
     assert list(table.columns)[:2] == ["study", "setting"]
     page = reproduction_page({"T": _study("a")}, {"T": results[0].summary}, "x")
-    assert "0 of 0 lines agree" in page
+    assert "Of 0 lines 0 agree" in page
     assert "here. 4 databases (`--size paper` makes 8)\n" in page
+
+
+def _program(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
+    return [Measured("plain", "published", float(program_of(options) == {"program": "published"}))]
+
+
+def test_a_study_says_which_program_it_ran(tmp_path: Path) -> None:
+    study = _study("a", name="A", measure=_program, takes_program=True)
+    ours, theirs = (
+        run_study(study, out=tmp_path / name, replicates=1, program=name, **_options())
+        for name in ("default", "published")
+    )
+    assert [each.rows["value"].tolist() for each in (ours, theirs)] == [[0.0], [1.0]]
+    summaries = {each.label: each.summary for each in (ours, theirs)}
+    assert list(summaries) == ["A", "A, published"]
+    claim = Claim(text="all is well", check=lambda summary: ("found", False), note="tried")
+    page = reproduction_page({"A": replace(study, claims=(claim,))}, summaries, "here")
+    assert "| A, published | all is well |" in page
+    assert "Of 2 lines 0 agree, 2 differ, 2 of these with what was tried" in page
+    with pytest.raises(InvalidInput, match="holds results of options"):
+        run_study(study, out=tmp_path / "default", replicates=1, program="published", **_options())
