@@ -515,7 +515,7 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
     per_setting = summary.groupby("setting", sort=False)["n"].max()
     numbers = sorted({int(n) for n in per_setting})
     plural = "" if numbers == [1] else "s"
-    found = f"{' to '.join(map(str, numbers))} database{plural}"
+    found = f"{' to '.join(map(str, sorted({numbers[0], numbers[-1]})))} database{plural}"
     if len(study.settings) > 1:
         found += f" of each of {len(per_setting)} kinds"
     fewer = numbers[0] < study.paper.replicates
