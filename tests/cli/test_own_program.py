@@ -109,6 +109,7 @@ def test_the_design_is_that_of_the_built_in_models(folder: Path) -> None:
     np.testing.assert_allclose(ours, theirs[:, built_in.row_of], rtol=1e-10)
 
 
+@pytest.mark.long
 def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> None:
     table = pd.read_csv("data.csv")
     model = ph.StanModel("own.stan", outcome="visits", predict="y_rep", formula=FORMULA[1])

@@ -247,6 +247,7 @@ def test_the_check_sees_other_data(
     ph.Ledger(path).add(of(survey(2)))
 
 
+@pytest.mark.long
 def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path) -> None:
     ledger = local_ledger(path, 1e6)
     model, table = ph.Poisson("y ~ 1"), survey()
@@ -514,6 +515,7 @@ def test_create_and_show(path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert not Path(f"{path}.not").exists()
 
 
+@pytest.mark.long
 def test_synthesize_with_a_ledger(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -381,6 +381,7 @@ def test_signals_remove_temporary_folders(number: int, places: Path) -> None:
     assert list((places / "temporary").iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_a_killed_process_left_is_private_and_goes_with_the_next_fit(places: Path) -> None:
     living = started(WAITING.replace("{canary}", "of another fit"), places)
     killed = started(WAITING.replace("{canary}", str(CANARY)), places)

@@ -88,6 +88,7 @@ def _rate(offset: float, runs: int = 60) -> float:
     return float(np.mean(held))
 
 
+@pytest.mark.long
 def test_error_rates() -> None:
     """At two standard errors, epsilon 4: right estimates hold, those off by eight do not."""
     assert _rate(0) > 0.75
@@ -319,6 +320,7 @@ def test_dates_are_read_where_they_are_declared() -> None:
     assert ph.verify(table, table, "mean:y", tolerance=1, epsilon=50).within
 
 
+@pytest.mark.long
 def test_the_interval_holds_the_mean_over_blocks_as_often_as_it_says() -> None:
     """Equal records: every block differs by .3, whatever it holds. Binomial bounds of 1e-6; the
     control is an interval of 80 % taken for one of 95 %."""
