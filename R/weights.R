@@ -126,6 +126,27 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
   rep(min(1, target_bound / unweighted_bound), n)
 }
 
+#' Weights by budget
+#'
+#' Weights that keep what each record tells within a budget: \eqn{\alpha_i = \min(a, 0.4 \mu /
+#' s_i)} with the public number \eqn{a = \min(1, \mu \sqrt{n / p} / 22)}.
+#' @param deviation s_i, the standard deviation of record i's UNWEIGHTED log-likelihood over the
+#'   posterior under weights near these, in nats, a vector of length n; infinity allowed. Over the
+#'   unweighted posterior it is about \eqn{\sqrt{a}} times that.
+#' @param mu Budget of one released draw, above 0; see [mu_of_epsilon()].
+#' @param n_parameters p, number of scalars that the likelihood reads.
+#' @return Weights, a vector of length n. Confidential.
+#' @examples
+#' budget_weights(c(0.01, 0.2, 1), mu = 0.5, n_parameters = 1)
+#' @export
+budget_weights <- function(deviation, mu, n_parameters) {
+  deviation <- check_nonnegative_vector(deviation, "deviation")
+  mu <- check_positive(mu, "mu")
+  n_parameters <- check_count(n_parameters, "n_parameters")
+  most <- min(1, mu * sqrt(length(deviation) / n_parameters) / 22)
+  pmin(most, ifelse(deviation > 0, 0.4 * mu / deviation, 1))
+}
+
 #' Truncated weights (Weighted-M, Weighted-e)
 #'
 #' Sets alpha_i to 0 where alpha_i f_i > cap.

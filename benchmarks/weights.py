@@ -26,15 +26,20 @@ from pyhybrid.privacy.leave_one_out import Refit, Refits, most_told, refit_loss,
 from pyhybrid.privacy.local_account import LocalAccount, local_account
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weight_sensitivity import (
+    RiskDraws,
     WeightsWithout,
+    budget_map,
+    constant_weights,
     lipschitz_without,
     reweight_without,
+    risk_weights_without,
     scalar_without,
     truncate_without,
 )
 from pyhybrid.privacy.weights import risk_of
 
 DELTA = 1e-6
+_MU = ph.arrays.mu_of_epsilon(1, DELTA)
 _SIZES = (20, 50, 200, 1000, 5000, 20_000)
 _DRAWS, _CHAINS, _REFITTED_BELOW, _REFITS = 2000, 4, 2000, 2
 
@@ -133,7 +138,31 @@ def _reweighted(model: Conjugate, kept: np.ndarray, **how: Any) -> np.ndarray:
     return ph.reweight(alpha, alpha * risks, k=0.95)
 
 
+def _first_budget(model: Conjugate, kept: np.ndarray) -> np.ndarray:
+    deviation = _risks(model, kept, model.unweighted(kept), "deviation")
+    return budget_map(_MU, 1, unweighted=True)(deviation, deviation)
+
+
+def _budget(model: Conjugate, kept: np.ndarray) -> np.ndarray:
+    log_lik = model.log_lik(model.records[kept], _first_budget(model, kept))
+    deviation = _risks(model, kept, log_lik, "deviation")
+    return budget_map(_MU, 1, unweighted=False)(deviation, deviation)
+
+
+def _budget_without(model: Conjugate, frozen: bool) -> WeightsWithout:
+    everyone, before = np.arange(len(model.records)), constant_weights(np.ones(len(model.records)))
+    log_lik = model.unweighted(everyone)
+    for unweighted in (True, False):
+        draws = RiskDraws(log_lik=log_lik, risk="deviation", weights=before, frozen=frozen)
+        weigh = budget_map(_MU, 1, unweighted=unweighted)
+        before = risk_weights_without(draws, risk_of(log_lik, "deviation"), weigh, before)
+        log_lik = model.log_lik(model.records, before.alpha)
+    return before
+
+
 def _without(name: str, model: Conjugate, frozen: bool, how: Mapping[str, Any]) -> WeightsWithout:
+    if name == "budget":
+        return _budget_without(model, frozen)
     everyone = np.arange(len(model.records))
     reference = model.unweighted(everyone)
     if name == "scalar":
@@ -152,6 +181,7 @@ def _without(name: str, model: Conjugate, frozen: bool, how: Mapping[str, Any]) 
 
 MAPS: dict[str, Weights] = {
     "lipschitz": _lipschitz, "scalar": _scalar, "truncated": _truncated, "re-weighted": _reweighted,
+    "budget": _budget,
 }  # fmt: skip
 _TRANSFORMS = ("linear", "reciprocal", "logistic", "softmax")
 
@@ -163,6 +193,7 @@ def mechanisms() -> Iterator[tuple[str, dict[str, Any]]]:
             yield "lipschitz", {"risk": risk, "transform": transform}
     for transform in _TRANSFORMS:
         yield "re-weighted", {"transform": transform}
+    yield "budget", {}
     yield "scalar", {"target": 2.0}
     yield "truncated", {"cap": 3.0, "transform": "reciprocal"}
 

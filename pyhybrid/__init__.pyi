@@ -20,6 +20,7 @@ from .core.errors import NotConverged as NotConverged
 from .core.errors import PyhybridError as PyhybridError
 from .core.errors import SamplingError as SamplingError
 from .core.errors import SaveFailed as SaveFailed
+from .mechanisms import BudgetWeighted as BudgetWeighted
 from .mechanisms import Censored as Censored
 from .mechanisms import CountWeighted as CountWeighted
 from .mechanisms import GivenWeights as GivenWeights

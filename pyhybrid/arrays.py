@@ -57,6 +57,8 @@ from pyhybrid.privacy.weight_sensitivity import (
     truncate_without,
 )
 from pyhybrid.privacy.weights import (
+    budget_power,
+    budget_weights,
     count_weights,
     lipschitz_weights,
     reweight,
@@ -79,6 +81,8 @@ __all__ = [
     "RefitLoss",
     "WeightsWithout",
     "audit_epsilon",
+    "budget_power",
+    "budget_weights",
     "cap_of_epsilon",
     "censor",
     "center_and_censor",

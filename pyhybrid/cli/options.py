@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import types
 import typing
@@ -43,6 +44,7 @@ from pyhybrid.models import (
     ZeroInflated,
     default_name,
 )
+from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 
 TWO_PART, ZERO_INFLATED, OWN_PROGRAM, COMPOSED = "two_part", "zero_inflated", "stan", "composed"
 MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, COMPOSED, OWN_PROGRAM)
@@ -280,31 +282,46 @@ def chosen_mechanism(
     return SequentialSynthesis(steps, allow_unlike=allow_unlike)
 
 
-def with_target(texts: Sequence[str], target: float | None) -> list[str]:
-    """Names of mechanisms, with a first value of what --target-epsilon will set where one must be
-    given: the one mechanism of one formula, with something to lower that is not given already."""
+def with_target(
+    texts: Sequence[str], target: float | None, n_formulas: int, delta: float | None
+) -> list[str]:
+    """Names of mechanisms, with a first value of what --epsilon will set where one must be given:
+    the one mechanism of one formula, with something to lower that is not given already. Budgets of
+    several formulas share mu alike."""
+    texts = list(texts) or ["budget"]
+    names = [named(text)[0] for text in texts]
+    if {*names} == {"budget"} and not any("epsilon" in named(text)[1] for text in texts):
+        whole, at = 1.0 if target is None else target, 1e-6 if delta is None else delta
+        share = whole
+        if n_formulas > 1:
+            share = epsilon_of_mu(mu_of_epsilon(whole, at) / math.sqrt(n_formulas), at)
+        return [_with_value(text, "epsilon", share) for text in texts]
     if target is None:
-        return list(texts)
+        return texts
     if len(texts) > 1:
-        raise InvalidInput("--target-epsilon is for one mechanism: give --mechanism once")
-    text = texts[0] if texts else "lipschitz"
-    name, own = named(text)
-    settings = {"lipschitz": ("scale",), "count": ("scale",), "scalar": ("target_epsilon",
-                "target_bound"), "truncated": ("cap", "epsilon"), "censored": ("epsilon", "cap"),
-                "perturbed_histogram": ("epsilon",)}  # fmt: skip
+        raise InvalidInput("--epsilon is for one mechanism: give --mechanism once")
+    name, own = named(texts[0])
+    settings = {"budget": ("epsilon",), "lipschitz": ("scale",), "count": ("scale",),
+                "scalar": ("target_epsilon", "target_bound"), "truncated": ("cap", "epsilon"),
+                "censored": ("epsilon", "cap"), "perturbed_histogram": ("epsilon",),
+                "noisy_marginals": ("epsilon",)}  # fmt: skip
     check_choice(name, "--mechanism", [*MECHANISMS, *MODEL_FREE])
     if name not in settings:
         raise InvalidInput(
-            f"--target-epsilon must be for a mechanism with a setting that lowers epsilon: {name} "
+            f"--epsilon must be for a mechanism with a setting that lowers epsilon: {name} "
             f"has none; take {', '.join(settings)}"
         )
     twice = [key for key in settings[name] if key in own]
     if twice:
-        raise InvalidInput(f"--target-epsilon finds {twice[0]}: leave it out of --mechanism")
+        raise InvalidInput(f"--epsilon finds {twice[0]}: leave it out of --mechanism")
     if settings[name] == ("scale",):
-        return [text]
+        return texts
     first = "target_epsilon" if name == "scalar" else "epsilon"
-    return [f"{text}{',' if own else ':'}{first}={target!r}"]
+    return [_with_value(texts[0], first, target)]
+
+
+def _with_value(text: str, key: str, value: float) -> str:
+    return f"{text}{',' if named(text)[1] else ':'}{key}={value!r}"
 
 
 def default_models(
@@ -330,7 +347,7 @@ def _nth(given: Sequence[str | None], place: int) -> str | None:
 def _of_formula(
     text: str | None, model: str | None, formula: str, options: dict[str, Any]
 ) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
-    text = text or "lipschitz"
+    text = text or "budget"
     if named(text)[0] in MODEL_FREE:
         if model is not None:
             raise InvalidInput(f"--mechanism {named(text)[0]} fits no model: give no --model")

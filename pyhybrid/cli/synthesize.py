@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyhybrid.cli.console import note, progress_bars
 from pyhybrid.cli.options import (
     chosen_mechanism,
     default_models,
+    named,
     options,
     reweighting_of,
     sampler_settings,
@@ -27,13 +29,17 @@ from pyhybrid.cli.released import (
     read_afterwards,
     save_with_these,
 )
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.mechanisms import BudgetWeighted, Censored, NoisyMarginals
+from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
+from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
@@ -42,16 +48,13 @@ from pyhybrid.releases.release import Release
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
 
-_WITH_PLAN = (
-    "--epsilon, --reference and --select go with --plan; with --formula give --target-epsilon 1 (a "
-    "local charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"
-)
 _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
     "delta", "select", "holds_no_released_record",
 )  # fmt: skip
+_STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
 _OF_MECHANISM = (
     "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
     "accounting", "delta", "unit",
@@ -81,6 +84,8 @@ def synthesize(
     safety_factor: float | None = None,
     accounting: str | None = None,
     delta: float | None = None,
+    strict: bool = False,
+    local: bool = False,
     target_epsilon: float | None = None,
     support: list[str] | None = None,
     unit: str | None = None,
@@ -117,15 +122,17 @@ def synthesize(
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
     plan: File of `pyhybrid plan`: the whole table, at --epsilon.
-    epsilon: With --plan: of all columns and sets together.
-    reference: With --plan: public or historical records, for centers of clipping or beside the
-        tables of --mechanism marginals.
+    epsilon: Of the whole release, all columns and sets together: sets the mechanism's own epsilon,
+        or finds scale, weight or cap. [default: 1 for budget, and with --reference]
+    reference: Public or historical records, for a strict release: centers of clipping, made anew
+        (with --formula) or for each column (--plan), or beside noisy tables.
     select: With --plan and --mechanism marginals: measure all tables of the plan, or a private
         choice of tables. [default: all]
-    mechanism: unweighted, lipschitz, count, scalar, truncated, censored, perturbed_histogram or
-        noisy_marginals; with options as NAME:key=value,..., e.g. count:pattern=sex+region,
-        scalar:target_epsilon=5; perturbed_histogram takes lower, upper, n_bins and epsilon,
-        noisy_marginals epsilon and domain=FILE.json; once, or once per formula
+    mechanism: budget, unweighted, lipschitz, count, scalar, truncated, censored,
+        perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
+        count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
+        n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or once per formula
+        [default: budget, and censored with --reference or --calibration]
     calibration: Folder of `pyhybrid calibrate`: a strict censored release.
     scale: c: lowers all weights when below 1. [default: 1]
     shift: g: lowers all weights when negative. [default: 0]
@@ -134,8 +141,9 @@ def synthesize(
     draw_quantile: Drop draws whose bound is above this quantile. [default: 1]
     relation: Neighbors: remove or replace a record. [default: remove]
     safety_factor: s in epsilon = 2 s bound. [default: 1]
-    target_epsilon: Of the whole release: finds the scale (lipschitz, count), weight (scalar) or cap
-        (truncated), or sets the epsilon of a draw (censored, perturbed_histogram).
+    strict: Only a strict release; implied by --reference and --calibration.
+    local: A local release where a strict one cannot be had.
+    target_epsilon: As --epsilon, which it was called with --formula in version 0.2.
     support: Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable:
         epsilon is then the largest over them, too. The outcome must be declared.
     unit: Column whose equal values are one person's rows: epsilon by person.
@@ -162,66 +170,170 @@ def synthesize(
     ledger: Ledger to charge; refuses past its budget.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
-    if plan is None and any(given is not None for given in (epsilon, reference, select)):
-        raise InvalidInput(_WITH_PLAN)
-    if holds_no_released_record and plan is None and calibration is None:
-        raise InvalidInput("--holds-no-released-record goes with --calibration, or with --plan")
+    if plan is None and select is not None:
+        raise InvalidInput("--select goes with --plan")
+    if holds_no_released_record and plan is None and calibration is None and reference is None:
+        raise InvalidInput(
+            "--holds-no-released-record goes with --reference, --calibration or --plan"
+        )
     design = survey_design(survey)
     asked = read_afterwards(
         households, total, rows, public, unit=unit or (None if design is None else design.unit)
     )
-    said = {"allow_unlike": allow_unlike, "holds_no_released_record": holds_no_released_record}
-    formulas, texts = formula or [], mechanism or ["censored"]
+    fitting: dict[str, Any] = {
+        "n_synthetic": check_count(n_synthetic, "--n-synthetic"),
+        "n_draws_released": 1 if one_draw else None, "seed": seed, "engine": engine,
+        "settings": sampler_settings(chains, warmup, draws, adapt_delta),
+        "on_not_converged": on_not_converged,
+    }  # fmt: skip
+    if file_format is not None:
+        check_choice(file_format, "--format", FORMATS)
+    if allow_unlike and ledger is None and len(formula or []) < 2:
+        raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     if plan is not None:
-        _check_taken_by_plan(context, texts, relation or "remove")
+        made = _by_plan(context, asked, fitting)
     else:
-        given: dict[str, Any] = {
+        of_mechanism = {
             **{name: context.params[name] for name in _OF_MECHANISM},
             "support": support_of(support), "design": design,
             "reweighting": reweighting_of(reweight, k, single_step),
         }  # fmt: skip
-        texts = with_target(mechanism or [], target_epsilon)
-        _check_target(target_epsilon, formulas, calibration, scale)
-        chosen = chosen_mechanism(texts, model or [], formulas, calibration, given, **said)
-    settings = sampler_settings(chains, warmup, draws, adapt_delta)
-    check_output_folder(out, overwrite=overwrite)
-    m = check_count(n_synthetic, "--n-synthetic")
-    if file_format is not None:
-        check_choice(file_format, "--format", FORMATS)
-    if allow_unlike and ledger is None and len(formulas) < 2:
-        raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    if plan is not None:
-        at = epsilon if texts[0] in ("censored", "marginals") else None
-        charged = (texts[0], relation or "remove", delta_of(texts[0], delta), at)
-    else:
-        charged = (chosen.name, chosen.relation, chosen.delta_of_charge, None)
-    book = None if ledger is None else _open_ledger(ledger, *charged, allow_unlike=allow_unlike)
-    source = read_table(data)
-    fitting: dict[str, Any] = {
-        "n_synthetic": m, "n_draws_released": 1 if one_draw else None, "seed": seed,
-        "engine": engine, "settings": settings, "on_not_converged": on_not_converged,
-    }  # fmt: skip
-    if plan is not None:
-        planned = Plan.load(plan, source.frame)
-        decisions = planned.decisions
-        names = [column.name for column in planned.columns]
-        check_afterwards(asked, source.frame, names, decisions, planned.kept)
-        release = _release_by_plan(planned, texts[0], context.params, fitting)
-    else:
-        decisions = Decisions.of(drop, keep, identifier)
-        named = default_models(texts, model or [], formulas, source.frame)
-        if named:
-            chosen = chosen_mechanism(texts, named, formulas, calibration, given, **said)
-        _check_columns(source.frame, chosen, decisions, asked)
-        with progress_bars() as progress:
-            release = _release_within(
-                chosen, source.frame, target_epsilon, leave_one_out=leave_one_out,
-                progress=progress, **fitting,
-            )  # fmt: skip
+        made = _by_formula(context.params, of_mechanism, asked, fitting)
     save_with_these(
-        release, asked, source, decisions, out, seed=seed, overwrite=overwrite,
-        file_format=file_format, ledger=book,
+        made.release, asked, made.source, made.decisions, out, seed=seed, overwrite=overwrite,
+        file_format=file_format, ledger=made.book,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Made:
+    """A release, and what saving it needs."""
+
+    release: Release
+    source: SourceTable
+    decisions: Decisions
+    book: Ledger | None
+
+
+def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, Any]) -> _Made:
+    """A whole table, by the file of `pyhybrid plan`."""
+    given = context.params
+    texts, relation = given["mechanism"] or ["censored"], given["relation"] or "remove"
+    _check_taken_by_plan(context, texts, relation)
+    check_output_folder(given["out"], overwrite=given["overwrite"])
+    at = given["epsilon"] if texts[0] in ("censored", "marginals") else None
+    book = _open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"]), at)
+    source = read_table(given["data"])
+    planned = Plan.load(given["plan"], source.frame)
+    names = [column.name for column in planned.columns]
+    check_afterwards(asked, source.frame, names, planned.decisions, planned.kept)
+    release = _release_by_plan(planned, texts[0], given, fitting)
+    return _Made(release=release, source=source, decisions=planned.decisions, book=book)
+
+
+def _by_formula(
+    given: Mapping[str, Any], options: dict[str, Any], asked: Afterwards, fitting: dict[str, Any]
+) -> _Made:
+    """Columns by their formulas; `options` are those of mechanisms."""
+    formulas, models = given["formula"] or [], given["model"] or []
+    target = _target(given, formulas)
+    texts = _texts(given, formulas, target, options)
+
+    def chosen_by(models: Sequence[str | None]) -> Mechanism:
+        return chosen_mechanism(
+            texts, models, formulas, given["calibration"], options,
+            allow_unlike=given["allow_unlike"],
+            holds_no_released_record=given["holds_no_released_record"],
+        )  # fmt: skip
+
+    chosen = chosen_by(models)
+    check_output_folder(given["out"], overwrite=given["overwrite"])
+    book = _open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
+    source, decisions = (
+        read_table(given["data"]),
+        Decisions.of(given["drop"], given["keep"], given["identifier"]),
+    )
+    by_kind = default_models(texts, models, formulas, source.frame)
+    chosen = chosen_by(by_kind) if by_kind else chosen
+    _check_columns(source.frame, chosen, decisions, asked)
+    with progress_bars() as progress:
+        if given["reference"] is not None:
+            chosen, target = _calibrated_on(given, chosen, progress, fitting), None
+        centered = given["reference"] is not None or given["calibration"] is not None
+        strict = given["strict"] or (centered and not given["local"])
+        if strict:
+            _check_strict(chosen, source.frame)
+        release = _release_within(
+            chosen, source.frame, target, leave_one_out=given["leave_one_out"],
+            progress=progress, **fitting,
+        )  # fmt: skip
+    if strict and release.charge.kind != STRICT:
+        raise SamplingError(
+            "nothing is released: chains that ended in other modes leave the charge asymptotic "
+            "local; give more --draws, or --local"
+        )
+    return _Made(release=release, source=source, decisions=decisions, book=book)
+
+
+def _check_strict(mechanism: Mechanism, df: pd.DataFrame) -> None:
+    """Refuse, before a fit, what cannot be strict and was to be."""
+    for step in getattr(mechanism, "mechanisms", (mechanism,)):
+        lacks = step.why_local(step.bind(df)) if isinstance(step, Censored) else None
+        if lacks is not None:
+            raise InvalidInput(f"a strict release needs {lacks}; --local takes a local charge")
+
+
+def _texts(
+    given: Mapping[str, Any], formulas: Sequence[str], target: float | None, options: dict[str, Any]
+) -> list[str]:
+    """Names of the mechanisms: those given, or what the kind of the charge asks for."""
+    texts = given["mechanism"] or []
+    if given["strict"] and given["local"]:
+        raise InvalidInput("--strict and --local exclude each other")
+    if given["reference"] is None:
+        if given["calibration"] is not None:
+            return texts
+        if given["strict"] and not {named(text)[0] for text in texts} & _STRICT:
+            raise InvalidInput(
+                "--strict needs what a strict charge rests on: --reference FILE, records that are "
+                "not released, with --holds-no-released-record; --calibration FOLDER; or noisy "
+                "counts, --mechanism noisy_marginals"
+            )
+        return with_target(texts, target, len(formulas), options["delta"])
+    if given["calibration"] is not None or texts or given["target_epsilon"] is not None:
+        raise InvalidInput(
+            "--reference makes a calibration: give --epsilon, and no other mechanism"
+        )
+    if len(formulas) != 1:
+        raise InvalidInput("--reference is for one --formula, or for a whole table with --plan")
+    if not given["holds_no_released_record"] and not given["local"]:
+        raise InvalidInput(
+            "a strict release needs your word that the reference holds none of the records to be "
+            "released: --holds-no-released-record, if it is true"
+        )
+    draws = 1 if given["one_draw"] else given["n_synthetic"]
+    return [f"censored:epsilon={(1.0 if target is None else target) / draws!r}"]
+
+
+def _calibrated_on(
+    given: Mapping[str, Any],
+    mechanism: Mechanism,
+    progress: FitProgress,
+    fitting: Mapping[str, Any],
+) -> Mechanism:
+    """The strict mechanism, about a center frozen on the reference."""
+    assert isinstance(mechanism, Censored)
+    passed = ("seed", "engine", "settings", "on_not_converged")
+    made = calibrate(
+        mechanism.model,
+        read_table(given["reference"]).frame,
+        epsilon=mechanism.epsilon,
+        relation=mechanism.relation,
+        holds_no_released_record=given["holds_no_released_record"],
+        progress=progress,
+        **{name: fitting[name] for name in passed},
+    )
+    return replace(mechanism, epsilon=None, calibration=made)
 
 
 def _release_by_plan(
@@ -263,20 +375,25 @@ def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relat
     check_choice(relation, "relation", RELATIONS)
 
 
-def _check_target(
-    target: float | None, formulas: Sequence[str], calibration: Path | None, scale: float | None
-) -> None:
-    """Refuse what --target-epsilon cannot be combined with, before anything is read."""
+def _target(given: Mapping[str, Any], formulas: Sequence[str]) -> float | None:
+    """Epsilon of the whole release, checked before anything is read."""
+    target: float | None = given["epsilon"]
+    if given["target_epsilon"] is not None:
+        if target is not None:
+            raise InvalidInput("--epsilon and --target-epsilon are the same: give one")
+        target = given["target_epsilon"]
     refused = {
-        "is for one formula: how several columns share it is not known; give each its own "
-        "settings": len(formulas) > 1,
+        "is for one formula, or for budgets: how several columns share it is not known; give each "
+        "its own settings": len(formulas) > 1
+        and any(named(text)[0] != "budget" for text in given["mechanism"] or []),
         "cannot be met by a calibration, which holds the cap: give --epsilon to pyhybrid "
-        "calibrate": calibration is not None,
-        "finds the scale: give no --scale": scale is not None,
+        "calibrate": given["calibration"] is not None,
+        "finds the scale: give no --scale": given["scale"] is not None,
     }
     for reason, holds in refused.items():
         if target is not None and holds:
-            raise InvalidInput(f"--target-epsilon {reason}")
+            raise InvalidInput(f"--epsilon {reason}")
+    return target
 
 
 def _release_within(
@@ -293,6 +410,8 @@ def _release_within(
     single records may have raised what it costs."""
     releasing: dict[str, Any] = {"n_synthetic": n_synthetic, "leave_one_out": leave_one_out}
     draws = n_draws_released or n_synthetic
+    if isinstance(mechanism, (BudgetWeighted, SequentialSynthesis, NoisyMarginals)):
+        target = None  # it has it
     if target is not None and isinstance(mechanism, WITH_EPSILON):
         # A histogram is drawn once, whatever m is, if it is not told otherwise.
         at = 1 if isinstance(mechanism, PerturbedHistogram) else draws
@@ -307,11 +426,11 @@ def _release_within(
         n_draws_released=draws,
         **fitting,
     )
-    note(f"--target-epsilon: {len(found.steps)} settings were tried")
+    note(f"--epsilon: {len(found.steps)} settings were tried")
     release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
     if release.charge.epsilon > target:
         raise BudgetExceeded(
-            f"a release must cost at most --target-epsilon {target:g}: refits without single "
+            f"a release must cost at most --epsilon {target:g}: refits without single "
             f"records raised it to {release.charge.epsilon:g}; give a lower target"
         )
     return release
@@ -337,16 +456,13 @@ def _check_columns(
 
 
 def _open_ledger(
-    path: Path,
-    name: str,
-    relation: str,
-    delta: float | None,
-    epsilon: float | None,
-    *,
-    allow_unlike: bool,
-) -> Ledger:
-    """The ledger at `path`, checked before any work for a release that it would refuse: by a
+    given: Mapping[str, Any], name: str, relation: str, delta: float | None, epsilon: float | None
+) -> Ledger | None:
+    """The ledger of --ledger, checked before any work for a release that it would refuse: by a
     mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
+    path, allow_unlike = given["ledger"], given["allow_unlike"]
+    if path is None:
+        return None
     ledger = Ledger(path, allow_unlike=allow_unlike)
     if ledger.left == 0:
         raise BudgetExceeded(

@@ -5,6 +5,7 @@ name               weights                          guarantee
 ================== ================================ ==========================================
 Unweighted         1                                asymptotic local, usually a large epsilon
 LipschitzWeighted  fall with the Lipschitz bound    asymptotic local
+BudgetWeighted     below 1 beyond a budget          asymptotic local, at most a given epsilon
 CountWeighted      fall as a record stands alone    asymptotic local
 ScalarWeighted     one weight for all records       asymptotic local
 Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
@@ -29,6 +30,7 @@ from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.weighted.weight_maps import (
+    BudgetWeighted,
     CountWeighted,
     GivenWeights,
     LipschitzWeighted,
@@ -40,6 +42,7 @@ from pyhybrid.mechanisms.weighted.weight_maps import (
 __all__ = [
     "MECHANISMS",
     "MODEL_FREE",
+    "BudgetWeighted",
     "Calibration",
     "Censored",
     "ColumnDomain",
@@ -63,6 +66,7 @@ __all__ = [
 
 MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {
     "unweighted": Unweighted,
+    "budget": BudgetWeighted,
     "lipschitz": LipschitzWeighted,
     "count": CountWeighted,
     "scalar": ScalarWeighted,

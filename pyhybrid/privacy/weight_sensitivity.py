@@ -52,6 +52,8 @@ from pyhybrid.privacy.bounds import scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import (
     RISKS,
+    budget_power,
+    budget_weights,
     reweight,
     risk_of,
     scalar_weights,
@@ -357,6 +359,18 @@ def scalar_without(
     """
     weigh = scalar_map(check_positive(target_bound, "target_bound"))
     return _mapped_without(log_lik, "size", frozen_draws, weigh)
+
+
+def budget_map(mu: float, n_parameters: int, *, unweighted: bool) -> Weigh:
+    """`budget_weights` of deviations read from the unweighted posterior, or from one under weights
+    near these."""
+
+    def weigh(_: FloatArray, deviation: FloatArray) -> FloatArray:
+        power = budget_power(deviation.size, mu=mu, n_parameters=n_parameters)
+        wider = deviation / np.sqrt(power) if unweighted else deviation
+        return budget_weights(wider, mu=mu, n_parameters=n_parameters)
+
+    return weigh
 
 
 def scalar_map(target: float) -> Weigh:

@@ -5,6 +5,7 @@ Every function is one weight map of the papers. Weights are confidential: functi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
+_SHARE, _USUAL = 0.4, 22.0
+"""Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
 
 
 def lipschitz_weights(
@@ -183,6 +186,43 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
     target = check_positive(target_bound, "target_bound")
     unweighted = check_positive(unweighted_bound, "unweighted_bound")
     return np.full(n, min(1.0, target / unweighted))
+
+
+def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArray:
+    r"""Weights that keep what each record tells within a budget, shape (n,).
+
+    :math:`\alpha_i = \min(a, 0.4 \mu / s_i)`: the weighted log-likelihood of a record deviates by
+    at most 0.4 mu; what is left is for its influence on the weights of the others. The squares of
+    n deviations sum to about the number p of parameters, so that :math:`r = \mu \sqrt{n / p}`
+    compares the budget with a usual record. Below r = 22 the weight of all records falls, too:
+    :math:`a = \min(1, r / 22)`, a public number. Otherwise many weights would follow from the data,
+    which costs more than it saves.
+
+    Parameters
+    ----------
+    deviation : array_like, shape (n,)
+        s_i, the standard deviation of record i's UNWEIGHTED log-likelihood over the posterior under
+        weights near these, in nats; infinity allowed. Over the unweighted posterior it is about
+        :math:`\sqrt a` times that.
+    mu : float
+        Budget of one released draw, above 0; `mu_of_epsilon` has that of an epsilon.
+    n_parameters : int
+        p, number of scalars that the likelihood reads.
+
+    Examples
+    --------
+    >>> budget_weights([0.01, 0.2, 1.0], mu=0.5, n_parameters=1).round(3)
+    array([0.039, 0.039, 0.039])
+    """
+    s = check_nonnegative_vector(deviation, "deviation")
+    power = budget_power(s.size, mu=mu, n_parameters=n_parameters)
+    return np.minimum(power, np.divide(_SHARE * mu, s, out=np.ones_like(s), where=s > 0))
+
+
+def budget_power(n: int, *, mu: float, n_parameters: int) -> float:
+    """The largest of `budget_weights` for n records, in (0, 1]; public."""
+    n, p = check_count(n, "n"), check_count(n_parameters, "n_parameters")
+    return min(1.0, check_positive(mu, "mu") * math.sqrt(n / p) / _USUAL)
 
 
 def truncate_weights(alpha: Any, lipschitz: Any, *, cap: float) -> FloatArray:

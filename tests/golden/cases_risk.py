@@ -278,6 +278,23 @@ def scalar_cases(_: random.Random) -> list[Case]:
     ]
 
 
+def budget_cases(_: random.Random) -> list[Case]:
+    def args(deviation: list[float], mu: float, p: float) -> Case:
+        return {"deviation": deviation, "mu": mu, "n_parameters": p}
+
+    few = [0.01, 0.02, 0.4, 1.7, INF, 0.0]
+    return [
+        {"name": "all lowered", "args": args(few, 0.25, 3)},
+        {"name": "few lowered", "args": args(few, 9.0, 1)},
+        {"name": "many records", "args": args([0.05 * i for i in range(40)], 1.5, 2)},
+        bad("no parameter", args(few, 0.25, 0), "n_parameters must be a whole number >= 1"),
+        bad("no budget", args(few, 0, 1), "mu must be above 0"),
+        bad(
+            "negative", args([0.1, -0.1], 1, 1), "deviation must be >= 0 and not NaN: {record 1} is"
+        ),
+    ]
+
+
 def truncate_cases(_: random.Random) -> list[Case]:
     alpha, f = [0.0, 0.5, 1.0, 0.7, 1.0], [INF, 7.0, 3.5, 5.0000001, 0.0]
     return [
@@ -349,6 +366,7 @@ RISK_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
     "pairwise_risk": risk_cases,
     "radius_risk": risk_cases,
     "reweight": reweight_cases,
+    "budget_weights": budget_cases,
     "scalar_weights": scalar_cases,
     "truncate_weights": truncate_cases,
     "weights_from_lipschitz": weights_cases,

@@ -144,6 +144,12 @@ def scalar_weights(n: int, target_bound: float, unweighted_bound: float) -> list
     return [min(1.0, target_bound / unweighted_bound)] * n
 
 
+def budget_weights(deviation: list[float], mu: float, n_parameters: int) -> list[float]:
+    r = mu * math.sqrt(len(deviation) / n_parameters)
+    a = 1.0 if r >= 22 else r / 22
+    return [a if s == 0 or 0.4 * mu / s > a else 0.4 * mu / s for s in deviation]
+
+
 def truncate_weights(alpha: list[float], lipschitz: list[float], cap: float) -> list[float]:
     return [0.0 if weighted(a, f) > cap else a for a, f in zip(alpha, lipschitz, strict=True)]
 
@@ -313,6 +319,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "pairwise_risk": pairwise_risk,
     "perturbed_probabilities": perturbed_probabilities,
     "radius_risk": radius_risk,
+    "budget_weights": budget_weights,
     "reweight": reweight,
     "round_up": round_up,
     "scalar_weights": scalar_weights,

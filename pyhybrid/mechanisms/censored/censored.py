@@ -23,7 +23,6 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import (
     WARNINGS,
     charge_of_censored_fit,
-    released_by_record,
     with_bought,
 )
 from pyhybrid.mechanisms.censored.calibration import Calibration
@@ -254,8 +253,22 @@ class Censored(CappedMechanism):
 
     def is_strict(self, bound: BoundModel) -> bool:
         """True unless weights or predictors are computed from the records of `bound` together."""
-        by_record = self.record_indexed and released_by_record(bound)
-        return by_record and self._doubt(bound) is None
+        return self.why_local(bound) is None
+
+    def why_local(self, bound: BoundModel) -> str | None:
+        """What a strict release of `bound` lacks, as far as can be told before a fit."""
+        columns, doubt = ", ".join(bound.synthesized), self._doubt(bound)
+        if not self.record_indexed:
+            return "weights of single records: a calibration (--calibration, --reference)"
+        if not bound.decimals_given:
+            return f"declared decimals of {columns}: decimals= (--model NAME:decimals=2)"
+        if bound.data_dependent:
+            term = bound.data_dependent[0]
+            return f"predictors coded record by record: {term} depends on all; give its constants"
+        never = getattr(bound, "never_strict", ())
+        if never:
+            return f"a program whose terms a cap bounds: {'; '.join(never)}"
+        return None if doubt is None else WARNINGS[doubt].format("no strict release")
 
     @property
     def record_indexed(self) -> bool:

@@ -126,6 +126,10 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             safety_factor=self.safety_factor,
         )
 
+    def for_draws(self, n_draws: int) -> PseudoPosteriorMechanism:
+        """This mechanism for a release of so many draws; its weights may depend on their number."""
+        return self
+
     def unweighted(self, session: FitSession) -> PosteriorFit:
         """The unweighted fit at the mechanism's quantile."""
         return session.unweighted(draw_quantile=self.draw_quantile)
@@ -224,6 +228,15 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         session = session.by_unit(self.unit)
         if self._check_leave_one_out(leave_one_out):
             check_same_coding(session.bound)
+        if fitted is None and self.for_draws(n_draws_released) != self:
+            return self.for_draws(n_draws_released).make_from(
+                session,
+                n_synthetic=m,
+                n_draws_released=n_draws_released,
+                given=given,
+                leave_one_out=leave_one_out,
+                rules=rules,
+            )
         path = self.fit(session) if fitted is None else fitted
         accounts = self._accounts(session, path, leave_one_out)
         charge = self._charge(

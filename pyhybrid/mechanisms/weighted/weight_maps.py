@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import KW_ONLY, dataclass, field, replace
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
     check_choice,
+    check_count,
     check_finite,
     check_positive,
     check_vector,
 )
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
+from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET
+from pyhybrid.mechanisms.accounting.loss_account import risk_draws
+from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, Made, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
 from pyhybrid.privacy.count_risk import count_without, pairwise_risk, radius_risk
 from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import (
+    Weigh,
+    WeightsWithout,
+    budget_map,
+    risk_weights_without,
     scalar_map,
     truncate_map,
     weights_without,
@@ -335,6 +347,106 @@ class ScalarWeighted(PseudoPosteriorMechanism):
 
     def _bound(self, density_above_one: bool) -> float:
         return self.bound_of(self.target_bound, self.target_epsilon, density_above_one)
+
+
+@dataclass(frozen=True)
+class BudgetWeighted(PseudoPosteriorMechanism):
+    """Weights by budget: a record loses weight only where it would tell more than `epsilon` allows.
+
+    The weights are those of `pyhybrid.arrays.budget_weights`, found twice: from draws of the
+    unweighted fit, and from draws of the fit under the first weights. The charge counts the
+    influence that each record has on the weights of the others.
+
+    Parameters
+    ----------
+    epsilon : float, default 1
+        What all released draws together may cost at `delta`, above 0, nats; mu is split over them.
+    n_draws : int, default 1
+        Draws that `epsilon` is for; a release sets it to the number that it draws.
+    model, relation, unit, delta, design
+        As in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`; its other settings keep
+        their defaults.
+
+    Raises
+    ------
+    BudgetExceeded
+        By a release, before anything is drawn, if it would cost more than `epsilon`; the message
+        names an epsilon that is enough.
+    """
+
+    starts_from_unweighted: ClassVar[bool] = True
+    epsilon: float = 1.0
+    n_draws: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.epsilon, "epsilon")
+        check_count(self.n_draws, "n_draws")
+        taken = {"model", "relation", "unit", "delta", "design"}
+        for setting in fields(MechanismSettings):
+            if setting.name not in taken and getattr(self, setting.name) != setting.default:
+                raise InvalidInput(
+                    f"{self.name} takes no {setting.name}: its weights follow from epsilon alone; "
+                    "for other settings take LipschitzWeighted (--mechanism lipschitz)"
+                )
+
+    def for_draws(self, n_draws: int) -> BudgetWeighted:
+        """The same budget, split over so many draws."""
+        return replace(self, n_draws=n_draws)
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Weights of the second round, shape (n,)."""
+        return self.recomputed(session).alpha[session.owner]
+
+    def recomputed(self, session: FitSession) -> WeightsWithout:
+        """Both rounds with and without each record."""
+        fit = self.unweighted(session)
+        names = [
+            name for name in session.bound.likelihood_parameters if name in fit.draws.variables
+        ]
+        p = max(1, sum(fit.draws.flat(name)[0].size for name in names))
+        mu = mu_of_epsilon(self.epsilon, self.delta)
+        mu /= mu_of_release(1.0, n_draws_released=self.n_draws, relation=self.relation)
+
+        before = self._round(session, fit, budget_map(mu, p, unweighted=True), None)
+        near = fit.draws.warm_start()
+        again = session.fit(before.alpha[session.owner], label="first weights", warm_start=near)
+        return self._round(session, again, budget_map(mu, p, unweighted=False), before)
+
+    def _round(
+        self, session: FitSession, fit: PosteriorFit, weigh: Weigh, before: WeightsWithout | None
+    ) -> WeightsWithout:
+        kept, ones = np.flatnonzero(fit.bounds.kept_draws), np.ones(session.bound.n)
+        deviation = session.once(session.risks_at(fit.draws, ones, "deviation", kept))
+        draws = risk_draws(session, fit, "deviation", before)
+        return risk_weights_without(draws, deviation, weigh, before)
+
+    def _made(
+        self,
+        session: FitSession,
+        path: Reweighted,
+        accounts: Accounts,
+        charge: PrivacyCharge,
+        given: Sequence[pd.DataFrame] | None,
+        rules: Sequence[RowRule],
+    ) -> Made:
+        if charge.epsilon > self.epsilon:
+            raise BudgetExceeded(
+                f"a release must cost at most epsilon = {self.epsilon:g}: with these "
+                f"{session.n_units:,} records it would cost {charge.epsilon:.3g}"
+                f"{self._enough(session, charge)}"
+            )
+        return super()._made(session, path, accounts, charge, given, rules)
+
+    def _enough(self, session: FitSession, charge: PrivacyCharge) -> str:
+        """An epsilon that is enough, tried on these fits."""
+        released = {"n_synthetic": charge.n_synthetic, "n_draws_released": charge.n_draws_released}
+        for factor in (1.1, 1.5, 2.0, 3.0, 5.0):
+            wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
+            cost = wider.charge_of(session, wider.fit(session), **released).epsilon
+            if cost <= wider.epsilon:
+                return f"; --epsilon {wider.epsilon:g} is enough, and costs {cost:.3g}"
+        return "; more records are needed, or fewer predictors"
 
 
 @dataclass(frozen=True)
