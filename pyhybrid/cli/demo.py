@@ -15,7 +15,7 @@ from pyhybrid.cli.options import options
 from pyhybrid.cli.released import first_paragraph, show_release
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms import Censored, LipschitzWeighted
+from pyhybrid.mechanisms import BudgetWeighted, Censored
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import NegativeBinomial
 
@@ -30,7 +30,7 @@ def demo(
     seed: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Real data, released twice: strictly at epsilon 1, and locally; outpatient visits (RAND).
+    """Real data, released twice at epsilon 1: strictly, and locally; outpatient visits (RAND).
 
     Options:
     out: Folder for the strict release; OUT-local gets the other.
@@ -51,9 +51,8 @@ def demo(
     with progress_bars() as progress:
         asked: dict[str, Any] = {"seed": seed, "engine": engine, "progress": progress}
         session = open_session(model.bind(visits), **asked)
-        local = LipschitzWeighted(model, risk="deviation").release_from(
-            session, n_synthetic=3, n_draws_released=1
-        )
+        budget = BudgetWeighted(model, epsilon=_EPSILON)
+        local = budget.release_from(session, n_synthetic=3, n_draws_released=1)
         strict = None
         if importlib.util.find_spec("opendp") is not None:
             # About a center frozen from other records, drawn exactly.

@@ -7,7 +7,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -282,16 +282,22 @@ def chosen_mechanism(
     return SequentialSynthesis(steps, allow_unlike=allow_unlike)
 
 
+_OF_LIPSCHITZ = ("scale", "shift", "transform", "threshold")
+
+
 def with_target(
-    texts: Sequence[str], target: float | None, n_formulas: int, delta: float | None
+    texts: Sequence[str], target: float | None, n_formulas: int, options: Mapping[str, Any]
 ) -> list[str]:
     """Names of mechanisms, with a first value of what --epsilon will set where one must be given:
     the one mechanism of one formula, with something to lower that is not given already. Budgets of
     several formulas share mu alike."""
+    of_others = [key for key in _OF_LIPSCHITZ if options[key] is not None]
+    if of_others and not texts:
+        raise InvalidInput(f"--{of_others[0]} needs --mechanism: lipschitz has it, budget has not")
     texts = list(texts) or ["budget"]
     names = [named(text)[0] for text in texts]
     if {*names} == {"budget"} and not any("epsilon" in named(text)[1] for text in texts):
-        whole, at = 1.0 if target is None else target, 1e-6 if delta is None else delta
+        whole, at = 1.0 if target is None else target, options["delta"] or 1e-6
         share = whole
         if n_formulas > 1:
             share = epsilon_of_mu(mu_of_epsilon(whole, at) / math.sqrt(n_formulas), at)

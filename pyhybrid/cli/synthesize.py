@@ -299,7 +299,7 @@ def _texts(
                 "not released, with --holds-no-released-record; --calibration FOLDER; or noisy "
                 "counts, --mechanism noisy_marginals"
             )
-        return with_target(texts, target, len(formulas), options["delta"])
+        return with_target(texts, target, len(formulas), options)
     if given["calibration"] is not None or texts or given["target_epsilon"] is not None:
         raise InvalidInput(
             "--reference makes a calibration: give --epsilon, and no other mechanism"

@@ -30,7 +30,7 @@ from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
-_SHARE, _USUAL = 0.4, 22.0
+_SHARE, _USUAL = 0.8, 22.0
 """Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
 
 
@@ -191,12 +191,12 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
 def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArray:
     r"""Weights that keep what each record tells within a budget, shape (n,).
 
-    :math:`\alpha_i = \min(a, 0.4 \mu / s_i)`: the weighted log-likelihood of a record deviates by
-    at most 0.4 mu; what is left is for its influence on the weights of the others. The squares of
-    n deviations sum to about the number p of parameters, so that :math:`r = \mu \sqrt{n / p}`
-    compares the budget with a usual record. Below r = 22 the weight of all records falls, too:
-    :math:`a = \min(1, r / 22)`, a public number. Otherwise many weights would follow from the data,
-    which costs more than it saves.
+    :math:`\alpha_i = \min(a, h \mu / s_i)` with :math:`h = \min(0.8, 1 / \sqrt p)`: the weighted
+    log-likelihood of a record deviates by at most h mu; what is left is for its influence on the
+    weights of the others, which grows with the number p of parameters. The squares of n deviations
+    sum to about p, so that :math:`r = \mu \sqrt{n / p}` compares the budget with a usual record.
+    Below r = 22 the weight of all records falls, too: :math:`a = \min(1, r / 22)`, a public number.
+    Otherwise many weights would follow from the data, which costs more than it saves.
 
     Parameters
     ----------
@@ -216,7 +216,8 @@ def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArra
     """
     s = check_nonnegative_vector(deviation, "deviation")
     power = budget_power(s.size, mu=mu, n_parameters=n_parameters)
-    return np.minimum(power, np.divide(_SHARE * mu, s, out=np.ones_like(s), where=s > 0))
+    limit = min(_SHARE, 1 / math.sqrt(n_parameters)) * mu
+    return np.minimum(power, np.divide(limit, s, out=np.ones_like(s), where=s > 0))
 
 
 def budget_power(n: int, *, mu: float, n_parameters: int) -> float:

@@ -88,7 +88,7 @@ def test_synthesize_from_parquet_keeps_dtypes(run: Run, tmp_path: Path) -> None:
 
 def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
     code, _, _ = run(
-        "synthesize", str(csv), "--formula", "visits ~ 1", "--out", "out", "--scale", "0.5",
+        "synthesize", str(csv), *FORMULA, *OF_SIZE, "--out", "out", "--scale", "0.5",
         "--shift", "0.1", "--relation", "replace", "--safety-factor", "1.05", "--warmup", "1200",
         *FAST,
     )  # fmt: skip
@@ -103,6 +103,7 @@ def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
 
 FORMULA = ["--formula", "visits ~ 1"]
 NAMED = ["--model", "poisson"]
+OF_SIZE = ["--mechanism", "lipschitz"]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +128,10 @@ NAMED = ["--model", "poisson"]
         ("visits\n2\n2\n2\n", ["data.csv", *FORMULA], "must vary"),
         ("visits,x\n1,1\n2,2\n4,3\n", ["data.csv", "--formula", "visits ~ x +"], "not parse"),
         ("visits,x\n1,1\n2,1\n4,1\n", ["data.csv", "--formula", "visits ~ x"], "full column rank"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--scale", "nan"], "scale must be a finite"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--shift", "inf"], "shift must be a finite"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, *OF_SIZE, "--scale", "nan"],
+         "scale must be a finite"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, *OF_SIZE, "--shift", "inf"],
+         "shift must be a finite"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--scale", "x"], "--scale"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--model", "weibull"],
          "negative_binomial, poisson"),

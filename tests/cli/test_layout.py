@@ -156,7 +156,7 @@ def test_an_unknown_command_is_told_where_they_are_listed(
         (("--model", "poison"), "did you mean 'poisson'?"),
         (("--model", "poisson:priors=normal"), "did you mean 'prior'?"),
         (("--mechanism", "lipshitz"), "did you mean 'lipschitz'?"),
-        (("--epsilon", "1"), "--target-epsilon 1"),
+        (("--scale", "0.5"), "--mechanism: lipschitz has it"),
     ],
 )
 def test_slips_in_names_are_told_what_was_meant(

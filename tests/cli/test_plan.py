@@ -153,18 +153,11 @@ def test_data_that_do_not_fit_the_plan_are_refused(run: Run, csv: Path) -> None:
     assert not (csv.parent / "out").exists()
 
 
-def test_epsilon_without_a_plan_is_refused(run: Run, csv: Path) -> None:
-    code, _, error = run(
-        "synthesize", str(csv), "--formula", "visits ~ 1", "--epsilon", "1", "--out", "x"
-    )
-    assert code == 2
-    assert "go with --plan" in error
-
-
 _VALUES = {
     "--formula": "voted ~ 1", "--model": "poisson", "--calibration": "x", "--scale": "0.5",
     "--shift": "0.1", "--transform": "linear", "--threshold": "1", "--draw-quantile": "1",
     "--safety-factor": "1.01", "--accounting": "range", "--target-epsilon": "1",
+    "--strict": None, "--local": None,
     "--support": "visits=0..9", "--unit": "person", "--survey": "weights=w", "--reweight": None,
     "--k": "0.9", "--single-step": None, "--leave-one-out": "1", "--drop": "name",
     "--keep": "age", "--id": "person",

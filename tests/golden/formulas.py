@@ -147,7 +147,8 @@ def scalar_weights(n: int, target_bound: float, unweighted_bound: float) -> list
 def budget_weights(deviation: list[float], mu: float, n_parameters: int) -> list[float]:
     r = mu * math.sqrt(len(deviation) / n_parameters)
     a = 1.0 if r >= 22 else r / 22
-    return [a if s == 0 or 0.4 * mu / s > a else 0.4 * mu / s for s in deviation]
+    t = mu / math.sqrt(n_parameters) if n_parameters > 1 else 0.8 * mu
+    return [a if s == 0 or t / s > a else t / s for s in deviation]
 
 
 def truncate_weights(alpha: list[float], lipschitz: list[float], cap: float) -> list[float]:
