@@ -179,7 +179,7 @@ class Gauntlet:
             self.local = run
         far, cause = np.nan, run.failed
         if not cause:
-                kind_asked = "asymptotic local" if kind == "local" else "strict"
+            kind_asked = "asymptotic local" if kind == "local" else "strict"
             at_most = LOCAL_EPSILON if kind == "local" else float(epsilon or 1)
             cause = _wrong(run.out, data, kind_asked, at_most, self.table)
             shares = 1 if kind in ("local", "strict") else data.shape[1]
