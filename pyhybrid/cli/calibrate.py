@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.cli.options import build_model, options
+from pyhybrid.cli.options import build_model, default_model, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
@@ -22,7 +22,7 @@ def calibrate(
     formula: str,
     epsilon: float,
     out: Path,
-    model: str = "beta",
+    model: str | None = None,
     relation: str = "remove",
     scale: float | None = None,
     shift: float | None = None,
@@ -45,7 +45,8 @@ def calibrate(
     formula: As in R, e.g. 'salary ~ gender'.
     epsilon: Epsilon of one released draw; sets the cap.
     out: Folder for the calibration, new or empty; private.
-    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,...
+    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by what the reference's
+        column holds; with --private by its kind alone]
     relation: Neighbors: remove or replace a record.
     scale: c: scale of the weights.
     shift: g: shift of the weights.
@@ -68,7 +69,10 @@ def calibrate(
         )
     if not private and (public_predictors or histogram is not None):
         raise InvalidInput("--public-predictors and --histogram go with --private")
-    chosen = build_model(model or default_name(formula, source.frame), formula)
+    if model is None and not private:
+        chosen = default_model(formula, source.frame, of_reference=True)
+    else:
+        chosen = build_model(model or default_name(formula, source.frame), formula)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
