@@ -152,8 +152,9 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
         name, formula, options, missing=gone or bool(reads.isna().any(axis=None)), fill=fill,
         complete=None if gone else True,
     )  # fmt: skip
-    ends = (kind.least, kind.upper) if isinstance(kind, Number) else (None, None)
-    return within(model, *ends)  # type: ignore[no-any-return]
+    if "levels" in options or not isinstance(kind, Number):
+        return model
+    return within(model, kind.lower, kind.upper)  # type: ignore[no-any-return]
 
 
 def _name_and_options(
