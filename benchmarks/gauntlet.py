@@ -73,7 +73,7 @@ class Row:
     def names(self) -> list[str]:
         """Columns of the formula, its outcome first."""
         quoted = re.findall(r"`([^`]+)`|([\w.]+)", self.formula)
-        return [name for pair in quoted for name in pair if name and not name.isdigit()]
+        return [name or plain for name, plain in quoted if name or not plain.isdigit()]
 
 
 def _row(package: str, name: str, formula: str, **then: str) -> Row:
@@ -94,7 +94,7 @@ OPEN = (
     _row("datasets", "airquality", "Ozone ~ Wind + Temp"),
     _row("MASS", "housing", "Freq ~ Infl + Type + Cont"),
     _row("datasets", "esoph", "ncases ~ agegp + alcgp + tobgp"),
-    _row("survival", "lung", "time ~ age + sex + ph.ecog"),
+    _row("survival", "cancer", "time ~ age + sex + ph.ecog"),
     _row("survival", "pbc", "bili ~ age + edema + albumin"),
     _row("survival", "colon", "nodes ~ age + sex + obstruct"),
     _row("MASS", "survey", "Height ~ Sex + Wr.Hnd"),
@@ -262,9 +262,16 @@ class Gauntlet:
             left[0] += words
         return Run(out=out, said=said, seconds=seconds, tries=tries)
 
-    def _answer(self, error: str, typed: Sequence[str]) -> list[str]:
+    def _answer(self, error: str, typed: list[str]) -> list[str]:
         """The first option that a message names and that was not typed yet, with its value: as the
         message has it, or as the table's codebook has."""
+        named = next(iter(re.findall(r"'([^']+)'", error)), "")
+        if "--sensitive" in error and "--sensitive" in typed:
+            place = typed.index("--sensitive") + 1
+            others = [name for name in typed[place].split(",") if name != named]
+            typed[place] = ",".join(others)
+            left = [*_after(typed, "--drop").split(","), named]
+            return ["--drop", ",".join(filter(None, left))]  # the last one counts
         for option, quoted, plain in re.findall(
             r"(--[a-z][a-z-]+)(?: (?:'([^']*)'|([^\s;,()'\"]*[^\s;,.:()'\"])))?", error
         ):
@@ -274,7 +281,7 @@ class Gauntlet:
             elif option == "--types":
                 value = str(self._codebook())
             elif option in ("--drop", "--keep", "--id") and not value:
-                value = next(iter(re.findall(r"'([^']+)'", error)), "")
+                value = named
             elif not value or value.isupper():
                 continue
             if value and not _holds(typed, option, value):
@@ -289,6 +296,10 @@ class Gauntlet:
         return path
 
 
+def _after(typed: Sequence[str], option: str) -> str:
+    return dict(itertools.pairwise(typed)).get(option, "")
+
+
 def _holds(typed: Sequence[str], option: str, value: str) -> bool:
     pairs = itertools.pairwise(typed)
     repeats = option in ("--drop", "--keep", "--id")
@@ -296,18 +307,18 @@ def _holds(typed: Sequence[str], option: str, value: str) -> bool:
 
 
 def _type_of(column: pd.Series) -> dict[str, object]:
-    values = column.dropna()
+    values, missing = column.dropna(), bool(column.isna().any())
     if not pd.api.types.is_numeric_dtype(values) or values.dtype == bool:
-        return {"kind": "Nominal", "levels": sorted(map(str, values.unique()))}
+        levels = sorted(map(str, values.unique()))
+        return {"kind": "Nominal", "levels": levels, "missing": missing}
     low, high = float(values.min()), float(values.max())
-    step = 10.0 ** np.floor(np.log10(max(abs(low), abs(high), 1e-9)))
-    ends = {"lower": 0.0 if low >= 0 else np.floor(low / step) * step,
-            "upper": np.ceil(high / step) * step}  # fmt: skip
-    if (values % 1 == 0).all():
-        kind = "Counts" if low >= 0 else "Real"
-        return {"kind": kind, **{name: int(end) for name, end in ends.items()}}
+    step = 10.0 ** np.floor(np.log10(max(abs(low), abs(high), 1e-9))) / 2
+    ends = [0.0 if low >= 0 else np.floor(low / step) * step, np.ceil(high / step) * step]
+    known = {"lower": round(ends[0], 9), "upper": round(ends[1], 9), "missing": missing}
+    if (values % 1 == 0).all() and low >= 0:
+        return {"kind": "Counts", **known, "lower": int(ends[0]), "upper": int(max(high, ends[1]))}
     kind = "SemiContinuous" if (values == 0).any() and low >= 0 else "Real"
-    return {"kind": kind, **ends, "decimals": _decimals(values)}
+    return {"kind": kind, **known, "decimals": _decimals(values)}
 
 
 def _run(arguments: Sequence[str]) -> tuple[float, int, str]:

@@ -187,7 +187,11 @@ def check_levels(column: pd.Series, kind: Kind, *, whose: str = "declared") -> N
         raise InvalidInput(
             f"column {str(column.name)!r} must have {whose} levels only: "
             f"{row_label(column.index, int(other[0]))} has another; "
-            + ("add it to levels= in its type" if whose == "declared" else "declare its type")
+            + (
+                "add it to levels= in its type"
+                if whose == "declared"
+                else "declare its type (pyhybrid plan --types FILE)"
+            )
         )
 
 
@@ -230,12 +234,16 @@ def _both(name: str, one: str, other: str) -> str:
 def _check_varies(column: pd.Series) -> None:
     name, held = str(column.name), column.dropna()
     if held.empty:
-        raise InvalidInput(f"column {name!r} must have values: all are missing; drop it")
+        raise InvalidInput(
+            f"column {name!r} must have values: all are missing; drop it (leave it out of "
+            "--sensitive, and --drop it)"
+        )
     if not pd.api.types.is_scalar(held.iloc[0]):
         return  # refused with its kind
     if bool((held == held.iloc[0]).all()) and not column.isna().any():
         raise InvalidInput(
-            f"column {name!r} must vary: all rows have the same value; keep or drop it"
+            f"column {name!r} must vary: all rows have the same value; keep or drop it (leave it out "
+            "of --sensitive)"
         )
 
 
