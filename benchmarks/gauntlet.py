@@ -291,7 +291,11 @@ class Gauntlet:
     def _codebook(self) -> Path:
         """Types as the publisher of a table declares them: levels, and ranges of round numbers."""
         path = self.folder / "types.json"
-        types = {str(name): _type_of(self.table[name]) for name in self.table.columns}
+        types = {
+            str(name): _type_of(self.table[name])
+            for name in self.table.columns
+            if self.table[name].notna().any()
+        }
         path.write_text(json.dumps(types), encoding="utf-8")
         return path
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.options import build_model, default_model, options
 from pyhybrid.cli.tables import read_table
@@ -12,7 +14,7 @@ from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
-from pyhybrid.models import default_name
+from pyhybrid.models import Model, default_name
 from pyhybrid.privacy.conversions import epsilon_text
 
 
@@ -73,6 +75,7 @@ def calibrate(
         chosen = default_model(formula, source.frame, of_reference=True)
     else:
         chosen = build_model(model or default_name(formula, source.frame), formula)
+    _check_decimals(chosen, source.frame, model)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
@@ -120,3 +123,16 @@ def calibrate(
             "none of the records to be released: --holds-no-released-record, here or of "
             "pyhybrid synthesize"
         )
+
+
+def _check_decimals(model: Model, reference: pd.DataFrame, named: str | None) -> None:
+    """A calibration is for strict releases, whose decimals no record may tell."""
+    bound = model.bind(reference)
+    if bound.decimals_given or named is None:
+        return
+    joint = "," if ":" in named else ":"
+    raise InvalidInput(
+        "a calibration is for strict releases, and these need the decimals of what is released, "
+        f"declared: give --model {named}{joint}decimals={bound.decimals or 0}, or the number that "
+        "is right"
+    )

@@ -242,8 +242,8 @@ def _check_varies(column: pd.Series) -> None:
         return  # refused with its kind
     if bool((held == held.iloc[0]).all()) and not column.isna().any():
         raise InvalidInput(
-            f"column {name!r} must vary: all rows have the same value; keep or drop it (leave it out "
-            "of --sensitive)"
+            f"column {name!r} must vary: all rows have the same value; keep or drop it (leave it "
+            "out of --sensitive)"
         )
 
 
