@@ -171,6 +171,8 @@ def _name_and_options(
         ordered = numbers or bool(getattr(outcome.dtype, "ordered", False))
         several = "ordinal" if ordered else "categorical"
         return "bernoulli" if len(kind.levels) == 2 else several, declared
+    if isinstance(kind, Counts) and kind.upper is None:
+        return "negative_binomial", {}
     rule = rule_for(kind, predicted=True)
     name, options = rule.model, dict(rule.options(kind))
     if isinstance(kind, Amounts) and _skewness(held) <= _skewness(np.log(held)):

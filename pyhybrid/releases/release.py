@@ -295,7 +295,8 @@ class Release(ReleaseRecord):
             Of the synthetic tables.
         report : bool, default True
             Write the owner's report as well, ``confidential/report.html`` (and one of each step of
-            a sequence); if that fails, a warning says so. A release that was loaded no longer has the data, and gets none.
+            a sequence); if that fails, a warning says so. A release that was loaded no longer has
+            the data, and gets none.
         attachments : mapping of str to str, optional
             Further text files for ``confidential/``, by file name.
         ledger : Ledger, optional
