@@ -47,6 +47,7 @@ CELLS = ("local", "utility", "risk", "report", "strict", "whole 1", "whole 4", "
          "reference 4")  # fmt: skip
 _TRIES = 5
 _FAR = 3.0
+_BINS = 50  # that a column of a whole table is counted in
 _EARLIER = ("--types", "--model")
 
 
@@ -265,13 +266,14 @@ class Gauntlet:
     def _answer(self, error: str, typed: list[str]) -> list[str]:
         """The first option that a message names and that was not typed yet, with its value: as the
         message has it, or as the table's codebook has."""
-        named = next(iter(re.findall(r"'([^']+)'", error)), "")
+        quoted_names = re.findall(r"'([^']+)'", error.partition(" must ")[0])
+        named = next(iter(quoted_names), "")
         if "--sensitive" in error and "--sensitive" in typed:
             place = typed.index("--sensitive") + 1
-            others = [name for name in typed[place].split(",") if name != named]
+            others = [name for name in typed[place].split(",") if name not in quoted_names]
             typed[place] = ",".join(others)
-            left = [*_after(typed, "--drop").split(","), named]
-            return ["--drop", ",".join(filter(None, left))]  # the last one counts
+            dropped = [*filter(None, _after(typed, "--drop").split(",")), *quoted_names]
+            return ["--drop", ",".join(dropped)]  # the last one counts
         for option, quoted, plain in re.findall(
             r"(--[a-z][a-z-]+)(?: (?:'([^']*)'|([^\s;,()'\"]*[^\s;,.:()'\"])))?", error
         ):
@@ -408,8 +410,8 @@ def _synthetic(out: Path) -> pd.DataFrame:
 
 def _distance(out: Path, data: pd.DataFrame, outcome: str, epsilon: float, shares: int) -> float:
     """Released mean minus the data's in units of the standard error that two samples of n values
-    have, and Laplace noise on a mean over its range, of a share of epsilon; of text the share of
-    its most frequent level."""
+    have, and Laplace noise: on a mean over its range, or, of a whole table of so many columns, on
+    the counts of bins; of text the share of its most frequent level."""
     if not (out / "public").exists():
         return np.nan
     table = _synthetic(out)
@@ -422,7 +424,10 @@ def _distance(out: Path, data: pd.DataFrame, outcome: str, epsilon: float, share
     if made.empty:
         return np.inf
     made, real = made.astype(float), real.astype(float)
-    noise = np.sqrt(2) * float(real.max() - real.min()) * shares / (epsilon * len(real))
+    reach = float(real.max() - real.min())
+    if shares > 1:
+        reach *= np.sqrt(_BINS / 12) * shares
+    noise = np.sqrt(2) * reach / (epsilon * len(real))
     error = np.sqrt(2 * real.var() / len(real) + noise**2)
     return float((made.mean() - real.mean()) / error)
 
