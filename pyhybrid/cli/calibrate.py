@@ -75,7 +75,7 @@ def calibrate(
         chosen = default_model(formula, source.frame, of_reference=True)
     else:
         chosen = build_model(model or default_name(formula, source.frame), formula)
-    _check_decimals(chosen, source.frame, model)
+    _check_declared(chosen, source.frame, model)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
@@ -125,14 +125,21 @@ def calibrate(
         )
 
 
-def _check_decimals(model: Model, reference: pd.DataFrame, named: str | None) -> None:
-    """A calibration is for strict releases, whose decimals no record may tell."""
+def _check_declared(model: Model, reference: pd.DataFrame, named: str | None) -> None:
+    """A calibration is for strict releases, whose decimals and levels no record may tell."""
     bound = model.bind(reference)
-    if bound.decimals_given or named is None:
+    if named is None:
         return
-    joint = "," if ":" in named else ":"
-    raise InvalidInput(
-        "a calibration is for strict releases, and these need the decimals of what is released, "
-        f"declared: give --model {named}{joint}decimals={bound.decimals or 0}, or the number that "
-        "is right"
-    )
+    if any(each.startswith("levels of") for each in bound.data_dependent):
+        raise InvalidInput(
+            "a calibration is for strict releases, and these need the levels of what is released, "
+            f"declared: give levels=a+b+c in --model {named}, or no --model, which then has those "
+            "of the reference"
+        )
+    if not bound.decimals_given:
+        joint = "," if ":" in named else ":"
+        raise InvalidInput(
+            "a calibration is for strict releases, and these need the decimals of what is "
+            f"released, declared: give --model {named}{joint}decimals={bound.decimals or 0}, or "
+            "the number that is right"
+        )
