@@ -9,6 +9,7 @@ from benchmarks import (
     coverage,
     everyday,
     fits,
+    gauntlet,
     growth,
     guarantees,
     income_bounds,
@@ -47,6 +48,7 @@ BENCHMARKS = {
     "coverage": coverage.run,
     "everyday": everyday.run,
     "fits": fits.run,
+    "gauntlet": gauntlet.run,
     "growth": growth.run,
     "guarantees": guarantees.run,
     "income_bounds": income_bounds.run,
@@ -82,7 +84,9 @@ BENCHMARKS = {
 
 
 def main(names: list[str]) -> int:
-    """Run benchmarks by name; all without names."""
+    """Run benchmarks by name; all without names. The gauntlet takes options."""
+    if names[:1] == ["gauntlet"]:
+        return gauntlet.main(names[1:])
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         print(f"benchmarks are {', '.join(BENCHMARKS)}: found {unknown[0]}", file=sys.stderr)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.cli.options import build_model, options
+from pyhybrid.cli.options import build_model, default_model, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
-from pyhybrid.models import default_name
+from pyhybrid.models import Model, default_name
 from pyhybrid.privacy.conversions import epsilon_text
 
 
@@ -22,7 +24,7 @@ def calibrate(
     formula: str,
     epsilon: float,
     out: Path,
-    model: str = "beta",
+    model: str | None = None,
     relation: str = "remove",
     scale: float | None = None,
     shift: float | None = None,
@@ -45,7 +47,8 @@ def calibrate(
     formula: As in R, e.g. 'salary ~ gender'.
     epsilon: Epsilon of one released draw; sets the cap.
     out: Folder for the calibration, new or empty; private.
-    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,...
+    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by what the reference's
+        column holds; with --private by its kind alone]
     relation: Neighbors: remove or replace a record.
     scale: c: scale of the weights.
     shift: g: shift of the weights.
@@ -68,7 +71,11 @@ def calibrate(
         )
     if not private and (public_predictors or histogram is not None):
         raise InvalidInput("--public-predictors and --histogram go with --private")
-    chosen = build_model(model or default_name(formula, source.frame), formula)
+    if model is None and not private:
+        chosen = default_model(formula, source.frame, of_reference=True)
+    else:
+        chosen = build_model(model or default_name(formula, source.frame), formula)
+    _check_declared(chosen, source.frame, model)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
@@ -115,4 +122,24 @@ def calibrate(
             "no release from it is strict until you say, if it is true, that the reference holds "
             "none of the records to be released: --holds-no-released-record, here or of "
             "pyhybrid synthesize"
+        )
+
+
+def _check_declared(model: Model, reference: pd.DataFrame, named: str | None) -> None:
+    """A calibration is for strict releases, whose decimals and levels no record may tell."""
+    bound = model.bind(reference)
+    if named is None:
+        return
+    if any(each.startswith("levels of") for each in bound.data_dependent):
+        raise InvalidInput(
+            "a calibration is for strict releases, and these need the levels of what is released, "
+            f"declared: give levels=a+b+c in --model {named}, or no --model, which then has those "
+            "of the reference"
+        )
+    if not bound.decimals_given:
+        joint = "," if ":" in named else ":"
+        raise InvalidInput(
+            "a calibration is for strict releases, and these need the decimals of what is "
+            f"released, declared: give --model {named}{joint}decimals={bound.decimals or 0}, or "
+            "the number that is right"
         )

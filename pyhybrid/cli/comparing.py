@@ -11,12 +11,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import build_mechanism, build_model, check_once, options, sampler_settings
+from pyhybrid.cli.options import (
+    build_mechanism,
+    build_model,
+    check_once,
+    default_model,
+    options,
+    sampler_settings,
+)
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
-from pyhybrid.models import Model, default_name
+from pyhybrid.models import Model
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.running.files import write_folder
 from pyhybrid.studies.comparing import comparison as comparing
@@ -66,7 +73,7 @@ def compare(
     check_count(workers, "--workers")
     source = read_table(data)
     if model is None:
-        chosen = build_model(default_name(formula, source.frame), formula)
+        chosen = default_model(formula, source.frame)
         candidates = build_mechanisms(mechanism or (), chosen)
     with progress_bars() as progress:
         found = comparing.compare(
@@ -177,7 +184,7 @@ def curve(
     check_count(workers, "--workers")
     source = read_table(data)
     if model is None:
-        chosen = build_model(default_name(formula, source.frame), formula)
+        chosen = default_model(formula, source.frame)
     chosen.bind(source.frame)  # bad data leave no file behind
     # Finished points outlive an interruption: they wait here, private as well.
     points = Path(f"{os.path.normpath(out)}.points.jsonl")

@@ -13,7 +13,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, listed, options, survey_design
 from pyhybrid.cli.tables import read_by_column, read_table
 from pyhybrid.core.errors import InvalidInput
@@ -65,12 +65,13 @@ def utility(
     _check_outputs(json_out, html, overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
     data, versions = _read_versions(real, synthetic, versus or ())
+    compared = _shared(data, versions) if columns is None else listed(columns)
     with progress_bars() as progress:
         found = {
             name: utility_summary(
                 data,
                 sets,
-                columns=None if columns is None else listed(columns),
+                columns=compared,
                 categorical=categorical or (),
                 formulas=formula or (),
                 model=model,
@@ -84,6 +85,17 @@ def utility(
             for name, sets in versions.items()
         }
     _finish("utility", found, utility_as_dict(found), json_out, html, overwrite)
+
+
+def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
+    """Columns that all sets have, as a release may have dropped some; None if none is missing."""
+    sets = [each for own in versions.values() for each in own]
+    gone = [name for name in data.columns if not all(name in each.columns for each in sets)]
+    left = [str(name) for name in data.columns if name not in gone]
+    if not gone or not left:
+        return None
+    note(f"not compared, as not all sets have them: {', '.join(map(str, gone))}")
+    return left
 
 
 def _of_version(progress: Progress, name: str) -> Progress:

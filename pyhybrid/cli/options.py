@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 import typer
 
+from pyhybrid.cli.console import note
 from pyhybrid.cli.tables import read_by_column
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
@@ -44,6 +45,7 @@ from pyhybrid.models import (
     ZeroInflated,
     default_name,
 )
+from pyhybrid.models.registry import chosen_model
 from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 
 TWO_PART, ZERO_INFLATED, OWN_PROGRAM, COMPOSED = "two_part", "zero_inflated", "stan", "composed"
@@ -59,8 +61,7 @@ model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:
     e.g. beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
     missing=model, or a Stan program of your own: composed:program=my.stan, or
     stan:program=my.stan,predict=y, which has local charges alone; once, or once per formula
-    [default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for
-    levels; others must name one]
+    [default: by what the column holds; it is named when it is taken]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
 delta: Below 1 / n: of Gaussian accounting [default: 1e-6], or of Gaussian noise in noisy marginals
     [default: none].
@@ -128,10 +129,10 @@ def check_once(given: Sequence[str], what: str) -> None:
 _MISSING = ("refuse", "model", "predictors")
 
 
-def build_model(text: str | None, formula: str) -> Model:
+def build_model(text: Model | str | None, formula: str) -> Model:
     """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
 
-    Without a name the outcome's column decides, or refuses; see `pyhybrid.models.DefaultModel`.
+    Without a name it is for counts, or refuses; see `pyhybrid.models.DefaultModel`.
 
     E.g. ``"beta:lower=0,upper=100"``, ``"two_part:positive=lognormal,decimals=0"``, either with
     ``missing=model``, or ``missing=predictors`` if the outcome has none (and
@@ -139,8 +140,8 @@ def build_model(text: str | None, formula: str) -> Model:
     ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
     formula's design matrix; errors as in `build_mechanism`.
     """
-    if text is None:
-        return DefaultModel(formula)
+    if text is None or not isinstance(text, str):
+        return text or DefaultModel(formula)
     name, given = named(text)
     missing = check_choice(given.pop("missing", "refuse"), "missing", _MISSING)
     fill = _numbers_by_name(given.pop("fill", ""))
@@ -252,7 +253,7 @@ def build_mechanism(
 
 def chosen_mechanism(
     texts: Sequence[str],
-    models: Sequence[str | None],
+    models: Sequence[Model | str | None],
     formulas: Sequence[str],
     calibration: Path | None,
     options: dict[str, Any],
@@ -332,26 +333,46 @@ def _with_value(text: str, key: str, value: float) -> str:
 
 def default_models(
     texts: Sequence[str], models: Sequence[str], formulas: Sequence[str], df: pd.DataFrame
-) -> list[str | None]:
-    """Names of models, one for each formula, by the kinds of the outcomes' columns; empty where
-    models are named or no kind has one."""
+) -> list[Model | str | None]:
+    """Models, one for each formula, by what the outcomes' columns hold, which local charges allow;
+    by their kinds alone where a charge may be strict; empty where models are named or no kind has
+    one."""
     if models:
         return []
-    free = [named(_nth(texts, place) or "")[0] in MODEL_FREE for place in range(len(formulas))]
-    chosen = [
-        None if none else default_name(formula, df)
-        for none, formula in zip(free, formulas, strict=True)
-    ]
+    chosen: list[Model | str | None] = []
+    for place, formula in enumerate(formulas):
+        mechanism = named(_nth(texts, place) or "")[0]
+        if mechanism in MODEL_FREE:
+            chosen.append(None)
+        elif MECHANISMS.get(mechanism) is Censored:
+            chosen.append(default_name(formula, df))
+        else:
+            chosen.append(default_model(formula, df))
     return chosen if any(chosen) else []
 
 
-def _nth(given: Sequence[str | None], place: int) -> str | None:
+def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
+    """The model that is chosen without --model, with a note that says which."""
+    model = chosen_model(formula, df, of_reference=of_reference)
+    names = {cls.__name__: name for name, cls in MODELS.items()}
+    names |= {"TwoPart": TWO_PART, "ZeroInflated": ZERO_INFLATED}
+    inner = model.value if isinstance(model, WithMissing) else model
+    own = names.get(inner.name, inner.name)
+    missing = ":missing=model" if isinstance(model, WithMissing) else ""
+    note(f"model by what the column holds: {own}{missing}; --model names another")
+    return model
+
+
+_Named = TypeVar("_Named")
+
+
+def _nth(given: Sequence[_Named], place: int) -> _Named | None:
     """What was given for one of several formulas, or for all of them."""
     return given[place if len(given) > 1 else 0] if given else None
 
 
 def _of_formula(
-    text: str | None, model: str | None, formula: str, options: dict[str, Any]
+    text: str | None, model: Model | str | None, formula: str, options: dict[str, Any]
 ) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
     text = text or "budget"
     if named(text)[0] in MODEL_FREE:
@@ -364,15 +385,15 @@ def _of_formula(
 
 def _calibrated(
     texts: Sequence[str],
-    models: Sequence[str | None],
+    models: Sequence[Model | str | None],
     formulas: Sequence[str],
     calibration: Path,
     options: dict[str, Any],
     said: bool | None,
 ) -> PseudoPosteriorMechanism:
     model = None
-    if len(models) == len(formulas) == 1 and named(models[0] or "")[0] in (COMPOSED, OWN_PROGRAM):
-        # a program is not stored
+    own_program = len(models) == len(formulas) == 1 and isinstance(models[0], str)
+    if own_program and named(str(models[0]))[0] in (COMPOSED, OWN_PROGRAM):  # it is not stored
         model, models, formulas = build_model(models[0], formulas[0]), (), ()
     own = {"formula": formulas, "model": models, "mechanism": texts}
     given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]

@@ -7,6 +7,8 @@ from pathlib import Path
 from pyhybrid.cli.console import show
 from pyhybrid.cli.options import listed, options
 from pyhybrid.cli.tables import read_by_column, read_table
+from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.running.files import check_new_file
 from pyhybrid.tables.plan import Table
 
@@ -52,5 +54,7 @@ def plan(
         reference=None if reference is None else read_table(reference).frame,
         holds_no_released_record=holds_no_released_record,
     ).plan(split=split)
+    frame, own = made.table.df, [column.name for column in made.columns]
+    check_decided(exposed_columns(frame, own), made.decisions, list(frame.columns), own)
     made.save(out)
     show(str(made), f"\n{out}: the plan, to keep; pyhybrid synthesize {data} --plan {out}")

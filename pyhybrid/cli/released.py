@@ -12,7 +12,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import show, table_of
+from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import converted, named
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.checks import check_count, did_you_mean
@@ -384,7 +384,10 @@ def save_with_these(
     for column, given in asked.totals:
         made = _with_total(made, column, dict(given))
     source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
-    show_release(source.frame, made, out)
+    try:
+        show_release(source.frame, made, out)
+    except Exception as error:  # it is saved, and may have been charged
+        note(f"{out} holds the release; what is shown of it failed ({type(error).__name__})")
 
 
 def _with_total(release: Release, column: str, given: dict[str, str]) -> Release:

@@ -13,6 +13,7 @@ import typer
 from pyhybrid.cli.console import note, progress_bars
 from pyhybrid.cli.options import (
     chosen_mechanism,
+    default_model,
     default_models,
     named,
     options,
@@ -40,6 +41,7 @@ from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
+from pyhybrid.models import Model
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
@@ -239,7 +241,7 @@ def _by_formula(
     target = _target(given, formulas)
     texts = _texts(given, formulas, target, options)
 
-    def chosen_by(models: Sequence[str | None]) -> Mechanism:
+    def chosen_by(models: Sequence[Model | str | None]) -> Mechanism:
         return chosen_mechanism(
             texts, models, formulas, given["calibration"], options,
             allow_unlike=given["allow_unlike"],
@@ -249,16 +251,18 @@ def _by_formula(
     chosen = chosen_by(models)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     book = _open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
-    source, decisions = (
-        read_table(given["data"]),
-        Decisions.of(given["drop"], given["keep"], given["identifier"]),
-    )
-    by_kind = default_models(texts, models, formulas, source.frame)
+    source = read_table(given["data"])
+    decisions = Decisions.of(given["drop"], given["keep"], given["identifier"])
+    like = None if given["reference"] is None else read_table(given["reference"]).frame
+    if like is not None and not models:
+        by_kind: list[Model | str | None] = [default_model(formulas[0], like, of_reference=True)]
+    else:
+        by_kind = default_models(texts, models, formulas, source.frame)
     chosen = chosen_by(by_kind) if by_kind else chosen
     _check_columns(source.frame, chosen, decisions, asked)
     with progress_bars() as progress:
-        if given["reference"] is not None:
-            chosen, target = _calibrated_on(given, chosen, progress, fitting), None
+        if like is not None:
+            chosen, target = _calibrated_on(like, given, chosen, progress, fitting), None
         centered = given["reference"] is not None or given["calibration"] is not None
         strict = given["strict"] or (centered and not given["local"])
         if strict:
@@ -316,6 +320,7 @@ def _texts(
 
 
 def _calibrated_on(
+    reference: pd.DataFrame,
     given: Mapping[str, Any],
     mechanism: Mechanism,
     progress: FitProgress,
@@ -326,7 +331,7 @@ def _calibrated_on(
     passed = ("seed", "engine", "settings", "on_not_converged")
     made = calibrate(
         mechanism.model,
-        read_table(given["reference"]).frame,
+        reference,
         epsilon=mechanism.epsilon,
         relation=mechanism.relation,
         holds_no_released_record=given["holds_no_released_record"],

@@ -7,15 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
+from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number, kind_of
+from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
+from pyhybrid.models.default_model import rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
+from pyhybrid.models.formula.terms import parse_formula
 
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
@@ -123,6 +130,64 @@ def build_model(
         return model
     made: Model = WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
     return made
+
+
+def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
+    """The model for what the outcome's column holds: its support, zeros, shape and missing values.
+
+    Levels and decimals are declared where `df` is a reference; where it holds the records that are
+    released they are left to be read, as a charge then says.
+    """
+    names = [name for name in df.columns if isinstance(name, str)]
+    parsed = parse_formula(formula, names)
+    outcome, reads = df[parsed.outcome], df[list(parsed.predictors)]
+    kind = kind_of(outcome)
+    name, options = _name_and_options(kind, outcome, of_reference=of_reference)
+    gone = bool(outcome.isna().any())
+    fill = None
+    if of_reference:
+        medians = reads.loc[:, reads.isna().any()].median(numeric_only=True)
+        fill = {str(column): float(value) for column, value in medians.items()}
+    model = build_model(
+        name, formula, options, missing=gone or bool(reads.isna().any(axis=None)), fill=fill,
+        complete=None if gone else True,
+    )  # fmt: skip
+    if "levels" in options or not isinstance(kind, Number):
+        return model
+    return within(model, kind.lower, kind.upper)  # type: ignore[no-any-return]
+
+
+def _name_and_options(
+    kind: Kind, outcome: pd.Series, *, of_reference: bool
+) -> tuple[str, dict[str, Any]]:
+    """By the rules of whole tables, but for few whole numbers, which keep to those that there are,
+    and for amounts whose logarithms are more skewed than they are."""
+    numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
+    held = outcome.dropna()
+    if isinstance(kind, Counts) and held.nunique() <= FEW:
+        return "ordinal", {"levels": tuple(int(value) for value in np.unique(held))}
+    if isinstance(kind, Leveled):
+        declared = {"levels": kind.levels} if numbers or of_reference else {}
+        ordered = numbers or bool(getattr(outcome.dtype, "ordered", False))
+        several = "ordinal" if ordered else "categorical"
+        return "bernoulli" if len(kind.levels) == 2 else several, declared
+    if isinstance(kind, Counts) and kind.upper is None:
+        return "negative_binomial", {}
+    rule = rule_for(kind, predicted=True)
+    name, options = rule.model, dict(rule.options(kind))
+    if isinstance(kind, Amounts) and _skewness(held) <= _skewness(np.log(held)):
+        center, unit = kind.typical or (0.0, 1.0)
+        spread = 2.5 * max(center / unit, 1)
+        options = {"unit": unit, "prior": "normal", "decimals": kind.decimals}
+        name, options["prior_scale_intercept"] = "normal", spread
+    if not of_reference:
+        options.pop("decimals", None)
+    return name, options
+
+
+def _skewness(values: pd.Series) -> float:
+    centered = values.to_numpy(dtype=np.float64) - values.mean()
+    return abs(float((centered**3).mean())) / max(float(centered.std()) ** 3, 1e-300)
 
 
 _OF_PARTS = (TwoPart, WithMissing, ZeroInflated)

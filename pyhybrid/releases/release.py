@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -294,7 +295,8 @@ class Release(ReleaseRecord):
             Of the synthetic tables.
         report : bool, default True
             Write the owner's report as well, ``confidential/report.html`` (and one of each step of
-            a sequence). A release that was loaded no longer has the data, and gets none.
+            a sequence); if that fails, a warning says so. A release that was loaded no longer has
+            the data, and gets none.
         attachments : mapping of str to str, optional
             Further text files for ``confidential/``, by file name.
         ledger : Ledger, optional
@@ -323,7 +325,7 @@ class Release(ReleaseRecord):
         check_flag(report, "report")
         self.check_seal()
         own = self.with_decisions(Decisions.of(drop, keep, ids))
-        pages = pyhybrid.reports.release_pages(own) if report else {}
+        pages = _pages(own) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
         entry = None if ledger is None else ledger.add(own)
         save_release(
@@ -364,3 +366,17 @@ class Release(ReleaseRecord):
                 "synthesized values have changed since"
             )
         return loaded
+
+
+def _pages(release: Release) -> dict[str, str]:
+    """The owner's report; no release is lost to it."""
+    try:
+        return dict(pyhybrid.reports.release_pages(release))
+    except Exception as error:
+        warnings.warn(
+            f"the release is saved without its report, which failed ({type(error).__name__}): "
+            "please report this, without data",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,21 @@ _FAR = np.arange(0.1, 10, 0.1)  # edges at center +- unit (exp(t) - 1)
 _EVEN = 50  # bins of numbers without a center
 
 
-def domain_of(name: str, kind: Kind) -> ColumnDomain:
+def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> ColumnDomain:
     """The public domain: declared levels, or many bins, narrow about the center and wide far from
-    it, as each column is measured alone before neighbors are merged.
+    it, as each column is measured alone before neighbors are merged. A range that is not declared
+    is that of a `reference`, in round numbers, and what lies beyond it is counted at its ends.
     """
     if isinstance(kind, Leveled):
         return ColumnDomain(
             levels=kind.levels, missing=kind.missing, ordered=isinstance(kind, Ordered)
         )
     assert isinstance(kind, Number)
+    clamp = has_no_range(kind) and reference is not None
+    if clamp and reference is not None:
+        kind = _ranged(kind, reference)
     if kind.lower is None or kind.upper is None:
-        raise InvalidInput(
-            f"column {name!r} must have a range for noisy marginals: give lower= and upper= in its "
-            "type"
-        )
+        raise InvalidInput(no_range([name]))
     zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
     decimals = kind.form.decimals
     if decimals is None:
@@ -51,6 +53,35 @@ def domain_of(name: str, kind: Kind) -> ColumnDomain:
         bins=_edges(kind, zero=zero, step=step),
         step=step,
         missing=kind.missing,
+        clamp=clamp,
+    )
+
+
+def has_no_range(kind: Kind) -> bool:
+    """True of numbers with an end that is not declared."""
+    return isinstance(kind, Number) and None in (kind.lower, kind.upper)
+
+
+def no_range(names: Collection[str]) -> str:
+    """What is said of columns without one."""
+    return (
+        f"column {', '.join(map(repr, names))} must have a range for noisy marginals: give lower= "
+        "and upper= in its type (pyhybrid plan --types FILE), or a reference that has it "
+        "(--reference FILE)"
+    )
+
+
+def _ranged(kind: Number, values: pd.Series) -> Number:
+    """With the ends of public values, moved outward to two digits of how far they are apart."""
+    low, high = float(values.min()), float(values.max())
+    least = 1.0 if kind.form.decimals is None else 10.0**-kind.form.decimals
+    step = max(10.0 ** np.floor(np.log10(max(high - low, least))) / 5, least)
+    start, end = (round(step * own, 12) for own in (np.floor(low / step), np.ceil(high / step)))
+    number = int if kind.whole else float
+    return replace(
+        kind,
+        lower=number(start) if kind.lower is None else kind.lower,
+        upper=number(max(end, start + step)) if kind.upper is None else kind.upper,
     )
 
 

@@ -34,6 +34,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number
@@ -46,7 +47,7 @@ from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
-from pyhybrid.tables.domains import MOST_BINS, domain_of
+from pyhybrid.tables.domains import MOST_BINS, domain_of, has_no_range, no_range
 from pyhybrid.tables.plan import Plan, PlannedColumn
 
 MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
@@ -513,7 +514,7 @@ def marginals_by_plan(
             f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
             "mechanism='censored', or leave rules out"
         )
-    domain = {column.name: domain_of(column.name, column.kind.kind) for column in plan.columns}
+    domain = _domains(plan, reference)
     names = [column.name for column in plan.columns]
     predictors = {
         column.name: (*plan.kept, *names[:place]) if select == "private" else column.tables
@@ -534,6 +535,16 @@ def marginals_by_plan(
         public=public,
         holds_no_released_record=holds_no_released_record,
     )
+
+
+def _domains(plan: Plan, reference: pd.DataFrame | None) -> dict[str, ColumnDomain]:
+    """By column; those that have no range, nor one in the reference, are named together."""
+    like = {} if reference is None else {str(name): reference[name] for name in reference}
+    kinds = {column.name: column.kind.kind for column in plan.columns}
+    bare = [name for name, kind in kinds.items() if has_no_range(kind) and name not in like]
+    if bare:
+        raise InvalidInput(no_range(bare))
+    return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
 
 
 def measured(

@@ -71,8 +71,7 @@ class DescribedTable:
                 "order must be 'auto' or name each sensitive column once: found "
                 f"{', '.join(self.order) if not isinstance(self.order, str) else self.order!r}"
             )
-        for name in self.sensitive:
-            _check_varies(self.df[name])
+        _check_vary(self.df[list(self.sensitive)])
         rules_met_by(self.df, self.read_rules)
 
     def __repr__(self) -> str:
@@ -187,7 +186,11 @@ def check_levels(column: pd.Series, kind: Kind, *, whose: str = "declared") -> N
         raise InvalidInput(
             f"column {str(column.name)!r} must have {whose} levels only: "
             f"{row_label(column.index, int(other[0]))} has another; "
-            + ("add it to levels= in its type" if whose == "declared" else "declare its type")
+            + (
+                "add it to levels= in its type"
+                if whose == "declared"
+                else "declare its type (pyhybrid plan --types FILE)"
+            )
         )
 
 
@@ -227,16 +230,28 @@ def _both(name: str, one: str, other: str) -> str:
     return f"column {name!r} must have one role: found {one} and {other}"
 
 
-def _check_varies(column: pd.Series) -> None:
-    name, held = str(column.name), column.dropna()
-    if held.empty:
-        raise InvalidInput(f"column {name!r} must have values: all are missing; drop it")
-    if not pd.api.types.is_scalar(held.iloc[0]):
-        return  # refused with its kind
-    if bool((held == held.iloc[0]).all()) and not column.isna().any():
+def _check_vary(sensitive: pd.DataFrame) -> None:
+    """Refuse columns without values, and such of one value, each kind of them together."""
+    empty = [name for name in sensitive if sensitive[name].isna().all()]
+    if empty:
         raise InvalidInput(
-            f"column {name!r} must vary: all rows have the same value; keep or drop it"
+            f"column {', '.join(map(repr, empty))} must have values: all are missing; drop it "
+            "(leave it out of --sensitive, and --drop it)"
         )
+    same = [name for name in sensitive if _is_constant(sensitive[name])]
+    if same:
+        raise InvalidInput(
+            f"column {', '.join(map(repr, same))} must vary: all rows have the same value; keep or "
+            "drop it (leave it out of --sensitive)"
+        )
+
+
+def _is_constant(column: pd.Series) -> bool:
+    """Whether no two rows differ; what no column may hold is refused with its kind."""
+    first = column.iloc[0]
+    if column.isna().any() or not pd.api.types.is_scalar(first):
+        return False
+    return bool((column == first).all())
 
 
 def _together(column: pd.Series, other: pd.Series) -> pd.Series:

@@ -22,6 +22,8 @@ from pyhybrid.releases import folder as storage
 
 Run = Any
 FAST = ["--engine", "embedded", "--seed", "1"]
+LOOSE = ["--epsilon", "30"]
+"""What few records need."""
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def _text(path: Path) -> pd.DataFrame:
 
 
 def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path) -> None:
-    arguments = ["--formula", "visits ~ sex", "--out", "out", "--n-synthetic", "2", *FAST]
+    arguments = ["--formula", "visits ~ sex", *LOOSE, "--out", "out", "--n-synthetic", "2", *FAST]
     code, out, err = run("synthesize", str(csv), *arguments)
     assert (code, err) == (0, "")
     original = _text(csv)
@@ -164,11 +166,11 @@ def test_bad_input_is_one_line_and_exit_code_2(
 def test_a_full_output_folder_is_refused_before_any_work(run: Run, csv: Path) -> None:
     (csv.parent / "out").mkdir()
     (csv.parent / "out" / "old").write_text("x")
-    code, _, err = run("synthesize", str(csv), *FORMULA, "--out", "out", *FAST)
+    code, _, err = run("synthesize", str(csv), *FORMULA, *LOOSE, "--out", "out", *FAST)
     assert code == 2
     assert "--overwrite" in err
     assert (csv.parent / "out" / "old").exists()
-    code, _, _ = run("synthesize", str(csv), *FORMULA, "--out", "out", "--overwrite", *FAST)
+    code, _, _ = run("synthesize", str(csv), *FORMULA, *LOOSE, "--out", "out", "--overwrite", *FAST)
     assert code == 0
     assert not (csv.parent / "out" / "old").exists()
 
@@ -180,7 +182,7 @@ def test_a_disk_error_is_one_line_and_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(storage, "_write_confidential", full)
-    code, _, err = run("synthesize", str(csv), *FORMULA, "--out", "out", *FAST)
+    code, _, err = run("synthesize", str(csv), *FORMULA, *LOOSE, "--out", "out", *FAST)
     assert code == 2
     assert err.count("\n") == 1
     assert "No space left on device" in err

@@ -29,7 +29,7 @@ def test_a_single_step_is_the_published_one() -> None:
     [
         ("synthesize", "gaussian"),
         ("compare", "unweighted, lipschitz"),
-        ("calibrate", "beta"),
+        ("calibrate", "by what the reference's column holds"),
         ("mask", "equal"),
         ("utility", "all"),
         ("validate", "generated"),

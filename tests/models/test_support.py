@@ -18,6 +18,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
+from pyhybrid.models.registry import chosen_model
 
 RNG = np.random.default_rng(4)
 N = 300
@@ -65,11 +66,47 @@ def test_no_model_is_chosen_for_what_it_cannot_draw(kind: str) -> None:
 def test_the_kind_of_the_column_chooses_a_model_for_levels(values: Any, name: str | None) -> None:
     table = pd.DataFrame({"y": values, "x": 1.0})
     assert default_name("y ~ x", table) == name
-    assert default_models([], [], ["y ~ x"], table) == ([] if name is None else [name])
+    strict = default_models(["censored"], [], ["y ~ x"], table)
+    assert strict == ([] if name is None else [name])
     assert default_models([], ["poisson"], ["y ~ x"], table) == []
     assert default_models(["perturbed_histogram"], [], ["y ~ x"], table) == []
-    both = default_models([], [], ["x ~ y", "y ~ x"], table)
-    assert both == ([] if name is None else [None, name])
+
+
+CHOSEN = {  # what the column holds, the model of the data, and what it declares of a reference
+    "0/1": (RNG.integers(0, 2, N), "Bernoulli", "levels=(0, 1)"),
+    "rating": (RATING, "Ordinal", "levels=(1, 2, 3, 4, 5)"),
+    "counts": (COUNTS, "NegativeBinomial", "lower=0"),
+    "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "TwoPart",
+                          "decimals=2"),
+    "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
+    "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "NormalRegression", "lower=0"),
+    "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),
+    "text": (np.resize(["car", "bus", "walk"], N), "Categorical", "levels=('bus', 'car', 'walk')"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(kind: str) -> None:
+    """Seen: negative affairs, no zeros, and a refusal on every second table."""
+    values, name, declared = CHOSEN[kind]
+    table = pd.DataFrame({"y": values, "x": RNG.normal(size=N)})
+    assert chosen_model("y ~ x", table).name == name
+    model = chosen_model("y ~ x", table, of_reference=True)
+    assert model.name == name
+    assert declared in repr(model)
+    bound = model.bind(table)
+    assert bound.decimals_given
+    assert not bound.data_dependent
+
+
+def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
+    table = pd.DataFrame({"y": COUNTS.astype(float), "x": np.arange(N, dtype=float)})
+    table.loc[::7, "x"] = np.nan
+    model = chosen_model("y ~ x", table, of_reference=True)
+    assert (model.name, model.complete) == ("WithMissing", True)
+    assert model.fill == {"x": table["x"].median()}
+    table.loc[::5, "y"] = np.nan
+    assert chosen_model("y ~ x", table).complete is None
 
 
 def test_dates_have_no_model() -> None:
@@ -79,17 +116,20 @@ def test_dates_have_no_model() -> None:
 
 
 @pytest.mark.samples
-def test_codes_are_refused_on_the_command_line_and_taken_with_their_support(
+def test_codes_keep_to_their_support_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"rating": RATING}).to_csv("data.csv", index=False)
     asked = ["synthesize", "data.csv", "--formula", "rating ~ 1", "--out", "out"]
-    assert _run(asked) == 2
+    fast = ["--seed", "1", "--engine", "embedded"]
+    assert _run([*asked, "--mechanism", "censored:epsilon=1", *fast]) == 2
     assert "more than 10 different values" in capsys.readouterr().err
     assert not Path("out").exists()
-    own = ["--model", "poisson:lower=1,upper=5", "--seed", "1", "--engine", "embedded"]
-    assert _run([*asked, *own]) == 0
+    assert _run([*asked, *fast]) == 0
+    assert "what the column holds: ordinal; --model" in capsys.readouterr().err
+    assert pd.read_csv("out/public/synthetic_1.csv")["rating"].between(1, 5).all()
+    assert _run([*asked, "--model", "poisson:lower=1,upper=5", *fast, "--overwrite"]) == 0
     for path in sorted(Path("out/public").glob("synthetic_*.csv")):
         assert pd.read_csv(path)["rating"].between(1, 5).all()
     described = json.loads(Path("out/confidential/run.json").read_text())

@@ -62,6 +62,8 @@ class ColumnDomain:
     ordered : bool, default False
         The levels are in their order; neighboring ones are then expected to be alike. Bins are
         in any case.
+    clamp : bool, default False
+        Numbers beyond the bins are counted in the first or last one. Otherwise they are refused.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class ColumnDomain:
     step: float | None = None
     missing: bool = False
     ordered: bool = False
+    clamp: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
@@ -87,6 +90,7 @@ class ColumnDomain:
         object.__setattr__(self, "bins", edges)
         check_flag(self.missing, "missing")
         check_flag(self.ordered, "ordered")
+        check_flag(self.clamp, "clamp")
         if self.step is not None:
             check_positive(self.step, "step")
         if self.n_cells < 2:
@@ -155,7 +159,7 @@ class ColumnDomain:
             if absent[wrong[0]]:
                 raise InvalidInput(
                     f"column {name!r} must not be missing: {row} is; declare missing=True in its "
-                    "domain, which makes missing values a cell of their own"
+                    "domain (its type, of a plan), which makes missing values a cell of their own"
                 )
             raise InvalidInput(
                 f"column {name!r} must lie in its domain: {row} does not; levels and bins are part "
@@ -177,6 +181,8 @@ class ColumnDomain:
             own if self._step is None else snapped(own, self._step)
             for own in (present.to_numpy(dtype=np.float64), np.array(self.bins), np.array(known))
         )
+        if self.clamp:
+            y = np.where(np.isin(y, levels), y, np.clip(y, edges[0], edges[-1]))
         inside = (y >= edges[0]) & (y <= edges[-1])
         if self._step is not None:  # what is between two steps is rounded, as released values are
             nearest = of_steps(np.rint(in_steps(y, self._step)), self._step)

@@ -61,6 +61,7 @@ _ASSUMES = (
     "The number of records is public, and so are the types of the columns and how they mark "
     "missing values: the same for every possible record.",
 )
+_AT_ENDS = "Numbers beyond the bins of their domain are counted in the first or last one: {}."
 _OF_REFERENCE = {
     True: "The records of the reference, which is public.",
     False: "The records of the reference: its own, without noise, are in the model that is drawn "
@@ -350,6 +351,7 @@ class NoisyMarginals(NoiseMechanism):
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
         price, has_reference = Price.of(self.epsilon, self.delta), self.reference is not None
+        ends = ", ".join(name for name in self.synthesizes if self.domain[name].clamp)
         return PrivacyCharge.strict(
             mechanism=self.name,
             epsilon=price.epsilon,
@@ -358,7 +360,11 @@ class NoisyMarginals(NoiseMechanism):
             relation=self.relation,
             n_synthetic=m,
             unit=self.unit,
-            assumes=(*_ASSUMES, OWNERS_WORD) if has_reference else _ASSUMES,
+            assumes=(
+                *_ASSUMES,
+                *([OWNERS_WORD] if has_reference else []),
+                *([_AT_ENDS.format(ends)] if ends else []),
+            ),
             not_covered=(
                 *not_covered_by_noise(
                     self.synthesizes,

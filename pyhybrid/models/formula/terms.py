@@ -151,17 +151,17 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
         known = ", ".join(str(c) for c in columns[:20])
         raise InvalidInput(
             f"outcome {outcome!r} must be a column of the data{did_you_mean(outcome, columns)}: "
-            f"found {known}"
+            f"found {known}{_backticks(formula, columns)}"
         )
     right, groups = _without_groups(formula, right, columns)
-    _check_text(formula, _bare(right))
+    _check_text(formula, _bare(right), columns)
     terms = tuple(
         tuple(
             _factor(factor, formula, columns)
             for factor in term.factors
             if factor.eval_method.value != _LITERAL
         )
-        for term in _terms(formula, right, [c for c in columns if c != outcome])
+        for term in _terms(formula, right, columns, outcome)
     )
     parsed = _without_offsets(Formula(text=formula, outcome=outcome, terms=terms, groups=groups))
     if outcome in parsed.predictors:
@@ -200,7 +200,7 @@ def _no_column(formula: str, name: str, columns: Sequence[str]) -> InvalidInput:
     )
 
 
-def _check_text(formula: str, text: str) -> None:
+def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
     """Refuse, in one line, characters and functions that are not listed, comparisons outside of
     functions, and offsets that are subtracted."""
     for character, instead in _CHARACTERS.items():
@@ -212,7 +212,8 @@ def _check_text(formula: str, text: str) -> None:
                 f"it is not among {', '.join(sorted(FUNCTIONS))}{did_you_mean(name, FUNCTIONS)}; "
                 "make a column of it"
             )
-            raise InvalidInput(f"formula {formula!r} must not call {name}(): {instead}")
+            meant = _backticks(formula, columns).removeprefix("; ")
+            raise InvalidInput(f"formula {formula!r} must not call {name}(): {meant or instead}")
     depth = 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -295,18 +296,29 @@ def _without_offsets(formula: Formula) -> Formula:
     return replace(formula, terms=kept, offsets=tuple(offsets))
 
 
-def _terms(formula: str, right: str, others: Sequence[str]) -> list[Any]:
+def _backticks(formula: str, columns: Sequence[str]) -> str:
+    """How to write a name that the formula has outside of backticks, and must have within."""
+    text = re.sub("`[^`]*`", " ", formula)
+    odd = [name for name in columns if not name.isidentifier() or name[:1].isdigit()]
+    meant = [name for name in odd if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text)]
+    shown = ", ".join(f"`{name}`" for name in meant)
+    return f"; write names like these in backticks: {shown}" if meant else ""
+
+
+def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> list[Any]:
     """The terms of the right-hand side, as formulaic orders them."""
     import formulaic
 
     text = _powers(_DOTTED.sub(r"\1_\2", right.strip()))
     try:
-        context = {"__formulaic_variables_available__": list(others)}
+        others = [name for name in columns if name != outcome]
+        context = {"__formulaic_variables_available__": others}
         terms = list(formulaic.Formula(text, _context=context))
     except Exception as error:  # its parser trips over some texts before it can refuse them
         reason = str(error).split("\n")[0]
         reason = _REASONS.get(reason, reason)
-        raise InvalidInput(f"formula {formula!r} does not parse: {reason}") from None
+        meant = _backticks(formula, columns)
+        raise InvalidInput(f"formula {formula!r} does not parse: {reason}{meant}") from None
     if not terms or not all(hasattr(term, "factors") for term in terms):
         raise InvalidInput(f"formula {formula!r} must have one right-hand side with a term")
     for factor in (factor for term in terms for factor in term.factors):

