@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import typer
 
@@ -34,8 +35,17 @@ from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.fitting.session import FitProgress
-from pyhybrid.mechanisms import BudgetWeighted, Censored, NoisyMarginals
+from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession
+from pyhybrid.mechanisms import (
+    BudgetWeighted,
+    Censored,
+    CountWeighted,
+    LipschitzWeighted,
+    NoisyMarginals,
+    PseudoPosteriorMechanism,
+    Truncated,
+    Unweighted,
+)
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.mechanisms.mechanism import Mechanism
@@ -56,6 +66,7 @@ _TAKEN = (
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
     "delta", "select", "holds_no_released_record",
 )  # fmt: skip
+_WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
 _OF_MECHANISM = (
     "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
@@ -423,7 +434,11 @@ def _release_within(
         mechanism = with_epsilon(mechanism, target_epsilon=target, n_draws_released=at)
         target = None
     if target is None:
-        return mechanism.release(df, n_draws_released=n_draws_released, **releasing, **fitting)
+        release = mechanism.release(df, n_draws_released=n_draws_released, **releasing, **fitting)
+        session = None if release.origin is None else release.origin.session
+        if isinstance(mechanism, _WITH_ADVICE) and session is not None:
+            _advise(mechanism, session.by_unit(mechanism.unit), release)
+        return release
     found = meet_epsilon(
         mechanism,  # type: ignore[arg-type]
         df,
@@ -439,6 +454,31 @@ def _release_within(
             f"records raised it to {release.charge.epsilon:g}; give a lower target"
         )
     return release
+
+
+def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: Release) -> None:
+    """Say what would cost less: no weights, or weights by budget where few records set epsilon."""
+    charge, account = release.charge, release.confidential.account
+    if account is None or charge.accounting != "gaussian":
+        return
+    shared = {name: getattr(mechanism, name) for name in ("relation", "unit", "delta")}
+    released = {"n_synthetic": charge.n_synthetic, "n_draws_released": charge.n_draws_released}
+    plain = Unweighted(mechanism.model, **shared)
+    least = plain.charge_of(session, plain.fit(session), **released).epsilon
+    if least < charge.epsilon:
+        note(f"weights of 1 would cost less, epsilon {epsilon_text(least)}: --mechanism unweighted")
+    largest = np.sort(account.mu_by_record)[::-1]
+    if charge.epsilon <= 1 or largest[0] < 1.5 * largest[min(10, largest.size - 1)]:
+        return
+    budget = BudgetWeighted(mechanism.model, n_draws=charge.n_draws_released, **shared)
+    path = budget.fit(session)
+    cost, alpha = budget.charge_of(session, path, **released).epsilon, session.once(path.fit.alpha)
+    if cost <= min(budget.epsilon, least):
+        note(
+            f"few records set epsilon: --mechanism budget --epsilon 1 would cost "
+            f"{epsilon_text(cost)} and lower the weights of {(alpha < alpha.max()).sum()} of "
+            f"{alpha.size:,} beyond those of all"
+        )
 
 
 def _check_columns(

@@ -257,6 +257,7 @@ EXACT = [
         ("lipschitz", {"risk": "deviation", "transform": "linear"}),
         ("lipschitz", {"risk": "range", "transform": "softmax"}),
         ("re-weighted", {"transform": "reciprocal"}),
+        ("budget", {}),
         ("scalar", {"target": 2.0}),
         ("truncated", {"cap": 3.0, "transform": "reciprocal"}),
     )

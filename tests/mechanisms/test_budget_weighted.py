@@ -1,0 +1,111 @@
+"""Weights by budget: what they cost, what they touch, and what is said where they are not enough."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.fitting.session import FitSession, open_session
+
+pytestmark = pytest.mark.normal_draws
+
+MODEL = ph.NegativeBinomial("visits ~ age")
+FEW = SamplerSettings(chains=4, warmup=200, draws=300)
+OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": FEW}
+ONE: dict[str, Any] = {"n_synthetic": 1, "n_draws_released": 1}
+
+
+def heavy(n: int) -> pd.DataFrame:
+    """Counts with a few that tell much."""
+    rng = np.random.default_rng(3)
+    age = rng.integers(18, 90, n)
+    visits = rng.negative_binomial(1, 1 / (1 + np.exp(0.2 + 0.01 * age)))
+    visits[:5] = (90, 80, 70, 60, 50)
+    return pd.DataFrame({"visits": visits, "age": age, "person": np.arange(n) // 2})
+
+
+@pytest.fixture(scope="module")
+def session() -> FitSession:
+    return open_session(MODEL.bind(heavy(2000)), **OPTIONS)
+
+
+def test_the_charge_keeps_to_epsilon_and_few_records_lose_weight(session: FitSession) -> None:
+    budget, plain = ph.BudgetWeighted(MODEL), ph.Unweighted(MODEL)
+    release = budget.release_from(session, **ONE)
+    assert release.charge.epsilon <= 1.0
+    assert release.charge.accounting == "gaussian"
+    control = plain.charge_of(session, plain.fit(session), **ONE)
+    assert control.epsilon > 2, "without weights the same records cost more than was given"
+    alpha = release.confidential.alpha
+    lowered = alpha < alpha.max()
+    assert 0 < lowered.mean() < 0.05
+    assert lowered[:5].all()
+    assert release.settings["epsilon"] == 1.0
+
+
+def test_draws_share_mu(session: FitSession) -> None:
+    one, four = (ph.BudgetWeighted(MODEL, epsilon=2, n_draws=m) for m in (1, 4))
+    assert four.fit(session).fit.alpha.max() == pytest.approx(
+        one.fit(session).fit.alpha.max() / 2, rel=1e-6
+    )
+    sets = ph.BudgetWeighted(MODEL, epsilon=2).release_from(
+        session, n_synthetic=4, n_draws_released=4
+    )
+    assert sets.charge.epsilon <= 2
+    assert sets.settings["n_draws"] == 4
+    assert (sets.confidential.alpha == four.fit(session).fit.alpha).all()
+
+
+def test_replacing_a_record_halves_the_budget(session: FitSession) -> None:
+    both = ph.BudgetWeighted(MODEL, epsilon=2, relation="replace")
+    assert both.charge_of(session, both.fit(session), **ONE).epsilon <= 2
+
+
+def test_weights_of_a_person_are_one(session: FitSession) -> None:
+    whole = ph.BudgetWeighted(MODEL, unit="person", epsilon=2)
+    alpha = whole.fit(session).fit.alpha
+    assert (alpha[::2] == alpha[1::2]).all()
+    assert whole.release_from(session, **ONE).charge.unit == "person"
+
+
+def test_too_few_records_are_told_what_is_enough() -> None:
+    with pytest.raises(BudgetExceeded, match="epsilon = 1: with these 60 records") as told:
+        ph.BudgetWeighted(MODEL).release(heavy(60), **OPTIONS)
+    enough = float(re.findall(r"--epsilon ([\d.]+) is enough", str(told.value))[0])
+    release = ph.BudgetWeighted(MODEL, epsilon=enough).release(heavy(60), **OPTIONS)
+    assert release.charge.epsilon <= enough
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"n_draws": 0}, "n_draws must be a whole number"),
+        ({"accounting": "range"}, "takes no accounting"),
+        ({"reweighting": True}, "takes no reweighting"),
+        ({"draw_quantile": 0.9}, "takes no draw_quantile"),
+        ({"support": {"visits": (0, 9)}}, "takes no support"),
+    ],
+)
+def test_other_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ph.BudgetWeighted(MODEL, **settings)
+
+
+def test_columns_in_sequence_share_the_budget_of_the_command(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyhybrid.cli.options import with_target
+
+    options = dict.fromkeys(("delta", "scale", "shift", "transform", "threshold"))
+    texts = with_target([], 2.0, 4, options)
+    shares = [float(text.partition("epsilon=")[2]) for text in texts] * 4
+    mus = [ph.arrays.mu_of_epsilon(share, 1e-6) for share in shares]
+    assert ph.arrays.epsilon_of_mu(ph.arrays.compose_mu(mus), 1e-6) == pytest.approx(2, abs=0.05)
