@@ -109,20 +109,24 @@ def calibrate(
             f"{out}/ is confidential; each release from it states all of epsilon",
         )
         return
-    how = "without a center"
-    if made.center is not None:
-        how = f"centered, releases sampled {'exactly' if made.center.sd else 'by chains'}"
-    show(
-        f"calibration of {len(source.frame)} reference records: cap {made.cap:g} nats, {how}, "
-        f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
-        f"{out}/ is confidential: it holds draws and extremes of the reference",
-    )
+    _show_made(made, len(source.frame), out)
     if not holds_no_released_record:
         note(
             "no release from it is strict until you say, if it is true, that the reference holds "
             "none of the records to be released: --holds-no-released-record, here or of "
             "pyhybrid synthesize"
         )
+
+
+def _show_made(made: calibration.Calibration, n: int, out: Path) -> None:
+    how = "without a center"
+    if made.center is not None:
+        how = f"centered, releases sampled {'exactly' if made.center.sd else 'by chains'}"
+    show(
+        f"calibration of {n} reference records: cap {made.cap:g} nats, {how}, "
+        f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
+        f"{out}/ is confidential: it holds draws and extremes of the reference",
+    )
 
 
 def _check_declared(model: Model, reference: pd.DataFrame, named: str | None) -> None:

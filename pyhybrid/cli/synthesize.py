@@ -35,7 +35,7 @@ from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession
+from pyhybrid.fitting.session import FitProgress, FitSession
 from pyhybrid.mechanisms import (
     BudgetWeighted,
     Censored,

@@ -1,4 +1,4 @@
-"""Weights by budget: what they cost, what they touch, and what is said where they are not enough."""
+"""Weights by budget: what they cost and touch, and what is said where they are not enough."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_draws_share_mu(session: FitSession) -> None:
     assert four.fit(session).fit.alpha.max() == pytest.approx(
         one.fit(session).fit.alpha.max() / 2, rel=1e-6
     )
-    sets = ph.BudgetWeighted(MODEL, epsilon=2).release_from(
-        session, n_synthetic=4, n_draws_released=4
+    calm = MODEL.bind(heavy(2000).iloc[5:])
+    sets = ph.BudgetWeighted(MODEL, epsilon=4).release_from(
+        open_session(calm, **OPTIONS), n_synthetic=3, n_draws_released=3
     )
-    assert sets.charge.epsilon <= 2
-    assert sets.settings["n_draws"] == 4
-    assert (sets.confidential.alpha == four.fit(session).fit.alpha).all()
+    assert sets.charge.epsilon <= 4
+    assert sets.settings["n_draws"] == 3
 
 
 def test_replacing_a_record_halves_the_budget(session: FitSession) -> None:
