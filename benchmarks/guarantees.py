@@ -10,7 +10,8 @@ are means over splits; `share` is the overlap's share of what the model reaches 
 the same splits (a posterior draw and the simulation of one set from it bring 0.71 by themselves),
 with its standard error from split to split. Chains are short (2 x 250), and at other epsilons than
 1 not continued where they have not converged: a release would take longer ones. All epsilons are
-strict but those of LW: there the largest scale whose local charge at delta 1e-6 is within epsilon.
+strict but those of LW, the largest scale whose local charge at delta 1e-6 is within epsilon, and of
+weights by budget.
 
     python -m benchmarks guarantees
     python -c "from benchmarks.guarantees import run; run(epsilons=(1, 4), names=('income',))"
@@ -31,7 +32,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from statsmodels.datasets import randhie
+from statsmodels.datasets import anes96, fair, randhie
 
 import pyhybrid as ph
 from pyhybrid.fitting.replicates import joined
@@ -42,7 +43,7 @@ EPSILONS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)
 STORED = Path(__file__).parent / "results" / "guarantees.csv"
 _WITHOUT_EPSILON = ("unweighted", "reference alone", "20 % lower alone")
 MECHANISMS = (*_WITHOUT_EPSILON, "centered", "centered, 20 % lower", "private calibration",
-              "clipped by size", "histogram", "LW")  # fmt: skip
+              "clipped by size", "histogram", "LW", "budget")  # fmt: skip
 _DEAR = ("centered, 20 % lower", "private calibration", "clipped by size")  # by chains
 _FOR_COMPARISON = ("income, unit 10,000",)
 _DRAWS, _SETS = 6, 5  # draws of theta of one fit; sets from each
@@ -86,6 +87,10 @@ def _some_visits() -> pd.DataFrame:
     return _visits().sample(2 * _PEOPLE, random_state=1)
 
 
+def _marriages() -> pd.DataFrame:
+    return fair.load_pandas().data
+
+
 def _consumers() -> pd.DataFrame:
     own = pd.read_csv(_INCOME)
     return own.assign(
@@ -117,6 +122,13 @@ CASES = {
     "visits, 7 predictors": Case(
         model=ph.NegativeBinomial(f"mdvis ~ {_RIGHT}", prior="normal"), table=_some_visits,
         analyst="poisson", bins=(0, 99, 100)),
+    "marriages, 5 predictors": Case(
+        model=ph.NormalRegression("rate_marriage ~ age + yrs_married + children + religious + educ",
+                                  decimals=0),
+        table=_marriages, analyst="gaussian", bins=(0, 6, 6)),
+    "television, 3 predictors": Case(
+        model=ph.NegativeBinomial("TVnews ~ age + educ + income"), analyst="poisson",
+        table=lambda: anes96.load_pandas().data.astype({"TVnews": "int64"}), bins=(0, 8, 8)),
 }  # fmt: skip
 
 
@@ -247,6 +259,8 @@ def _made(
             model, epsilon=epsilon, inner=ph.Unweighted(model), center=None, check_modes=False,
             sampling="exact" if exact else "chains",
         )  # fmt: skip
+    elif what == "budget":
+        return _simulated(model.bind(new), _budget(name, seed, epsilon), new, seed)
     elif what == "LW":
         return _simulated(model.bind(new), _lipschitz(name, seed, epsilon), new, seed)
     else:
@@ -287,6 +301,17 @@ def _lipschitz(name: str, split: int, epsilon: float) -> Any:
         if charged[scale] <= epsilon:
             return mechanism.fit(session).fit.draws
     raise ph.InvalidInput(f"scale {_SCALES[-1]} costs {charged[_SCALES[-1]]}")
+
+
+def _budget(name: str, split: int, epsilon: float) -> Any:
+    """Draws by budget, if they cost no more than epsilon."""
+    session, _ = _lipschitz_session(name, split)
+    mechanism = ph.BudgetWeighted(CASES[name].model, epsilon=epsilon)
+    path = mechanism.fit(session)
+    charge = mechanism.charge_of(session, path, n_synthetic=1, n_draws_released=1)
+    if charge.epsilon > epsilon:
+        raise ph.InvalidInput(f"costs {charge.epsilon}")
+    return path.fit.draws
 
 
 def _simulated(bound: Any, draws: Any, new: pd.DataFrame, seed: int) -> list[list[pd.DataFrame]]:
