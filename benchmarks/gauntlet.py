@@ -266,14 +266,16 @@ class Gauntlet:
     def _answer(self, error: str, typed: list[str]) -> list[str]:
         """The first option that a message names and that was not typed yet, with its value: as the
         message has it, or as the table's codebook has."""
-        quoted_names = re.findall(r"'([^']+)'", error.partition(" must ")[0])
-        named = next(iter(quoted_names), "")
+        named = re.findall(r"'([^']+)'", error.partition(" must ")[0])
+        undecided = re.findall(r"'([^']+)': ", error) if "--drop" in error else []
         if "--sensitive" in error and "--sensitive" in typed:
             place = typed.index("--sensitive") + 1
-            others = [name for name in typed[place].split(",") if name not in quoted_names]
-            typed[place] = ",".join(others)
-            dropped = [*filter(None, _after(typed, "--drop").split(",")), *quoted_names]
-            return ["--drop", ",".join(dropped)]  # the last one counts
+            others = [name for name in typed[place].split(",") if name not in named]
+            typed[place], undecided = ",".join(others), named
+        if undecided and typed[0] == "plan":
+            return ["--drop", ",".join([*filter(None, [_after(typed, "--drop")]), *undecided])]
+        if undecided:
+            return [word for name in undecided for word in ("--drop", name)]
         for option, quoted, plain in re.findall(
             r"(--[a-z][a-z-]+)(?: (?:'([^']*)'|([^\s;,()'\"]*[^\s;,.:()'\"])))?", error
         ):
@@ -282,11 +284,9 @@ class Gauntlet:
                 value = self.row.then[option]
             elif option == "--types":
                 value = str(self._codebook())
-            elif option in ("--drop", "--keep", "--id") and not value:
-                value = named
             elif not value or value.isupper():
                 continue
-            if value and not _holds(typed, option, value):
+            if value and _after(typed, option) != value:
                 return [option, value]
         return []
 
@@ -296,7 +296,7 @@ class Gauntlet:
         types = {
             str(name): _type_of(self.table[name])
             for name in self.table.columns
-            if self.table[name].notna().any()
+            if self.table[name].nunique() > 1
         }
         path.write_text(json.dumps(types), encoding="utf-8")
         return path
@@ -304,12 +304,6 @@ class Gauntlet:
 
 def _after(typed: Sequence[str], option: str) -> str:
     return dict(itertools.pairwise(typed)).get(option, "")
-
-
-def _holds(typed: Sequence[str], option: str, value: str) -> bool:
-    pairs = itertools.pairwise(typed)
-    repeats = option in ("--drop", "--keep", "--id")
-    return any(had == option and (not repeats or value == own) for had, own in pairs)
 
 
 def _type_of(column: pd.Series) -> dict[str, object]:

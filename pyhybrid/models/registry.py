@@ -154,7 +154,8 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     )  # fmt: skip
     if "levels" in options or not isinstance(kind, Number):
         return model
-    return within(model, kind.lower, kind.upper)  # type: ignore[no-any-return]
+    lower = 0 if kind.lower is None and outcome.min() >= 0 else kind.lower
+    return within(model, lower, kind.upper)  # type: ignore[no-any-return]
 
 
 def _name_and_options(
