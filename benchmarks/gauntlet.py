@@ -459,7 +459,9 @@ def page_rows(results: Path = RESULTS) -> list[str]:
     for name, own in _stored(results).groupby("table", sort=False):
         by_cell = own.set_index("cell").outcome
         shown = " | ".join(str(by_cell.get(cell, "–")) for cell in CELLS)
-        rows.append(f"| {name}{' *' * bool(own.apart.iloc[0])} | {own.n.iloc[0]:,} | {shown} |")
+        rows.append(
+            f"| {name}{' *' * bool(own.apart.iloc[0])} | {int(own.n.iloc[0]):,} | {shown} |"
+        )
     return rows
 
 
