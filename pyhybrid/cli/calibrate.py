@@ -63,19 +63,14 @@ def calibrate(
     """
     check_output_folder(out, overwrite=overwrite)
     source = read_table(data)
-    if private and (scale, shift, center, public or holds_no_released_record) != (
-        None, None, None, False,
-    ):  # fmt: skip
+    unsaid = (None, None, None, False)
+    if private and (scale, shift, center, public or holds_no_released_record) != unsaid:
         raise InvalidInput(
             "--private takes no --scale, --shift, --center, --public or --holds-no-released-record"
         )
     if not private and (public_predictors or histogram is not None):
         raise InvalidInput("--public-predictors and --histogram go with --private")
-    if model is None and not private:
-        chosen = default_model(formula, source.frame, of_reference=True)
-    else:
-        chosen = build_model(model or default_name(formula, source.frame), formula)
-    _check_declared(chosen, source.frame, model)
+    chosen = _model_of(model, formula, source.frame, private=private)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
@@ -127,6 +122,15 @@ def _show_made(made: calibration.Calibration, n: int, out: Path) -> None:
         f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
         f"{out}/ is confidential: it holds draws and extremes of the reference",
     )
+
+
+def _model_of(named: str | None, formula: str, table: pd.DataFrame, *, private: bool) -> Model:
+    """The model named, or chosen by the reference; by its kind alone of records to be released."""
+    if named is None and not private:
+        return default_model(formula, table, of_reference=True)
+    chosen = build_model(named or default_name(formula, table), formula)
+    _check_declared(chosen, table, named)
+    return chosen
 
 
 def _check_declared(model: Model, reference: pd.DataFrame, named: str | None) -> None:

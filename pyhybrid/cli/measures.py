@@ -88,13 +88,15 @@ def utility(
 
 
 def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
-    """Columns that all sets have, as a release may have dropped some; None if none is missing."""
-    sets = [each for own in versions.values() for each in own]
-    gone = [name for name in data.columns if not all(name in each.columns for each in sets)]
+    """Columns with values in the data that all sets have, as a release may have dropped some; None
+    if these are all."""
+    tables = [data, *(each for own in versions.values() for each in own)]
+    gone = [name for name in data.columns if data[name].isna().all()
+            or not all(name in each.columns for each in tables)]  # fmt: skip
     left = [str(name) for name in data.columns if name not in gone]
     if not gone or not left:
         return None
-    note(f"not compared, as not all sets have them: {', '.join(map(str, gone))}")
+    note(f"not compared, as they have no values, or not all sets have them: {', '.join(gone)}")
     return left
 
 

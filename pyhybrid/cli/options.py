@@ -352,14 +352,17 @@ def default_models(
 
 
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
-    """The model that is chosen without --model, with a note that says which."""
+    """The model that is chosen without --model, with a note that says which, but for counts and for
+    what the column's type alone tells."""
     model = chosen_model(formula, df, of_reference=of_reference)
     names = {cls.__name__: name for name, cls in MODELS.items()}
     names |= {"TwoPart": TWO_PART, "ZeroInflated": ZERO_INFLATED}
     inner = model.value if isinstance(model, WithMissing) else model
     own = names.get(inner.name, inner.name)
-    missing = ":missing=model" if isinstance(model, WithMissing) else ""
-    note(f"model by what the column holds: {own}{missing}; --model names another")
+    if inner is not model:
+        own += ":missing=model"
+    if own != (default_name(formula, df) or "negative_binomial"):
+        note(f"model by what the column holds: {own}; --model names another")
     return model
 
 

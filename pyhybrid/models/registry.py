@@ -18,7 +18,7 @@ from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
-from pyhybrid.models.default_model import rule_for
+from pyhybrid.models.default_model import DefaultModel, rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
@@ -141,6 +141,8 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     names = [name for name in df.columns if isinstance(name, str)]
     parsed = parse_formula(formula, names)
     outcome, reads = df[parsed.outcome], df[list(parsed.predictors)]
+    if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
+        return DefaultModel(formula)  # which refuses them
     kind = kind_of(outcome)
     name, options = _name_and_options(kind, outcome, of_reference=of_reference)
     gone = bool(outcome.isna().any())
@@ -154,7 +156,8 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     )  # fmt: skip
     if "levels" in options or not isinstance(kind, Number):
         return model
-    return within(model, kind.lower, kind.upper)  # type: ignore[no-any-return]
+    lower = 0 if kind.lower is None and outcome.min() >= 0 else kind.lower
+    return within(model, lower, kind.upper)  # type: ignore[no-any-return]
 
 
 def _name_and_options(

@@ -198,7 +198,10 @@ def _kind(name: str, given: Any) -> Kind:
     if isinstance(given, Kind):
         return given
     if isinstance(given, Mapping):
-        return kind_from_dict(given)
+        try:
+            return kind_from_dict(given)
+        except InvalidInput as error:
+            raise InvalidInput(f"type of {name!r}: {error}") from None
     raise InvalidInput(
         f"type of {name!r} must be a kind of column, such as ph.Nominal(levels=(...)): found "
         f"{type(given).__name__}"

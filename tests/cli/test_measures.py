@@ -53,6 +53,14 @@ RISK = ["risk", "real.csv", "synthetic_1.csv", "synthetic_2.csv", "--key", "age:
         "--key", "sex", "--key", "income:radius=0.1,kind=relative"]  # fmt: skip
 
 
+def test_utility_leaves_out_what_a_release_dropped(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pd.read_csv("synthetic_1.csv").drop(columns="zip").to_csv("dropped.csv", index=False)
+    assert run(["utility", "real.csv", "dropped.csv", "--permutations", "2"]) == 0
+    assert "or not all sets have them: zip" in capsys.readouterr().err
+
+
 def test_utility_says_where_the_permutations_stand(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import typer
@@ -81,6 +82,36 @@ def test_bad_plans_are_one_line_and_nothing_is_written(
     assert error.count("\n") == 1
     assert message in error
     assert not (csv.parent / "plan.json").exists()
+
+
+def test_a_plan_asks_for_decisions_and_names_columns_together(run: Run, tmp_path: Path) -> None:
+    """Seen: a plan was made that synthesize refused, and columns were refused one by one."""
+    table = survey_of(80, 1)[["name", "age", "wage"]].assign(year=2024, state="n")
+    path = str(tmp_path / "survey.csv")
+    table.to_csv(path, index=False)
+    asked = ("plan", path, "--out", str(tmp_path / "plan.json"), "--sensitive")
+    assert "'year', 'state' must vary: all" in run(*asked, "age,wage,year,state")[2]
+    assert "--drop" in run(*asked, "age,wage")[2], "names of persons"
+    assert run(*asked, "age,wage", "--drop", "name", "--keep", "year,state")[0] == 0
+
+
+def test_a_reference_gives_ranges_and_what_lies_beyond_is_counted_at_their_ends(
+    run: Run, tmp_path: Path
+) -> None:
+    rng, paths = np.random.default_rng(5), [str(tmp_path / f"{each}.csv") for each in "ab"]
+    for path, reach in zip(paths, (40, 90), strict=True):  # the records go further
+        age, pay = rng.integers(18, reach, 120), rng.gamma(2, reach, 120).round(2)
+        pd.DataFrame({"age": age, "pay": pay}).to_csv(path, index=False)
+    given = ("--reference", paths[0], "--holds-no-released-record")
+    plan, out = str(tmp_path / "plan.json"), tmp_path / "out"
+    asked = ("synthesize", paths[1], "--plan", plan, "--mechanism", "marginals", "--epsilon", "4")
+    assert run("plan", paths[1], "--sensitive", "age,pay", *given, "--out", plan)[0] == 0
+    error = run(*asked, "--holds-no-released-record", "--out", str(out))[2]
+    assert "column 'age', 'pay' must have a range for noisy marginals" in error
+    assert "--types FILE" in error
+    assert run(*asked, *given, "--out", str(out))[0] == 0
+    assert pd.read_csv(out / "public" / "synthetic_1.csv")["age"].max() <= 40
+    assert "in the first or last one: age, pay" in (out / "public" / "charge.json").read_text()
 
 
 def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:

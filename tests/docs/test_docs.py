@@ -15,6 +15,7 @@ import pytest
 import pyhybrid as ph
 from benchmarks import (
     everyday,
+    gauntlet,
     metrics,
     parallel,
     priors,
@@ -104,6 +105,7 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
     "benchmark",
     [
         everyday,
+        gauntlet,
         metrics,
         parallel,
         peers,

@@ -285,3 +285,15 @@ def test_large_tables_are_coded_in_time() -> None:
     design = read_design("y ~ x * g + I(x^2)", df)
     assert design.X.shape == (n, 7)
     assert design.data_dependent == ()
+
+
+@pytest.mark.parametrize(
+    "formula", ['Q("2010") ~ z', "z ~ 2010", "z ~ Q('2010')", "z ~ mean radius + `2010`"]
+)
+def test_names_that_need_backticks_are_said_to(formula: str) -> None:
+    """Seen: "did you mean '2010'?", then "Numeric literals ...", and no word of backticks."""
+    columns = ["z", "2010", "mean radius"]
+    meant = "mean radius" if "radius" in formula else "2010"
+    with pytest.raises(InvalidInput, match=f"write names like these in backticks: `{meant}`$"):
+        terms.parse_formula(formula, columns)
+    assert terms.parse_formula("`2010` ~ `mean radius`", columns).predictors == ("mean radius",)

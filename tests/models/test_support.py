@@ -81,6 +81,7 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
     "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
     "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "NormalRegression", "lower=0"),
     "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),
+    "a single zero": (np.maximum(np.arange(N) - 9, -9) / 3 + 3, "NormalRegression", "lower=0"),
     "text": (np.resize(["car", "bus", "walk"], N), "Categorical", "levels=('bus', 'car', 'walk')"),
 }  # fmt: skip
 

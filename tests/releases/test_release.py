@@ -339,3 +339,19 @@ def test_settings_shared_by_settings(usable: pd.DataFrame) -> None:
     )
     assert one == same != other
     assert SamplerSettings() == SamplerSettings()
+
+
+def test_no_release_is_lost_to_its_report(
+    release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a traceback of the report after an hour of fitting, and nothing saved."""
+
+    def fails(_: object) -> dict[str, str]:
+        raise ValueError("'NA' of a record")
+
+    monkeypatch.setattr("pyhybrid.reports.release_pages", fails)
+    with pytest.warns(RuntimeWarning, match=r"saved without its report, .*\(ValueError\)") as said:
+        release.save(tmp_path / "out")
+    assert "NA" not in str(said[0].message)
+    assert not (tmp_path / "out" / "confidential" / "report.html").exists()
+    assert ph.Release.load(tmp_path / "out").charge == release.charge
