@@ -155,10 +155,8 @@ def with_large_weights(program: StanProgram) -> StanProgram:
 def joint_program(
     parts: Mapping[str, str], joined: str, *, functions: tuple[str, ...] = (), data: str = ""
 ) -> StanProgram:
-    """The program of `parts`, names of programs by suffix, such as {"zero": "bernoulli"}; `joined`
-    is the Stan expression of a record's log density, of vectors (n_terms,) named ``of_SUFFIX``,
-    with the files of `functions` and the declarations of `data` that it needs.
-    """
+    """The program of `parts`, names of programs by suffix; `joined` is the Stan expression of a
+    record's log density, of vectors (n_terms,) named ``of_SUFFIX``."""
     return _joint(tuple(parts.items()), joined, functions, data)
 
 

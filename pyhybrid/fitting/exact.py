@@ -31,10 +31,8 @@ _CHUNK = 20_000  # candidates at a time
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactPosterior:
-    """A censored posterior on a grid: `log_density` (C,) of each candidate, nats, up to a constant;
-    `span`, the largest change of a score between neighbors less its smallest; `program`, the Stan
-    program that has this posterior. Confidential.
-    """
+    """A censored posterior on a grid, the same as that of `program`: `log_density` (C,), nats;
+    `span`, the largest change of a score between neighbors less its smallest. Confidential."""
 
     form: GridForm
     grid: ParameterGrid

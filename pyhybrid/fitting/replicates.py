@@ -61,10 +61,7 @@ def synthesize(
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
     """The synthesized columns of `n_synthetic` sets, each with a random stream of its own, from
-    `n_draws_released` draws of `kept_draws` (S,), which alone may be released, and none of those of
-    the releases `earlier`; with `drawn_for_this` all `draws` are for this release. `given` are m
-    tables of columns synthesized before; `rules` must be met, and read no later column.
-    """
+    `kept_draws` (S,), which alone may be released, and none of those of the releases `earlier`."""
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
         name = stream if number == 1 else f"{stream}/release {number}"

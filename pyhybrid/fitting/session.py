@@ -347,7 +347,18 @@ class FitSession:
         fast = settings if first is None else settings.standardized(first)
         draws, diagnostics = self.converged(data, settings, fast, again, warm_start, label)
         if not diagnostics.converged:
-            self._report_not_converged(label, diagnostics)
+            tried, more = "also not with more draws and a longer warm-up", ""
+            if self.has_fixed_draws:
+                tried = "within draws whose number was fixed beforehand"
+                more = ", max_draws above draws to let chains go on"
+            message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
+            message += remedy_if_published(self.bound.program.name)
+            if self.on_not_converged == "raise":
+                raise NotConverged(
+                    f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
+                    "release anyway, with that stated in the charge"
+                )
+            warnings.warn(message, stacklevel=2)
         return draws, diagnostics
 
     def converged(
@@ -445,20 +456,6 @@ class FitSession:
 
     def _diverges(self, diagnostics: Diagnostics) -> bool:
         return diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws
-
-    def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
-        tried, more = "also not with more draws and a longer warm-up", ""
-        if self.has_fixed_draws:
-            tried = "within draws whose number was fixed beforehand"
-            more = ", max_draws above draws to let chains go on"
-        message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
-        message += remedy_if_published(self.bound.program.name)
-        if self.on_not_converged == "raise":
-            raise NotConverged(
-                f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
-                "release anyway, with that stated in the charge"
-            )
-        warnings.warn(message, stacklevel=2)
 
     def steps_of(self, label: str) -> Callable[[int, int], None] | None:
         """Where the progress of what has this label is reported, if anywhere."""

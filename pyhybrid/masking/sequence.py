@@ -63,10 +63,8 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Later:
-    """A later column on the records that show the value of this one: its `theta` (with `model`
-    None, slopes and residual variance), slopes `own` (C,) on this column, linear predictors `eta`
-    (n, C).
-    """
+    """A later column on the records that show this one's value: its `theta` (slopes and residual
+    variance with `model` None), slopes `own` (C,) on this column, predictors `eta` (n, C)."""
 
     model: LevelModel | None
     theta: FloatArray

@@ -227,11 +227,8 @@ class MechanismSettings(Mechanism):
             )
 
     def _take_design(self) -> None:
-        """The model under survey weights, and the survey's unit where no other one is given.
-
-        A model that has survey weights already brings its design: the unit is that of the survey,
-        whichever of the two was given.
-        """
+        """Put the model under survey weights; a model's own survey gives the unit where no other is
+        named."""
         if isinstance(self.model, SurveyWeighted):
             if self.design not in (None, self.model.design):
                 raise InvalidInput(

@@ -91,10 +91,9 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyTables(PrivateAnswer):
-    """Cells of all tables with noise, in `unit` parts of a record; they may be negative.
-    Sensitivity of all cells together and scale of one cell's noise are in records: in L1, of
-    Laplace noise; in L2, of Gaussian noise, whose charge has a delta.
-    """
+    """Cells of all tables with noise, in `unit` parts of a record. Sensitivity of all together (L1
+    of Laplace, L2 of Gaussian noise, which has a delta) and scale of a cell's noise are in
+    records."""
 
     value: IntArray  # (B,)
     shapes: tuple[tuple[int, int], ...]  # rows and columns of each table
@@ -136,10 +135,8 @@ class NoisyTables(PrivateAnswer):
 def noisy_tables(
     tables: Sequence[CrossTable], *, price: Price, relation: str = "replace", unit: int = 1
 ) -> NoisyTables:
-    """Counts of all tables over the same records, with discrete noise on each cell at the `price`
-    of all together: Laplace of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or
-    sqrt(T / 2 rho); see the module. How many tables there are, and their sizes, is public.
-    """
+    """All tables over the same records, with discrete noise at the `price` of all together: Laplace
+    of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or sqrt(T / 2 rho)."""
     parts = check_count(unit, "unit")
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)] * len(tables)
     counts = cross_counts(tables, unit=parts)

@@ -95,12 +95,9 @@ class PossibleAccount:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightsWith:
-    """Weights of a database of n records with each of H possible ones added. Confidential.
-
-    No others are looked at than `movers`, the possible records that change the weight of another:
-    `joined` gives with one of them the weights (n,) of the records present. Those `examined` move
-    no weight, or are the movers that move them most.
-    """
+    """Weights of n records with each of H possible ones added. `movers` change others' weights:
+    `joined` gives the weights (n,) of those present. `examined` move none, or most.
+    Confidential."""
 
     present: FloatArray  # (n,) weights of the database as it is
     own: FloatArray  # (H,) weight of each possible record in the database with it
@@ -139,11 +136,8 @@ def weights_with(
     moves: Callable[[FloatArray], Any],
     joined: Callable[[int], tuple[FloatArray, float]] | None = None,
 ) -> WeightsWith:
-    """Weights of a map of all values `f` (n,), with each of `possible` (H,) added.
-
-    `moves` takes `possible` to how much each moves the weights of others, (H,); `joined` a possible
-    record to the values of all others (n,) and its own with it, omitted where values do not move.
-    """
+    """Weights of a map of all values `f` (n,) with each of `possible` (H,) added; `moves` says how
+    much each moves the others' (H,), `joined` gives all others' values (n,) and its own with it."""
     present = weigh(f)
     size = np.broadcast_to(np.asarray(moves(possible), dtype=np.float64), possible.shape)
     movers = np.flatnonzero(size > 0)

@@ -52,10 +52,9 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
 def open_parts(
     path: str | os.PathLike[str] | None, *, settings: str, seed: int | None
 ) -> Iterator[FinishedParts]:
-    """Open or begin the file (0600) at `path`; without a path nothing outlives the block.
-    `settings` is the `fingerprint` of all that the parts depend on but the seed; one begun with
-    others, or in use, is refused.
-    """
+    """Open or begin the file (0600) at `path`, or one that does not outlive the block; one begun
+    with other `settings`, the `fingerprint` of all that parts depend on but the seed, is
+    refused."""
     if path is None:
         yield FinishedParts(entropy=streams(seed).entropy)
         return

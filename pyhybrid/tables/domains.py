@@ -105,10 +105,9 @@ def measured_with(
     most: int,
     reference: pd.DataFrame | None = None,
 ) -> tuple[str, ...]:
-    """Columns of `candidates` that a column is measured with, in their order, found without the
-    confidential table: the most associated in a reference first; else kept ones, then the nearest.
-    One that would take the column past `MOST_EFFECTS_OF_A_COLUMN` is passed over.
-    """
+    """Columns of `candidates` that a column is measured with, found without the confidential table:
+    the most associated in a reference, then kept and near ones, up to
+    `MOST_EFFECTS_OF_A_COLUMN`."""
     order = list(candidates)
     if reference is not None and name in reference.columns:
         told = [own for own in order if own in reference.columns]

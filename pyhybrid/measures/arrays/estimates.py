@@ -74,10 +74,8 @@ def weighted_resampled(
 def _statistics(
     ordered: FloatArray, weights: FloatArray, probabilities: Sequence[float | None]
 ) -> FloatArray:
-    """Statistics (k, r) under each row of weights (r, n), some of which may be 0: quantiles are R's
-    type 7 of a table that holds each record as often as its weight says (Akinshin 2023,
-    arXiv:2304.07265, sec. 2). Weights that sum to less than n are set to average 1 first.
-    """
+    """Statistics (k, r) under each row of weights (r, n): quantiles are R's type 7 of a table that
+    holds each record as often as its weight says (Akinshin 2023, arXiv:2304.07265, sec. 2)."""
     total = weights.sum(axis=1)
     found = np.empty((len(probabilities), len(weights)))
     middle = ordered[ordered.size // 2]  # sums of differences keep more digits

@@ -92,10 +92,8 @@ def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> floa
 def logistic_propensities(
     basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Fitted probabilities (N,) of an unpenalized logistic regression on a `basis` (N, k) of
-    `orthonormal_design`. statsmodels' Logit raises or stops where rows are separable, as data and
-    poor synthetic data often are; here linear predictors are then held at 35.
-    """
+    """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
+    k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
     y = is_synthetic.astype(np.float64)
     own = np.ones(y.size) if weights is None else weights
     linear = np.zeros(y.size)

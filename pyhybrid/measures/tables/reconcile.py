@@ -26,9 +26,7 @@ _MISSING_TEXT = ("", "NA", "NaN", "nan")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
     """Data (confidential) and m synthetic sets with the same columns and levels: numbers and days
-    since 1970-01-01 as float64 with NaN for missing, all else categorical with text levels.
-    `sampled`, 1 + m, is empty where no weights were named.
-    """
+    since 1970-01-01 as float64, all else categorical. `sampled`: 1 + m weights, or empty."""
 
     real: pd.DataFrame
     synthetic: tuple[pd.DataFrame, ...]
@@ -81,10 +79,8 @@ def reconcile_tables(
     weights: Weights = None,
     what: str = "column",
 ) -> Tables:
-    """Data and synthetic sets brought to the same columns, kinds and levels, or refused by name. A
-    set that has the column of design weights is weighted by its own; in one that has not, each
-    record counts once. Weights and clusters are compared only where `columns` names them.
-    """
+    """Data and sets brought to the same columns, kinds and levels, or refused by name. A set with
+    the column of design weights is weighted by its own; in one without each record counts once."""
     if isinstance(real, Tables):
         return real
     sets = synthetic_sets(synthetic)

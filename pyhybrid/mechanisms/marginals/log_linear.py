@@ -123,10 +123,8 @@ def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatA
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """A noisy table of a column with one predictor.
-
-    `counts` (K, L) in records, may be negative; `variance` of the noise of a cell, or (K, 1), >= 0.
-    """
+    """A noisy table of a column with one predictor: `counts` (K, L), may be negative; `variance` of
+    a cell."""
 
     counts: FloatArray
     variance: float | FloatArray
@@ -145,10 +143,8 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Known:
-    """Records of a reference, whose cells are known.
-
-    `outcome` (n,) is the cell of each, `cells` (n, L) the shares of their predictors, `weight` the
-    power of their likelihood, in (0, 1]."""
+    """Records of a reference: `outcome` (n,) is the cell of each, `cells` (n, L) the shares of
+    their predictors, `weight` the power of their likelihood, in (0, 1]."""
 
     outcome: IntArray
     cells: sparse.csr_array
@@ -175,10 +171,8 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
-    """Correlation of effects, and which of them share a scale.
-
-    Positions of the cells of the outcome (K,) and of each predictor, see `ColumnDomain.positions`.
-    """
+    """Correlation of effects, by the positions of cells of the outcome (K,) and of each
+    predictor."""
 
     of_outcome: FloatArray
     of_predictors: Sequence[FloatArray]
@@ -459,12 +453,9 @@ class Chain:
         kept: Mapping[str, IntArray] | None = None,
         even: bool = False,
     ) -> dict[str, IntArray]:
-        """Cells of every column for the n records, shape (n,) each.
-
-        `draws` are effects by column; the modes if omitted. `kept` are the cells of the first
-        columns, which are not drawn then. `even` records are drawn so that their tables are the
-        model's, in place of one by one.
-        """
+        """Cells of every column for the n records, from effects `draws`, the modes if omitted;
+        `kept` are those of the first columns, not drawn. `even`: so that tables are the model's,
+        not one by one."""
         cells: dict[str, IntArray] = dict(kept or {})
         for link in self.links[len(cells) :]:
             effects = link.model.mode if draws is None else draws[link.column]
@@ -583,10 +574,8 @@ def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
 def balanced(
     p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
 ) -> IntArray:
-    """A cell for each record (n,); tables with all predictors, of `widths` cells in the order of
-    the columns of ``rows.cells``, are near those that `p` (R, K) says: raking (Deming, Stephan
-    1940, Ann. Math. Statist. 11).
-    """
+    """A cell for each record (n,), so that tables with all predictors, of `widths` cells, are near
+    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11)."""
     order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
     ends = np.concatenate([[0], np.cumsum(widths)])
     cells = np.empty(order.size, dtype=np.int64)

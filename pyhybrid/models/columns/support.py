@@ -134,11 +134,8 @@ def support_said(outcome: str, ends: tuple[float, float] | None) -> tuple[str, .
 def draw_within(
     draw: Callable[[Any], FloatArray], n: int, limits: tuple[float, float]
 ) -> FloatArray:
-    """n outcomes by `draw`, which gets rows (a slice or places), those outside of the limits drawn
-    again.
-
-    What is released is then drawn from the model given that it lies within: a function of the draw
-    of the parameters, of the predictors and of public limits, which costs nothing more."""
+    """n outcomes by `draw`, which gets rows, those outside of the limits drawn again: the model
+    given that it lies within, a function of the draw and public limits, which costs nothing."""
     low, high = limits
     values = draw(slice(None))
     left: npt.NDArray[np.intp] = np.flatnonzero((values < low) | (values > high))

@@ -315,11 +315,8 @@ def _rows_at(part: Part, places: Positions) -> FrozenRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundParts:
-    """A model of several steps joined to a table, a `pyhybrid.models.base.BoundModel`.
-    Confidential.
-
-    `completion` is how missing predictors are completed before the parts read them, `said` are
-    sentences that a charge must state."""
+    """A model of several steps joined to a table, a `BoundModel`. Confidential. `completion`
+    completes missing predictors for the parts; `said` are sentences that a charge must state."""
 
     model: Model
     table: pd.DataFrame
