@@ -251,7 +251,8 @@ class Censored(CappedMechanism):
                 if not modes.log_density_gap > 0:
                     message += (
                         ": the fit may have missed the main mode; raise epsilon, give more "
-                        "warm-up, or on_not_converged='warn' to release anyway with that in the charge"
+                        "warm-up, or on_not_converged='warn' to release anyway with that in "
+                        "the charge"
                     )
                     if session.on_not_converged == "raise":
                         raise NotConverged(message)
