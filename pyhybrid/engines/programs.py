@@ -232,8 +232,7 @@ def _blocks(name: str, suffix: str) -> dict[str, tuple[str, str]]:
 
 def _functions(name: str, suffix: str) -> list[str]:
     """Texts of shared functions and of the program's own with its suffix: rstan 2.21 lets no local
-    variable have the name of a function, in whichever part.
-    """
+    variable have the name of a function, in whichever part."""
     own_names = _own_functions(name)
     return [
         text if file or not own_names else _any_of(own_names).sub(rf"\1_{suffix}", text)

@@ -62,9 +62,7 @@ class RStanEngine:
         warm_start: WarmStart | None = None,
         progress: Progress | None = None,
     ) -> Draws:
-        """Sample as `Engine` says; parallel chains, in R processes of their own, report progress at
-        the end.
-        """
+        """Sample as `Engine` says; parallel chains, R processes of their own, report at the end."""
         status = self.status().required()
         settings.check_no_threads(self.name)
         started = time.perf_counter()

@@ -131,8 +131,7 @@ def exact_posterior(
     excess: FloatArray | None = None,
 ) -> ExactPosterior:
     """Log posterior of every candidate under weights `alpha` (n,) and `cap`; a frozen `excess` (C,)
-    is added to each term before it is clipped (`mechanisms.censored.center`).
-    """
+    is added to each term before it is clipped (`mechanisms.censored.center`)."""
     if cap.unit is not None:
         raise InvalidInput("exact sampling must be record by record: with a unit take chains")
     posterior = ExactPosterior(

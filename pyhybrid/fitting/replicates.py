@@ -31,8 +31,7 @@ def choose_draws(
     released: npt.NDArray[np.intp] | None = None,
 ) -> npt.NDArray[np.intp]:
     """Positions (n_draws,) of kept draws at random, none in `released`, which an earlier release
-    took.
-    """
+    took."""
     available = np.flatnonzero(kept_draws)
     if released is not None:
         available = np.setdiff1d(available, released, assume_unique=True)
@@ -85,8 +84,7 @@ def synthesize(
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     """`table` with `columns` in the place of its own, and without notes (`attrs`) on it. What is
-    not replaced is shared with `table` where pandas copies on write (from 3.0).
-    """
+    not replaced is shared with `table` where pandas copies on write (from 3.0)."""
     whole = with_columns(table, columns)
     whole.attrs = {}  # notes on the confidential table would be published with it
     return whole
@@ -94,8 +92,7 @@ def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
 
 def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
     """The tables with each column in one dtype, as files of a release have one schema: whole
-    numbers beside missing ones become floats; what numpy has no number for becomes objects.
-    """
+    numbers beside missing ones become floats; what numpy has no number for becomes objects."""
     alike = list(tables)
     for name in columns:
         kinds = {table[name].dtype for table in alike}

@@ -150,8 +150,7 @@ class Reweighted:
 
 def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) -> Reweighted:
     """Re-weight `start` by `plan`. The bound of the result is never above the starting one, at a
-    fixed k by no more than the tolerance; else the starting fit is returned with a warning.
-    """
+    fixed k by no more than the tolerance; else the starting fit is returned with a warning."""
     limit = session.leveled(start, plan.risk).overall
     if not (np.isfinite(limit) and limit > 0):
         raise InvalidInput(f"re-weighting needs a finite bound above 0: found {limit:g}")

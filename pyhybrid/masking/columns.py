@@ -219,8 +219,7 @@ class KeySynthesis:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundKeys:
     """Columns of n records: `keys` to be synthesized, in the order of the model; predictors with
-    missing values (`incomplete`) are imputed along, and never released. Confidential.
-    """
+    missing values (`incomplete`) are imputed along, and never released. Confidential."""
 
     keys: tuple[Column, ...]
     incomplete: tuple[Column, ...]

@@ -100,8 +100,7 @@ def draw_step(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Step d (p,) of the coefficients of a normal regression whose `theta` (p + 1,) are
-    coefficients and residual variance, on the records that show the value.
-    """
+    coefficients and residual variance, on the records that show the value."""
     start, variance = theta[:-1], float(theta[-1])
     posterior = NormalPosterior.of(design, x)
     mean, noise = posterior.mean, posterior.noise(variance, rng)
@@ -169,8 +168,7 @@ class SequentialModel:
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Column by column its parameters given the true keys, then what is missing of it (see the
-        module).
-        """
+        module)."""
         for j, (model, walker, metric) in enumerate(
             zip(self.models, state.walkers, state.metrics, strict=True)
         ):
@@ -236,8 +234,7 @@ class SequentialModel:
         sweeps: int,
     ) -> dict[str, Values]:
         """Keys in sequence given the earlier ones, then `sweeps` updates given all others; what is
-        missing in predictors is drawn along.
-        """
+        missing in predictors is drawn along."""
         state = self._resumed(snapshot)
         first_key = len(self.columns) - self.n_keys
         drawn: list[tuple[int, Rows]] = [

@@ -260,8 +260,7 @@ class MechanismSettings(Mechanism):
         return self.model.bind(df)
 
     def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of the data that the mechanism itself reads beside its model, by what they are
-        to it."""
+        """Columns that the mechanism itself reads beside its model, by what they are to it."""
         return {} if self.unit is None else {"unit": (self.unit,)}
 
     @property

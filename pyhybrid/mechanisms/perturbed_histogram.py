@@ -64,8 +64,7 @@ class BoundHistogram:
         return (str(self.column.name),)
 
     def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.DataFrame:
-        """The column in its declared form, each value from a cell drawn with probabilities
-        `shares` (B,)."""
+        """The column in its declared form, each value from a cell drawn by `shares` (B,)."""
         chosen = rng.choice(self.n_cells, size=self.place.size, p=shares)
         values = self.values(chosen, rng)
         column = pd.Series(values, index=self.column.index, name=self.column.name)

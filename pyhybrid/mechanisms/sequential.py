@@ -504,8 +504,7 @@ def fit_apart(
     executor: Executor | None,
     progress: FitProgress | None,
 ) -> list[OpenStep]:
-    """The steps with fits of other processes; what the first failure raised is raised after all
-    have ended."""
+    """The steps with fits of other processes; the first failure is raised after all have ended."""
     chains = max(1, (os.cpu_count() or 1) // workers) if executor is None else None
     tasks = []
     for step in steps:

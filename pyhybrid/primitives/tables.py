@@ -44,8 +44,7 @@ IntArray = npt.NDArray[np.int64]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossTable:
     """Cells that a table counts: how each record is shared out over them, nonnegative whole
-    numbers, `unit` in each row. Confidential, but for its number of rows K.
-    """
+    numbers, `unit` in each row. Confidential, but for its number of rows K."""
 
     codes: IntArray  # (n,) row of the table that each record is in, 0 .. n_rows - 1
     n_rows: int
@@ -57,9 +56,8 @@ class CrossTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """Price of tables, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or
-    rho of zCDP, at a public delta (Gaussian).
-    """
+    """Price of tables, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or rho
+    of zCDP, at a public delta (Gaussian)."""
 
     epsilon: float
     delta: float = 0.0
@@ -174,8 +172,7 @@ def size_of_noise(price: Price, relation: str) -> float:
 
 def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
     """The counts, in parts of a record, shape (B,); refused unless every record adds exactly `unit`
-    to each table. Confidential.
-    """
+    to each table. Confidential."""
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")
     found = []

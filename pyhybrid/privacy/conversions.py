@@ -111,8 +111,7 @@ def bound_of_epsilon(
     density_above_one: bool = False,
     safety_factor: float = 1.0,
 ) -> float:
-    """Bound (or cap M), nats, for one released draw at `epsilon`: the inverse of
-    `epsilon_of_bound`."""
+    """Bound (or cap M), nats, of one draw at `epsilon`: the inverse of `epsilon_of_bound`."""
     sides = lipschitz_sides(relation, density_above_one)
     return check_positive(epsilon, "epsilon") / (
         sides * check_positive(safety_factor, "safety_factor")

@@ -80,9 +80,7 @@ def possible_records(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PossibleAccount:
-    """The account of one released draw over records that could have been, each added to the
-    database. Confidential.
-    """
+    """The account of one draw over records that could have been, each added. Confidential."""
 
     account: LocalAccount  # by possible record
     lipschitz_bound: float  # largest weighted absolute log-likelihood of any, nats
@@ -160,9 +158,8 @@ def weights_with(
 
 
 def joined_terms(log_lik: LogLik, possible: FloatArray, weights: WeightsWith) -> FloatArray:
-    """T of the possible records that are examined, shape (S, h): what adding z changes,
-    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j; `possible` (S, H) is unweighted.
-    """
+    """T of the possible records that are examined, shape (S, h): what adding z changes, alpha_z f_z
+    + sum_j (alpha_j(x with z) - alpha_j(x)) f_j; `possible` (S, H) is unweighted."""
     chosen = weights.examined
     terms = np.zeros((possible.shape[0], chosen.size))
     np.multiply(possible[:, chosen], weights.own[chosen], out=terms, where=weights.own[chosen] > 0)

@@ -199,9 +199,8 @@ class Terms:
     def by_record(
         self, compute: Callable[[FloatArray, FloatArray, IntArray], tuple[FloatArray, ...]]
     ) -> tuple[tuple[FloatArray, ...], npt.NDArray[np.bool_]]:
-        """Results of `compute` for (terms, error, columns) of each block, by record; and
-        the records (n,) whose term is not finite in some draw: `compute` sees 0 in their place.
-        """
+        """Results of `compute` for (terms, error, columns) of each block, by record; and the
+        records (n,) whose term is not finite in some draw: `compute` sees 0 in their place."""
         results: list[FloatArray] = []
         unbounded = np.zeros(self.n_distinct, dtype=bool)
         for columns, terms, error in self.blocks():
@@ -288,8 +287,7 @@ class Units:
         return Units(column=self.column, of=np.unique(self.of[rows], return_inverse=True)[1])
 
     def mapped(self, weight_map: Callable[[FloatArray], FloatArray], f: FloatArray) -> FloatArray:
-        """One weight per unit, from its value, which `f` (n,) holds for each record, for all of its
-        records."""
+        """One weight per unit, from its value, which `f` (n,) holds for each of its records."""
         return weight_map(f[self.first])[self.of]
 
     def lowest(self, values: FloatArray) -> FloatArray:
@@ -305,8 +303,7 @@ class Units:
 
 def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatArray:
     """g_u at each draw, shape (S, n_units), nats, of records with weights alpha (n,) in units (n,);
-    records of weight 0 do not count.
-    """
+    records of weight 0 do not count."""
     used, shape = alpha > 0, (log_lik.n_rows, int(unit_of.max()) + 1)
     weights = csr_matrix((alpha[used], (log_lik.row_of[used], unit_of[used])), shape=shape)
     # Only what is stored is multiplied: 0 times an infinite term does not arise.

@@ -205,8 +205,7 @@ def cache_folder() -> Path:
 
 def lock(descriptor: int, *, wait: float = 0.0) -> bool:
     """Lock the open file or folder; False if another process keeps it for longer than `wait` s, on
-    a file system without locks, and for a folder on Windows.
-    """
+    a file system without locks, and for a folder on Windows."""
     deadline = time.monotonic() + wait
     while not _lock(descriptor):
         if time.monotonic() >= deadline:

@@ -26,8 +26,7 @@ _FORMAT = 1
 @dataclass(kw_only=True)
 class FinishedParts:
     """Finished parts by key, plain JSON values, and the entropy, root of the random streams of all:
-    the seed given, or the one the file was begun with. Confidential.
-    """
+    the seed given, or the one the file was begun with. Confidential."""
 
     entropy: int
     parts: dict[str, Any] = field(default_factory=dict)

@@ -62,8 +62,7 @@ PUBLISHED_BOUNDS = {
 
 
 def ce_incomes(path: str | Path) -> pd.DataFrame:
-    """Positive incomes of the February CE file, with predictors of the order of 1 by fixed
-    constants."""
+    """Positive incomes of the February CE file; predictors of order 1 by fixed constants."""
     try:
         table = pd.read_csv(path)
         table = table[table["FINCBTAX"] > 0].reset_index(drop=True)
@@ -194,8 +193,7 @@ def _where_chains_agree(
 
 @_where_chains_agree
 def _proportional(summary: pd.DataFrame, setting: str) -> Found:
-    """Logarithms of our bounds on those published: correlation and slope, near 1 for another year's
-    file."""
+    """Logarithms of our bounds on the published: correlation and slope, near 1 in another year."""
     published, ours = np.log(list(PUBLISHED_BOUNDS.values())), _bounds(summary, setting)
     slope = float(np.polyfit(published, np.log(ours), 1)[0])
     together = float(np.corrcoef(published, np.log(ours))[0, 1])

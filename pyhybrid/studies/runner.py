@@ -410,8 +410,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduced:
-    """A line of the table: `ours` with its Monte Carlo standard error, or what was found, and `why`
-    it differs."""
+    """A line of the table: `ours` with its Monte Carlo error, or in words, and `why` it differs."""
 
     study: str
     source: str
@@ -505,8 +504,7 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
-    """The table as Markdown; `summaries` by name, also ``"A, published"`` for the published
-    program."""
+    """The table as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
     run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
     lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
     differ = [line for line in lines if not line.agrees]

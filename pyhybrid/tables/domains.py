@@ -26,8 +26,7 @@ _EVEN = 50  # bins of numbers without a center
 
 def domain_of(name: str, kind: Kind) -> ColumnDomain:
     """The public domain: declared levels, or many bins, narrow about the center and wide far from
-    it, as each column is measured alone before neighbors are merged.
-    """
+    it, as each column is measured alone before neighbors are merged."""
     if isinstance(kind, Leveled):
         return ColumnDomain(
             levels=kind.levels, missing=kind.missing, ordered=isinstance(kind, Ordered)
@@ -81,8 +80,7 @@ _PARTS = 10  # that numbers of a reference are cut in
 
 def most_tables(n_columns: int) -> int:
     """Two-way tables of one column at most: 30 over all columns of a plan, or 3 for each, as each
-    takes its part of epsilon from all others.
-    """
+    takes its part of epsilon from all others."""
     return max(_FEWEST, _TABLES // n_columns)
 
 

@@ -421,8 +421,7 @@ def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
 
 def _ordered(table: DescribedTable, known: Mapping[str, KnownKind]) -> list[str]:
     """Sensitive columns in the order given; or few levels first, then counts, then numbers, and the
-    smaller side of a rule before the larger. Nothing of it looks at the data beyond the kinds.
-    """
+    smaller side of a rule before the larger. Nothing of it looks at the data beyond the kinds."""
     if not isinstance(table.order, str):
         return list(table.order)
     names = [str(name) for name in table.df.columns if name in table.sensitive]

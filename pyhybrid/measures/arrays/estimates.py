@@ -47,8 +47,7 @@ def average_one(weights: FloatArray) -> FloatArray:
 
 def effective_size(weights: FloatArray) -> float:
     r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2` (1965, Survey sampling, sec.
-    11.7).
-    """
+    11.7)."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 

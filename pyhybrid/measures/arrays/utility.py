@@ -143,8 +143,7 @@ def null_pmse(
     """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
     synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "data", the
     rows are a sample of a model fitted to the data, c (1-c)^2 (k-1) / N [SN18 sec. 3]; "paired",
-    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i.
-    """
+    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i."""
     check_choice(null, "null", NULLS)
     total, k = basis.shape
     if weights is not None:

@@ -35,8 +35,7 @@ class Tables:
 
     def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
         """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
-        over their mean, so that a set without weights counts as much as one with.
-        """
+        over their mean, so that a set without weights counts as much as one with."""
         given = [part.weights for part in self.sampled] or [None] * (1 + len(self.synthetic))
         return [average_one(w) if averaged and w is not None else w for w in given]
 
@@ -107,8 +106,7 @@ def reconcile_tables(
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     """True if row i of a set looks like a version of row i of the data: as many rows, and some
-    column that varies is the same in every row, as partial synthesis leaves those that it keeps.
-    """
+    column that varies is the same in every row, as partial synthesis leaves those that it keeps."""
     if len(real) != len(synthetic):
         return False
     for column in real.columns.intersection(synthetic.columns):

@@ -217,8 +217,7 @@ def with_frozen_rows(
     center: Center, bound: BoundModel, alpha: FloatArray, rng: np.random.Generator
 ) -> Center:
     """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows, at
-    most 10,000 at random. A program of the user's own takes none.
-    """
+    most 10,000 at random. A program of the user's own takes none."""
     if not isinstance(bound, BoundRegression | BoundParts):
         return center
     terms = center.log_lik(bound)

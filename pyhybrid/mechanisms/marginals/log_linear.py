@@ -171,8 +171,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
-    """Correlation of effects, by the positions of cells of the outcome (K,) and of each
-    predictor."""
+    """Correlation of effects, by positions of cells of the outcome (K,) and of each predictor."""
 
     of_outcome: FloatArray
     of_predictors: Sequence[FloatArray]
@@ -522,8 +521,7 @@ def fit_link(
     earlier: Link | None = None,
 ) -> Link:
     """Fit one column given the chain of those before it, to its noisy `tables` with each of what it
-    reads; `earlier` is a fit of the same column to fewer tables, to start from.
-    """
+    reads; `earlier` is a fit of the same column to fewer tables, to start from."""
     many, places = before, {}
     if not all(name == ALONE or name in before.public for name in reads):
         many = before.repeated

@@ -74,8 +74,7 @@ Clique = tuple[str, str]
 def chosen_tables(
     measuring: Measuring, df: pd.DataFrame, random: Streams, *, most_rounds: int = ROUNDS
 ) -> Measured:
-    """Measure all columns alone, then tables chosen by noisy scores, 1 / most_rounds of the rest a
-    round."""
+    """Measure all columns alone, then tables chosen by noisy scores, by rounds."""
     n_tables = sum(len(reads) for reads in measuring.order.values())
     if n_tables < 2:
         raise InvalidInput(

@@ -90,8 +90,7 @@ GENERATED = tuple(_OUTCOMES)
 
 
 def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame, Model]:
-    """A table of 300 records that the model `model` fits, and that model; InvalidInput for another
-    name."""
+    """300 records that the model named `model` fits, and that model; else InvalidInput."""
     make: Any = BUILT[check_choice(model, "model", _OUTCOMES)]
     age = rng.uniform(-1, 1, _RECORDS).round(2)
     region = rng.choice(["north", "east", "west"], _RECORDS)

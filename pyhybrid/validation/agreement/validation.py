@@ -400,8 +400,7 @@ def _table(rows: list[Row]) -> Table:
 
 
 def plot_published(rows: pd.DataFrame, speeds: Sequence[Any]) -> Any:
-    """Published programs' differences from ours, and effective draws per second, of a
-    `Validation`."""
+    """Published programs' differences from ours, and both's effective draws per second."""
     shown = rows[(rows["unit"] == "standard error") & np.isfinite(rows["difference"])]
     parts = list(dict.fromkeys(shown["part"]))
     height = 1.2 + 0.35 * max(len(parts), len(speeds))

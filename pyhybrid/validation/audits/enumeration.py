@@ -146,8 +146,7 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
 
 
 def unit_audits() -> list[AuditFinding]:
-    """A person of two rows, removed or replaced whole: the clip is of the sum. The control clips by
-    row."""
+    """A person of two rows, removed or replaced: the clip is of the sum; the control's, of rows."""
     beta, grid = Beta("y ~ 1"), _beta_grid()
     pairs = [*itertools.combinations_with_replacement(_SHARES, 2)]
 
@@ -503,8 +502,7 @@ def response_audit() -> AuditFinding:
 
 
 def histogram_loss(scale: float, n: int) -> float:
-    """Largest loss over neighbors of n records in two bins; noise is cut at +-8 for both of a
-    pair."""
+    """Largest loss over neighbors of n records in two bins, noise cut at +-8 for both."""
     worst = 0.0
     for k in range(n):
         one, other = _law_of_shares((k, n - k), scale), _law_of_shares((k + 1, n - k - 1), scale)
