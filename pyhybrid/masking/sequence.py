@@ -167,8 +167,7 @@ class SequentialModel:
         )
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
-        """Column by column its parameters given the true keys, then what is missing of it (see the
-        module)."""
+        """Column by column: parameters given the true keys, then missing values; see the module."""
         for j, (model, walker, metric) in enumerate(
             zip(self.models, state.walkers, state.metrics, strict=True)
         ):

@@ -227,8 +227,7 @@ class MechanismSettings(Mechanism):
             )
 
     def _take_design(self) -> None:
-        """Put the model under survey weights; a model's own survey gives the unit where no other is
-        named."""
+        """Put the model under survey weights; the survey gives the unit if none is named."""
         if isinstance(self.model, SurveyWeighted):
             if self.design not in (None, self.model.design):
                 raise InvalidInput(

@@ -326,8 +326,7 @@ class PerturbedHistogram(NoiseMechanism):
 def bins_of(
     outcome: pd.Series, low: float, high: float, n_bins: int, decimals: int | None
 ) -> BoundHistogram:
-    """Equal bins of [low, high], of numbers of so many decimals, or reals (None); InvalidInput for
-    others."""
+    """Equal bins of [low, high], of numbers of so many decimals, or reals (None)."""
     y = _outcome(outcome, low, high, decimals)
     if decimals is None:
         width = high - low

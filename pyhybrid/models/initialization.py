@@ -97,8 +97,7 @@ LOGIT = Family(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoughFit:
-    """Coefficients to look at first (K,), and the fitted means and family's variances there,
-    (d,)."""
+    """Coefficients to look at first (K,), and fitted means and variances there, (d,)."""
 
     center: FloatArray
     fitted: FloatArray

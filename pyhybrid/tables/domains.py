@@ -79,8 +79,7 @@ _PARTS = 10  # that numbers of a reference are cut in
 
 
 def most_tables(n_columns: int) -> int:
-    """Two-way tables of one column at most: 30 over all columns of a plan, or 3 for each, as each
-    takes its part of epsilon from all others."""
+    """Two-way tables of one column at most: 30 in all, or 3 each; each takes part of epsilon."""
     return max(_FEWEST, _TABLES // n_columns)
 
 

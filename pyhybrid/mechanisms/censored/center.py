@@ -265,8 +265,7 @@ class ReferenceRecords:
         return f"<ReferenceRecords: digests of {self.of_model.size} records>"
 
     def shared_with(self, bound: BoundModel) -> bool:
-        """True if more of the records of `bound` are in the reference than chance explains, in any
-        order."""
+        """True if `bound` has more of the reference's records than chance explains."""
         if more_alike_than_by_chance(self.of_model, _of_model(bound, self.key)):
             return True
         return _columns(bound.table) == self.columns and more_alike_than_by_chance(

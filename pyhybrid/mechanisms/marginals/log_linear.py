@@ -93,8 +93,7 @@ _OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors;
 
 
 def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
-    """p(k | z) for rows of shares z (R, L), shape (R, K), under intercepts (column 0) and effects
-    (K, 1 + L)."""
+    """p(k | z), shape (R, K), of shares z (R, L) under intercepts and effects (K, 1 + L)."""
     score = cells @ effects[:, 1:].T + effects[:, 0]
     score -= score.max(axis=1, keepdims=True)
     np.exp(score, out=score)
@@ -123,8 +122,7 @@ def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatA
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """A noisy table of a column with one predictor: `counts` (K, L), may be negative; `variance` of
-    a cell."""
+    """A noisy table of a column and a predictor: `counts` (K, L), `variance` of a cell."""
 
     counts: FloatArray
     variance: float | FloatArray
@@ -207,8 +205,7 @@ class Prior:
 
 
 def _inverse(positions: FloatArray) -> FloatArray:
-    """Of the correlation of effects at positions (K,): neighbors alike, those without a position
-    independent."""
+    """Of the correlation of effects (K,): neighbors alike, those without position independent."""
     ordered = np.isfinite(positions)
     correlation = np.eye(positions.size)
     apart = positions[ordered][:, None] - positions[ordered][None, :]

@@ -282,8 +282,7 @@ def form_of_levels(
     numbers: tuple[Any, ...] | None = None,
     ordered: bool = False,
 ) -> Form | None:
-    """Form of an outcome with levels, see `outcome_levels`; None if they would be read from the
-    records."""
+    """Form of an outcome with levels, see `outcome_levels`; None if they would be read."""
     if given is not None:
         return Form(levels=given, ordered=ordered)
     try:

@@ -192,8 +192,7 @@ def on_grid(
 
 
 def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
-    """Smallest and largest number of so many decimals in [lower, upper]; InvalidInput if there is
-    none."""
+    """Smallest and largest number of so many decimals in [lower, upper]; InvalidInput if none."""
     step = 10.0**-decimals
     first, last = round(lower, decimals), round(upper, decimals)
     first = first if first >= lower else round(first + step, decimals)

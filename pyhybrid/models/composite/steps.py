@@ -102,8 +102,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inflated:
-    """A count, or an extra zero: a mixture of both; `at_zero` (n,) tells records whose count is
-    0."""
+    """A mixture of a count and an extra zero; `at_zero` (n,): records whose count is 0."""
 
     zero: Part
     count: Amount
@@ -282,8 +281,7 @@ _BLOCK_ELEMENTS = 2_000_000
 
 
 def _frozen_terms(part: Part, frozen: FrozenParts, draws: Draws, here: slice) -> FloatArray:
-    """Unweighted log-likelihood (S, b) of the records `here` in one step; 0 of records that do not
-    reach it."""
+    """Unweighted log-likelihood (S, b) of the records `here` in one step, 0 of those not in it."""
     reached = frozen.reached[part.name]
     terms = np.zeros((draws.n_draws, frozen.count[here].size))
     if reached[here].any():

@@ -108,8 +108,7 @@ class Design(Matrix):
 
     @cached_property
     def keys(self) -> FloatArray:
-        """Rows that are equal where rows of X are, of fewer columns: the levels of groups are one
-        number each, shape (n, k)."""
+        """Rows (n, k) that are equal where rows of X are; the levels of a group are one number."""
         terms = (self.X[:, self.group == t] for t in range(1, self.n_terms + 1))
         levels = [indicators @ np.arange(indicators.shape[1]) for indicators in terms]
         return np.column_stack([self.X[:, self.group == 0], *levels])

@@ -382,8 +382,7 @@ class Reads:
             raise InvalidInput(f"log_lik of program {self.program.name!r} must not read {what}")
 
     def _keeps_log_lik(self, other: OtherValues, mask: Mask, *, rest: bool) -> bool | None:
-        """True if log_lik stays as it is outside `mask`; None if the program does not take the
-        data."""
+        """True if log_lik stays outside `mask`; None if the program does not take the data."""
         at = self._at(other, 1.0 if self.weighted else 0.0, records=mask, rest=rest)
         if at is None or at.n_unconstrained != self.points.shape[1]:
             return None

@@ -239,8 +239,7 @@ class StanModel(OwnProgram):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundStanModel(BoundProgram):
-    """A user's model joined to a table, `checked` if what the program does and reads was.
-    Confidential."""
+    """A user's model joined to a table; `checked`: what it does and reads was. Confidential."""
 
     model: StanModel
     checked: bool = True
@@ -296,8 +295,7 @@ class BoundStanModel(BoundProgram):
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
-        """Data block; a program that does at these weights and cap what it does at no others is
-        refused."""
+        """Data block, refused if the program does not do at these weights and cap what it must."""
         if isinstance(cap, Cap):
             if not cap.is_plain:
                 raise InvalidInput(
