@@ -135,9 +135,9 @@ def check_levels(values: pd.Series) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Completion:
-    """How missing predictors are completed: `levels` with the missing one last, of all categories
-    (which of them some record has is read from the data), `numbers` in their place, `indicators`.
-    Confidential."""
+    """How missing predictors are completed: `levels` with the missing one last, of all categories,
+    as which of them some record has would be read from the data; `numbers` in their place, those of
+    `read` from the data; `indicators` by an added column's name. Confidential."""
 
     levels: Mapping[str, list[str]]
     numbers: Mapping[str, float]
