@@ -98,8 +98,8 @@ def beta_database(rng: np.random.Generator, n: int = 2000) -> pd.DataFrame:
 
 
 def strict_mechanisms(model: Beta | BetaRegression, epsilon: float) -> Mechanisms:
-    """Weighted-e, Censor_uw and Censor_w of [C25] at one epsilon of a draw; no other modes are looked
-    for, as on a wide grid each has one."""
+    """Weighted-e, Censor_uw and Censor_w of [C25] at one epsilon of a draw; no other modes are
+    looked for, as on a wide grid each has one."""
     step = Reweighting.published(k=0.95)
     unweighted = Unweighted(model, accounting=ACCOUNTING)
     reweighted = LipschitzWeighted(model, reweighting=step, accounting=ACCOUNTING)
