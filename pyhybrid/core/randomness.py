@@ -18,10 +18,7 @@ from pyhybrid.core.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Streams:
-    """Source of named random streams.
-
-    Root entropy is the user's seed (`seeded`), or 128 bits from the operating system. Confidential.
-    """
+    """Source of named random streams, from a seed or 128 bits of the system. Confidential."""
 
     entropy: int
     seeded: bool
@@ -67,8 +64,6 @@ def generator_of(rng: np.random.Generator | int | None) -> np.random.Generator:
 
 
 def new_identifier() -> str:
-    """A name that no other release has: 32 hexadecimal digits from the system, never from a seed.
-
-    Two releases can come out alike by chance and still cost twice; this tells them apart.
-    """
+    """A name no other release has, from the system, never from a seed: releases that come out alike
+    by chance still cost twice."""
     return secrets.token_hex(16)

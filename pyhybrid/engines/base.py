@@ -400,9 +400,7 @@ class ContinuingEngine(Engine, Protocol):
 
 
 def without_values(text: str) -> str:
-    """Words of an engine on a failure with numbers as "#", but for places in the program and in
-    vectors: Stan names the value that a statement rejects, which may be an outcome, CmdStan its
-    command with the seed, and messages end in logs and in mails.
-    """
+    """An engine's words on a failure with numbers as "#", but for places: Stan names the value that
+    a statement rejects, which may be an outcome, CmdStan its command with the seed."""
     kept = _COMMAND.sub("", text)
     return _PLACE_OR_NUMBER.sub(lambda found: found["place"] or "#", kept).strip()

@@ -73,19 +73,52 @@ class CmdStanEngine:
         with private_folder() as folder, _quiet(), _reporting(progress, folder, settings):
             fit = _run(executable, folder, data, seed, settings, warm_start)
             provenance = Provenance.of_run(status, program, seed, settings, started)
-            return _draws(fit, parameter_names(program), provenance)
+            # cmdstanpy's (draws, chains) columns to arrays of shape (chains, draws, ...)
+            stats = {name: np.asarray(v).T for name, v in fit.method_variables().items()}
+            chains, draws = stats["divergent__"].shape
+            variables = {}
+            for name, values in fit.stan_variables().items():
+                flat = np.asarray(values, dtype=np.float64)  # chains one after the other
+                variables[name] = flat.reshape(chains, draws, *flat.shape[1:])
+            metric = fit.inv_metric
+            return Draws(
+                variables=variables,
+                divergent=stats["divergent__"] > 0,
+                treedepth=stats["treedepth__"].astype(np.int64),
+                energy=stats["energy__"],
+                step_size=np.asarray(fit.step_size, dtype=np.float64),
+                inv_metric=None if metric is None else tuple(np.asarray(row) for row in metric),
+                parameters=parameter_names(program),
+                provenance=provenance,
+            )
 
 
 def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
-    """Executable of `program`, compiled unless the cache holds it. An entry is built aside and
-    moved into place, so that two processes do not disturb each other, and verified by hash before
-    use.
-    """
+    """Executable of `program`, compiled unless the cache holds it: built aside and moved into
+    place, as other processes do the same, and verified by hash before use."""
     flags = {"STAN_THREADS": True} if threads else {}
     version = CmdStanEngine().status().required().version
     entry = cache_folder() / "cmdstan" / _key(program, version, flags)
     if not _entry_is_sound(entry):
-        _build(program, entry, flags)
+        cmdstanpy = _cmdstanpy()
+        with private_folder() as folder, _quiet():
+            if re.search(r"\s" if os.name == "nt" else r"[\s~]", str(folder)):  # make splits them
+                raise EngineUnavailable(
+                    f"CmdStan cannot compile below {folder.parent}: the path of the temporary "
+                    "folder must have no spaces and no ~; set TMPDIR to another"
+                )
+            source = folder / "program.stan"
+            source.write_text(program.text, encoding="utf-8")
+            try:
+                built = Path(str(cmdstanpy.compile_stan_file(source, cpp_options=dict(flags))))
+            except (ValueError, RuntimeError, OSError) as error:
+                raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
+            staged = folder / "entry"
+            staged.mkdir()
+            shutil.copy2(built, staged / "program")
+            digest = hashlib.sha256(built.read_bytes()).hexdigest()
+            (staged / "sha256").write_text(digest + "\n")
+            _move_into_cache(staged, entry)
     return entry / "program"
 
 
@@ -142,28 +175,6 @@ def _entry_is_sound(entry: Path) -> bool:
         return hashlib.sha256((entry / "program").read_bytes()).hexdigest() == stored
     except OSError:
         return False
-
-
-def _build(program: StanProgram, entry: Path, flags: Mapping[str, Any]) -> None:
-    cmdstanpy = _cmdstanpy()
-    with private_folder() as folder, _quiet():
-        if re.search(r"\s" if os.name == "nt" else r"[\s~]", str(folder)):  # make splits them
-            raise EngineUnavailable(
-                f"CmdStan cannot compile below {folder.parent}: the path of the temporary folder "
-                "must have no spaces and no ~; set TMPDIR to another"
-            )
-        source = folder / "program.stan"
-        source.write_text(program.text, encoding="utf-8")
-        try:
-            built = Path(str(cmdstanpy.compile_stan_file(source, cpp_options=dict(flags))))
-        except (ValueError, RuntimeError, OSError) as error:
-            raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
-        staged = folder / "entry"
-        staged.mkdir()
-        shutil.copy2(built, staged / "program")
-        digest = hashlib.sha256(built.read_bytes()).hexdigest()
-        (staged / "sha256").write_text(digest + "\n")
-        _move_into_cache(staged, entry)
 
 
 def _failure(name: str, console: str) -> SamplingError | EngineUnavailable:
@@ -255,27 +266,6 @@ def _start(warm_start: WarmStart | None, folder: Path, settings: SamplerSettings
 def _written(path: Path, content: Mapping[str, Any]) -> str:
     path.write_text(json.dumps(content))
     return str(path)
-
-
-def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
-    """Read cmdstanpy's (draws, chains) columns into arrays of shape (chains, draws, ...)."""
-    stats = {name: np.asarray(v).T for name, v in fit.method_variables().items()}
-    chains, draws = stats["divergent__"].shape
-    variables = {}
-    for name, values in fit.stan_variables().items():
-        flat = np.asarray(values, dtype=np.float64)  # chains one after the other
-        variables[name] = flat.reshape(chains, draws, *flat.shape[1:])
-    metric = fit.inv_metric
-    return Draws(
-        variables=variables,
-        divergent=stats["divergent__"] > 0,
-        treedepth=stats["treedepth__"].astype(np.int64),
-        energy=stats["energy__"],
-        step_size=np.asarray(fit.step_size, dtype=np.float64),
-        inv_metric=None if metric is None else tuple(np.asarray(row) for row in metric),
-        parameters=parameters,
-        provenance=provenance,
-    )
 
 
 @contextlib.contextmanager

@@ -78,8 +78,7 @@ class EmbeddedEngine:
         progress: Progress | None = None,
     ) -> Draws:
         """Go on as `ContinuingEngine` says; all chains with the mean of their step sizes and
-        metrics.
-        """
+        metrics."""
         settings = replace(draws.provenance.settings, draws=n_draws, max_draws=None)
         tuned = {"warmup": 0, "adapt_engaged": False}
         return self._run(program, data, seed, settings, progress, draws.warm_start(), **tuned)
@@ -168,8 +167,7 @@ def _listed(value: Any) -> Any:
 @contextlib.contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt if Ctrl-C came while the sampler was returning: stanli takes SIGINT
-    over and asks between iterations. The wake-up descriptor is written to as a signal comes.
-    """
+    over and asks between iterations. The wake-up descriptor is written to as a signal comes."""
     deaf = (signal.SIG_IGN, signal.SIG_DFL, None)
     if threading.current_thread() is not threading.main_thread() or (
         signal.getsignal(signal.SIGINT) in deaf
@@ -244,8 +242,7 @@ def check_compiles(program: StanProgram) -> None:
 
 class ProgramAtPoints:
     """A program with its data: its log density and generated quantities at given points. Nothing is
-    sampled: chains of one transition that does not move.
-    """
+    sampled: chains of one transition that does not move."""
 
     def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
         stanli = _stanli()

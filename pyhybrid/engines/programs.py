@@ -155,10 +155,8 @@ def with_large_weights(program: StanProgram) -> StanProgram:
 def joint_program(
     parts: Mapping[str, str], joined: str, *, functions: tuple[str, ...] = (), data: str = ""
 ) -> StanProgram:
-    """The program of `parts`, names of programs by suffix, such as {"zero": "bernoulli"}; `joined`
-    is the Stan expression of a record's log density, of vectors (n_terms,) named ``of_SUFFIX``,
-    with the files of `functions` and the declarations of `data` that it needs.
-    """
+    """The program of `parts`, names of programs by suffix; `joined` is the Stan expression of a
+    record's log density, of vectors (n_terms,) named ``of_SUFFIX``."""
     return _joint(tuple(parts.items()), joined, functions, data)
 
 
@@ -234,8 +232,7 @@ def _blocks(name: str, suffix: str) -> dict[str, tuple[str, str]]:
 
 def _functions(name: str, suffix: str) -> list[str]:
     """Texts of shared functions and of the program's own with its suffix: rstan 2.21 lets no local
-    variable have the name of a function, in whichever part.
-    """
+    variable have the name of a function, in whichever part."""
     own_names = _own_functions(name)
     return [
         text if file or not own_names else _any_of(own_names).sub(rf"\1_{suffix}", text)

@@ -62,9 +62,7 @@ class RStanEngine:
         warm_start: WarmStart | None = None,
         progress: Progress | None = None,
     ) -> Draws:
-        """Sample as `Engine` says; parallel chains, in R processes of their own, report progress at
-        the end.
-        """
+        """Sample as `Engine` says; parallel chains, R processes of their own, report at the end."""
         status = self.status().required()
         settings.check_no_threads(self.name)
         started = time.perf_counter()
@@ -72,7 +70,18 @@ class RStanEngine:
         if fit["program"] != program.text.rstrip("\n"):
             notes = (*notes, "program text rewritten for rstan before 2.26: arrays, large phi")
         provenance = Provenance.of_run(status, program, seed, settings, started, notes)
-        return _draws(fit, parameter_names(program), provenance)
+        sampler = fit["sampler"]
+        metric = sampler["inv_metric"]
+        return Draws(
+            variables={name: values for name, values in fit["draws"].items() if name != "lp__"},
+            divergent=sampler["divergent"].astype(bool),
+            treedepth=sampler["treedepth"].astype(np.int64),
+            energy=sampler["energy"],
+            step_size=np.atleast_1d(sampler["step_size"]),
+            inv_metric=None if not metric else tuple(np.atleast_1d(row) for row in metric),
+            parameters=parameter_names(program),
+            provenance=provenance,
+        )
 
 
 def _install(package: str, debian: str) -> str:
@@ -177,18 +186,3 @@ class _Printed:
     def complaints(self) -> str:
         """R's words besides progress, such as the compiler's."""
         return self._said
-
-
-def _draws(fit: Mapping[str, Any], parameters: tuple[str, ...], provenance: Provenance) -> Draws:
-    sampler = fit["sampler"]
-    metric = sampler["inv_metric"]
-    return Draws(
-        variables={name: values for name, values in fit["draws"].items() if name != "lp__"},
-        divergent=sampler["divergent"].astype(bool),
-        treedepth=sampler["treedepth"].astype(np.int64),
-        energy=sampler["energy"],
-        step_size=np.atleast_1d(sampler["step_size"]),
-        inv_metric=None if not metric else tuple(np.atleast_1d(row) for row in metric),
-        parameters=parameters,
-        provenance=provenance,
-    )

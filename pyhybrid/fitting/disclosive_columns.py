@@ -44,7 +44,10 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
         return {}
     reasons = {}
     others = [place for place, name in enumerate(table.columns) if str(name) not in synthesized]
-    rows = _sampled(len(table), len(others))
+    # a sample, the same for the same table: about 2000 rows, fewer of a wide table
+    n = len(table)
+    size = min(n, max(200, min(_SAMPLE, _CELLS // max(1, len(others)))))
+    rows = np.sort(np.random.default_rng(0).choice(n, size=size, replace=False))
     truths = [_Truth(table[name], rows) for name in synthesized if name in table.columns]
     for place in others:
         name, whole = str(table.columns[place]), _hashable(table.iloc[:, place])
@@ -59,13 +62,6 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
         if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
             reasons[str(labels.name or "index")] = "row labels are texts that no two rows share"
     return reasons
-
-
-def _sampled(n: int, n_columns: int) -> IntArray:
-    """Positions of the rows of a sample, the same for the same table: about 2000, fewer of a wide
-    table."""
-    size = min(n, max(200, min(_SAMPLE, _CELLS // max(1, n_columns))))
-    return np.sort(np.random.default_rng(0).choice(n, size=size, replace=False))
 
 
 def _is_text(dtype: Any) -> bool:
@@ -194,29 +190,21 @@ def _tells(y: FloatArray, c: FloatArray, *, text: bool, sample: bool = False) ->
         return False
     for one, other in ((y, c), (c, y)):
         if _constant_within(one, other) and (
-            _repeated(one) if sample else _chance_of_map(one, other) < _LOG_CHANCE
+            (np.unique(one).size < one.size) if sample else _chance_of_map(one, other) < _LOG_CHANCE
         ):
             return True
     if not text and _one_way(y, c):
         return sample or _chance_of_order(y, c) < _LOG_CHANCE
     if not text and np.unique(c).size > _MOST_CODES:  # no codes that may be without an order
         return False
-    ordered = _by_mean(y, c)
+    # codes in the order of their mean outcome
+    inverse = np.unique(c, return_inverse=True)[1]
+    means = np.bincount(inverse, weights=y) / np.bincount(inverse)
+    ordered = np.argsort(np.argsort(means))[inverse].astype(np.float64)
     if not _one_way(y, ordered):
         return False
     orders = float(gammaln(np.unique(c).size + 1))  # as many were there to choose from
     return sample or _chance_of_order(y, ordered) + orders < _LOG_CHANCE
-
-
-def _by_mean(y: FloatArray, c: FloatArray) -> FloatArray:
-    """Codes in the order of their mean outcome."""
-    inverse = np.unique(c, return_inverse=True)[1]
-    means = np.bincount(inverse, weights=y) / np.bincount(inverse)
-    return np.argsort(np.argsort(means))[inverse].astype(np.float64)
-
-
-def _repeated(values: FloatArray) -> bool:
-    return np.unique(values).size < values.size
 
 
 def _one_way(y: FloatArray, c: FloatArray) -> bool:

@@ -31,10 +31,8 @@ _CHUNK = 20_000  # candidates at a time
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactPosterior:
-    """A censored posterior on a grid: `log_density` (C,) of each candidate, nats, up to a constant;
-    `span`, the largest change of a score between neighbors less its smallest; `program`, the Stan
-    program that has this posterior. Confidential.
-    """
+    """A censored posterior on a grid, the same as that of `program`: `log_density` (C,), nats;
+    `span`, the largest change of a score between neighbors less its smallest. Confidential."""
 
     form: GridForm
     grid: ParameterGrid
@@ -133,8 +131,7 @@ def exact_posterior(
     excess: FloatArray | None = None,
 ) -> ExactPosterior:
     """Log posterior of every candidate under weights `alpha` (n,) and `cap`; a frozen `excess` (C,)
-    is added to each term before it is clipped (`mechanisms.censored.center`).
-    """
+    is added to each term before it is clipped (`mechanisms.censored.center`)."""
     if cap.unit is not None:
         raise InvalidInput("exact sampling must be record by record: with a unit take chains")
     posterior = ExactPosterior(

@@ -31,8 +31,7 @@ def choose_draws(
     released: npt.NDArray[np.intp] | None = None,
 ) -> npt.NDArray[np.intp]:
     """Positions (n_draws,) of kept draws at random, none in `released`, which an earlier release
-    took.
-    """
+    took."""
     available = np.flatnonzero(kept_draws)
     if released is not None:
         available = np.setdiff1d(available, released, assume_unique=True)
@@ -61,10 +60,7 @@ def synthesize(
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
     """The synthesized columns of `n_synthetic` sets, each with a random stream of its own, from
-    `n_draws_released` draws of `kept_draws` (S,), which alone may be released, and none of those of
-    the releases `earlier`; with `drawn_for_this` all `draws` are for this release. `given` are m
-    tables of columns synthesized before; `rules` must be met, and read no later column.
-    """
+    `kept_draws` (S,), which alone may be released, and none of those of the releases `earlier`."""
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
         name = stream if number == 1 else f"{stream}/release {number}"
@@ -88,8 +84,7 @@ def synthesize(
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     """`table` with `columns` in the place of its own, and without notes (`attrs`) on it. What is
-    not replaced is shared with `table` where pandas copies on write (from 3.0).
-    """
+    not replaced is shared with `table` where pandas copies on write (from 3.0)."""
     whole = with_columns(table, columns)
     whole.attrs = {}  # notes on the confidential table would be published with it
     return whole
@@ -97,8 +92,7 @@ def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
 
 def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
     """The tables with each column in one dtype, as files of a release have one schema: whole
-    numbers beside missing ones become floats; what numpy has no number for becomes objects.
-    """
+    numbers beside missing ones become floats; what numpy has no number for becomes objects."""
     alike = list(tables)
     for name in columns:
         kinds = {table[name].dtype for table in alike}

@@ -115,11 +115,8 @@ class Reweighting:
 
 @dataclass(frozen=True, kw_only=True)
 class ReweightingStep:
-    """One candidate. `estimated_bound` (nats) is from importance sampling, NaN where not trusted
-    and at a fixed k; `bound` and `efficiency`, mean(D_i)/D, of the refit, NaN where it was saved.
-    `accepted` if the bound is not above the starting one (and, at a fixed k, the tolerance).
-    Confidential.
-    """
+    """One candidate: `estimated_bound` (nats) from importance sampling, NaN where not trusted;
+    `bound` and `efficiency`, mean(D_i)/D, of the refit, NaN where it was saved. Confidential."""
 
     round: int
     k: float
@@ -136,10 +133,8 @@ class ReweightingStep:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reweighted:
-    """Fits before (`start`) and after (`fit`) a re-weighting, the same if no safe step was found;
-    `steps` are all candidates in order, `rounds` the fits that each round started from.
-    Confidential.
-    """
+    """Fits before (`start`) and after (`fit`) a re-weighting, the same if no safe step was found,
+    all candidates and the fits each round started from. Confidential."""
 
     start: PosteriorFit
     fit: PosteriorFit
@@ -155,8 +150,7 @@ class Reweighted:
 
 def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) -> Reweighted:
     """Re-weight `start` by `plan`. The bound of the result is never above the starting one, at a
-    fixed k by no more than the tolerance; else the starting fit is returned with a warning.
-    """
+    fixed k by no more than the tolerance; else the starting fit is returned with a warning."""
     limit = session.leveled(start, plan.risk).overall
     if not (np.isfinite(limit) and limit > 0):
         raise InvalidInput(f"re-weighting needs a finite bound above 0: found {limit:g}")
@@ -311,10 +305,8 @@ def _next_k(k: float, bound: float, limit: float, low: float, high: float) -> fl
 def estimated_bound(
     session: FitSession, fit: PosteriorFit, alpha: FloatArray, risk: str = "size"
 ) -> float:
-    """Overall bound, range or deviation (by `risk`), nats, of a refit under `alpha` (n,), from the
-    draws of `fit` resampled with Pareto-smoothed weights exp(sum_i (alpha_i - fit.alpha_i) f_si);
-    NaN if these cannot be trusted (Pareto k above 0.7).
-    """
+    """Overall bound by `risk`, nats, of a refit under `alpha` (n,), from the draws of `fit` with
+    Pareto-smoothed weights exp(sum_i (alpha_i - fit.alpha_i) f_si); NaN if k > 0.7."""
     log_lik = session.bound.log_lik(fit.draws)
     chosen = _resampled(
         log_lik.total(alpha - fit.alpha), session.streams.generator("re-weighting estimates")

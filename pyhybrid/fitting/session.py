@@ -71,11 +71,9 @@ ON_NOT_CONVERGED = ("raise", "warn")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PosteriorFit:
-    """Draws from a weighted posterior with `bounds` of the alpha-weighted log-likelihood
-    (unweighted if alpha is 1), of the term less its center if the cap has one, by unit where there
-    are units. `exact` is a posterior on its grid, whose released draws are drawn anew; `censored`
-    (n,) marks terms that met an end of the cap. Confidential, but for the draws.
-    """
+    """Draws from a weighted posterior; `bounds` of the alpha-weighted log-likelihood less a cap's
+    center. `exact` is a posterior on its grid, whose released draws are drawn anew; `censored` (n,)
+    met an end of the cap. Confidential, but for the draws."""
 
     alpha: FloatArray
     cap: Cap | None
@@ -134,8 +132,7 @@ class FitSession:
         warm_start: WarmStart | None = None,
     ) -> PosteriorFit:
         """Sample the posterior under `alpha` (n,) and bound it, or return the fit made before. A
-        number stands for the `cap` [-M, M] without a center.
-        """
+        number stands for the `cap` [-M, M] without a center."""
         alpha = check_alpha(alpha, self.bound.n)
         if not alpha.any():
             raise InvalidInput(
@@ -238,8 +235,7 @@ class FitSession:
         center: FloatArray | None = None,
     ) -> LipschitzBounds:
         """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`; with a
-        `center` (n,), of the log-likelihood less that of the record's own.
-        """
+        `center` (n,), of the log-likelihood less that of the record's own."""
 
         def terms(part: Draws) -> LogLik:
             log_lik = self.bound.log_lik(part)
@@ -262,8 +258,7 @@ class FitSession:
         self, draws: Draws, alpha: FloatArray, risk: str, chosen: npt.NDArray[np.intp]
     ) -> FloatArray:
         """Risk of alpha_i f_i, or of the sum over a record's unit, at some draws, (n,), nats;
-        infinite where a record of positive weight is unbounded.
-        """
+        infinite where a record of positive weight is unbounded."""
         log_lik, weights = self.terms(self.bound.log_lik(draws).at(chosen), alpha)
         return scaled_maxima(risk_of(log_lik, risk), weights)[self.owner]
 
@@ -294,8 +289,7 @@ class FitSession:
 
     def releases_of(self, stream: str) -> tuple[int, ...]:
         """Draws of each release made from this session under one name of streams, in order: two
-        releases of the same draws would tell no more than one and cost as two.
-        """
+        releases of the same draws would tell no more than one and cost as two."""
         return self.store.released.get(stream, ())
 
     def note_release(self, stream: str, n_draws: int) -> None:
@@ -347,7 +341,18 @@ class FitSession:
         fast = settings if first is None else settings.standardized(first)
         draws, diagnostics = self.converged(data, settings, fast, again, warm_start, label)
         if not diagnostics.converged:
-            self._report_not_converged(label, diagnostics)
+            tried, more = "also not with more draws and a longer warm-up", ""
+            if self.has_fixed_draws:
+                tried = "within draws whose number was fixed beforehand"
+                more = ", max_draws above draws to let chains go on"
+            message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
+            message += remedy_if_published(self.bound.program.name)
+            if self.on_not_converged == "raise":
+                raise NotConverged(
+                    f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
+                    "release anyway, with that stated in the charge"
+                )
+            warnings.warn(message, stacklevel=2)
         return draws, diagnostics
 
     def converged(
@@ -445,20 +450,6 @@ class FitSession:
 
     def _diverges(self, diagnostics: Diagnostics) -> bool:
         return diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws
-
-    def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
-        tried, more = "also not with more draws and a longer warm-up", ""
-        if self.has_fixed_draws:
-            tried = "within draws whose number was fixed beforehand"
-            more = ", max_draws above draws to let chains go on"
-        message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
-        message += remedy_if_published(self.bound.program.name)
-        if self.on_not_converged == "raise":
-            raise NotConverged(
-                f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
-                "release anyway, with that stated in the charge"
-            )
-        warnings.warn(message, stacklevel=2)
 
     def steps_of(self, label: str) -> Callable[[int, int], None] | None:
         """Where the progress of what has this label is reported, if anywhere."""

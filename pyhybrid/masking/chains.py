@@ -26,8 +26,7 @@ _TICK = 10
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Snapshot:
     """One posterior draw: `parameters` laid out by the model, completed `values` (n,) by name,
-    `latent` (n, q) normals of a copula. Confidential.
-    """
+    `latent` (n, q) normals of a copula. Confidential."""
 
     parameters: tuple[FloatArray, ...]
     values: Mapping[str, npt.NDArray[Any]]

@@ -29,10 +29,9 @@ _ORDER = ("nominal", "binary", "ordered", "continuous")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """One column: `values` (n,) standardized over those that are there, or codes 0 .. n_levels - 1
-    of `levels`; 0 where `missing` (n,). A released value is center + scale * value, rounded to the
-    `decimals` of the data (None: too many), moved into the `limits`, in its `dtype`. Confidential.
-    """
+    """Standardized `values` (n,) of a column, or codes of `levels`; 0 where `missing`. Released:
+    center + scale * value, rounded to `decimals`, moved into `limits`, in its `dtype`.
+    Confidential."""
 
     name: str
     kind: str
@@ -220,8 +219,7 @@ class KeySynthesis:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundKeys:
     """Columns of n records: `keys` to be synthesized, in the order of the model; predictors with
-    missing values (`incomplete`) are imputed along, and never released. Confidential.
-    """
+    missing values (`incomplete`) are imputed along, and never released. Confidential."""
 
     keys: tuple[Column, ...]
     incomplete: tuple[Column, ...]

@@ -43,9 +43,7 @@ class _SequentialComparator(KeySynthesis, ABC):
         """A fitted model of one key given the columns before it."""
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
-        """Release synthetic sets as `MaskedImputation.release` does, without missing values in keys
-        or predictors.
-        """
+        """Release sets as `MaskedImputation.release` does; keys and predictors must be complete."""
         bound, left_out = bind_keys(self, df)
         for column in (*bound.keys, *bound.incomplete):
             if column.missing.any():

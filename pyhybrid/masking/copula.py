@@ -45,8 +45,7 @@ _ALL = slice(None)
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Margin:
     """How one latent becomes a value: knots (`scores`, `values`) of Q of a continuous column,
-    `edges` with -inf and inf of another; `there` and `gaps` are rows.
-    """
+    `edges` with -inf and inf of another; `there` and `gaps` are rows."""
 
     column: Column
     scores: FloatArray

@@ -136,8 +136,7 @@ def elliptical_slice(
     rng: np.random.Generator,
 ) -> FloatArray:
     """One update (n, d) of each record under its normal prior (`prior_draw` less its mean) and its
-    own likelihood: `log_likelihood` takes values (k, d) and their k records and returns (k,).
-    """
+    own likelihood: `log_likelihood` takes values (k, d) and their k records and returns (k,)."""
     n = len(current)
     centerd, moved = current - mean, current.copy()
     rows = np.arange(n)
@@ -214,8 +213,7 @@ class NormalPosterior:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Unknown:
     """Records whose level is missing count with the sum over its levels: `design` (k, p),
-    `log_weights` (k, levels) of what else is known.
-    """
+    `log_weights` (k, levels) of what else is known."""
 
     design: FloatArray
     log_weights: FloatArray
@@ -224,8 +222,7 @@ class Unknown:
 @dataclass(frozen=True, kw_only=True)
 class LevelModel:
     """p(x | design) for a key with levels. The first of the `n_columns` is the intercept, whose
-    coefficient is 0 for ordered keys (the cutpoints stand for it).
-    """
+    coefficient is 0 for ordered keys (the cutpoints stand for it)."""
 
     kind: str
     n_levels: int

@@ -168,10 +168,8 @@ def _codes(values: FloatArray, levels: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """What W says about one key; masks write into its rows. Continuous: `center` and `precision`
-    (n,), mean of the copies and K/s2, standardized; 0 is a mask that is off. Any other:
-    `log_density` (n, levels) of w given x; equal ones are a mask that is off. Confidential.
-    """
+    """What W says about a key. Continuous: `center` and `precision` K/s2 (n,), standardized; 0 is a
+    mask that is off. Else `log_density` (n, levels) of w given x. Confidential."""
 
     center: FloatArray | None = None
     precision: FloatArray | None = None

@@ -419,9 +419,7 @@ def masked_release(
     diagnostics: Diagnostics | None = None,
     subgroups: npt.NDArray[np.str_] | None = None,
 ) -> MaskedRelease:
-    """The release of these sets of `df`, imputation by imputation; `masks` of the keys are in
-    words.
-    """
+    """The release of these sets of `df`, imputation by imputation; `masks` of keys are in words."""
     keys = tuple(masks)
     statement = RiskStatement(
         method=method,

@@ -63,10 +63,8 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Later:
-    """A later column on the records that show the value of this one: its `theta` (with `model`
-    None, slopes and residual variance), slopes `own` (C,) on this column, linear predictors `eta`
-    (n, C).
-    """
+    """A later column on the records that show this one's value: its `theta` (slopes and residual
+    variance with `model` None), slopes `own` (C,) on this column, predictors `eta` (n, C)."""
 
     model: LevelModel | None
     theta: FloatArray
@@ -102,8 +100,7 @@ def draw_step(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Step d (p,) of the coefficients of a normal regression whose `theta` (p + 1,) are
-    coefficients and residual variance, on the records that show the value.
-    """
+    coefficients and residual variance, on the records that show the value."""
     start, variance = theta[:-1], float(theta[-1])
     posterior = NormalPosterior.of(design, x)
     mean, noise = posterior.mean, posterior.noise(variance, rng)
@@ -170,9 +167,7 @@ class SequentialModel:
         )
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
-        """Column by column its parameters given the true keys, then what is missing of it (see the
-        module).
-        """
+        """Column by column: parameters given the true keys, then missing values; see the module."""
         for j, (model, walker, metric) in enumerate(
             zip(self.models, state.walkers, state.metrics, strict=True)
         ):
@@ -238,8 +233,7 @@ class SequentialModel:
         sweeps: int,
     ) -> dict[str, Values]:
         """Keys in sequence given the earlier ones, then `sweeps` updates given all others; what is
-        missing in predictors is drawn along.
-        """
+        missing in predictors is drawn along."""
         state = self._resumed(snapshot)
         first_key = len(self.columns) - self.n_keys
         drawn: list[tuple[int, Rows]] = [

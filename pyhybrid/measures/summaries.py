@@ -465,17 +465,16 @@ def _utility_fields(found: UtilitySummary) -> dict[str, Any]:
         },
         "one_way": _records(found.one_and_two_way.one_way),
         "two_way": _records(found.one_and_two_way.two_way),
-        "models": [_model(fit) for fit in found.models],
-    }
-
-
-def _model(fit: ModelUtility) -> dict[str, Any]:
-    return {
-        "formula": fit.formula,
-        "model": fit.model,
-        "rule": fit.rule,
-        "n_used": list(fit.n_used),
-        "terms": _records(fit.table.reset_index()),
+        "models": [
+            {
+                "formula": fit.formula,
+                "model": fit.model,
+                "rule": fit.rule,
+                "n_used": list(fit.n_used),
+                "terms": _records(fit.table.reset_index()),
+            }
+            for fit in found.models
+        ],
     }
 
 

@@ -162,8 +162,7 @@ class SurveyDesign:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurveyRecords:
     """The design of n records: weights above 0; codes of strata and of clusters, which differ
-    between strata, (n,). Confidential.
-    """
+    between strata, (n,). Confidential."""
 
     weight: FloatArray
     stratum: npt.NDArray[np.intp]
@@ -267,8 +266,7 @@ Weights: TypeAlias = str | SurveyDesign | None
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampled:
     """Design weights (n,) of a table, None if all are 1, and codes of its clusters (n,), None
-    without a design. Confidential for the data.
-    """
+    without a design. Confidential for the data."""
 
     weights: FloatArray | None
     clusters: npt.NDArray[np.intp] | None

@@ -227,11 +227,7 @@ class MechanismSettings(Mechanism):
             )
 
     def _take_design(self) -> None:
-        """The model under survey weights, and the survey's unit where no other one is given.
-
-        A model that has survey weights already brings its design: the unit is that of the survey,
-        whichever of the two was given.
-        """
+        """Put the model under survey weights; the survey gives the unit if none is named."""
         if isinstance(self.model, SurveyWeighted):
             if self.design not in (None, self.model.design):
                 raise InvalidInput(
@@ -263,8 +259,7 @@ class MechanismSettings(Mechanism):
         return self.model.bind(df)
 
     def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of the data that the mechanism itself reads beside its model, by what they are
-        to it."""
+        """Columns that the mechanism itself reads beside its model, by what they are to it."""
         return {} if self.unit is None else {"unit": (self.unit,)}
 
     @property

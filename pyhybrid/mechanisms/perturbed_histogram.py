@@ -47,11 +47,8 @@ _NOISE = {"replace": 2, "remove": 1}  # counts that a neighbor changes
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundHistogram:
-    """Public cells of a column, equal bins of a range or declared levels, joined to its table.
-
-    Confidential: `place` (n,) is the cell of each record. `values` draws a value from each of some
-    cells (n,), `form` is that of released values.
-    """
+    """Public cells of a column joined to its table, `place` (n,) the cell of each record.
+    Confidential. `values` draws a value from each of some cells (n,)."""
 
     n_cells: int
     place: IntArray
@@ -67,8 +64,7 @@ class BoundHistogram:
         return (str(self.column.name),)
 
     def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.DataFrame:
-        """The column in its declared form, each value from a cell drawn with probabilities
-        `shares` (B,)."""
+        """The column in its declared form, each value from a cell drawn by `shares` (B,)."""
         chosen = rng.choice(self.n_cells, size=self.place.size, p=shares)
         values = self.values(chosen, rng)
         column = pd.Series(values, index=self.column.index, name=self.column.name)
@@ -269,7 +265,19 @@ class PerturbedHistogram(NoiseMechanism):
         check_columns(df, (self.column,))
         column = df[self.column]
         if self.levels is not None:
-            bound = levels_of(column, self.levels)
+            name = str(column.name)
+            _check_present(column)
+            known = np.empty(len(self.levels), dtype=object)
+            known[:] = self.levels
+            bound = BoundHistogram(
+                n_cells=len(self.levels),
+                place=level_places(column, name, outcome_levels(column, name, self.levels)).astype(
+                    np.int64
+                ),
+                column=column,
+                values=lambda cells, rng: known[cells],
+                form=Form(levels=self.levels),
+            )
         else:
             bound = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
@@ -318,10 +326,7 @@ class PerturbedHistogram(NoiseMechanism):
 def bins_of(
     outcome: pd.Series, low: float, high: float, n_bins: int, decimals: int | None
 ) -> BoundHistogram:
-    """Equal bins of [low, high]: of the numbers of so many decimals, or of reals if that is None.
-
-    InvalidInput for a column that is no number, and values that are missing or outside.
-    """
+    """Equal bins of [low, high], of numbers of so many decimals, or reals (None)."""
     y = _outcome(outcome, low, high, decimals)
     if decimals is None:
         width = high - low
@@ -351,22 +356,6 @@ def bins_of(
         column=outcome,
         values=of_bins,
         form=Form(decimals=decimals),
-    )
-
-
-def levels_of(outcome: pd.Series, given: tuple[Any, ...]) -> BoundHistogram:
-    """The declared levels of a column of any kind, each a cell; InvalidInput for values that are
-    missing or none of them."""
-    name = str(outcome.name)
-    _check_present(outcome)
-    known = np.empty(len(given), dtype=object)
-    known[:] = given
-    return BoundHistogram(
-        n_cells=len(given),
-        place=level_places(outcome, name, outcome_levels(outcome, name, given)).astype(np.int64),
-        column=outcome,
-        values=lambda cells, rng: known[cells],
-        form=Form(levels=given),
     )
 
 

@@ -344,10 +344,8 @@ def _check_reads(mechanism: Step, bound: Joined, bounds: Sequence[Joined]) -> No
 def _with_levels_declared(
     mechanism: Step, bounds: Sequence[Joined], place: int, declared: Mapping[str, Any], df: Any
 ) -> Joined:
-    """The step at `place`, from 1, with the levels of predictors that are synthesized before it as
-    their own steps declare them: under a strict charge, levels read from the true values would be a
-    function of all records that no step's epsilon covers.
-    """
+    """The step at `place`, from 1, with predictors' levels as their own steps declare them: read
+    from the true values, no step's epsilon would cover them."""
     bound = bounds[place - 1]
     if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):
         return bound
@@ -506,10 +504,7 @@ def fit_apart(
     executor: Executor | None,
     progress: FitProgress | None,
 ) -> list[OpenStep]:
-    """The steps with their fits, made in other processes.
-
-    What the first step that failed raised is raised after all others have ended.
-    """
+    """The steps with fits of other processes; the first failure is raised after all have ended."""
     chains = max(1, (os.cpu_count() or 1) // workers) if executor is None else None
     tasks = []
     for step in steps:

@@ -229,8 +229,7 @@ def is_grouped(kind: Kind) -> bool:
 
 
 def formula_of(outcome: str, predictors: dict[str, Kind], *, groups: bool = False) -> str:
-    """Formula of an outcome given predictors by name; with `groups` those of many levels enter as
-    ``(1 | g)``."""
+    """Formula of an outcome given predictors; with `groups` those of many levels as ``(1 | g)``."""
     terms = [
         f"(1 | {term})" if groups and is_grouped(kind) else term
         for name, kind in predictors.items()

@@ -137,23 +137,9 @@ def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
     return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
 
 
-def _of_intercept(values: FloatArray, prior_sd: float | None) -> FloatArray:
-    """Log prior density of an intercept: normal of that deviation, the published one if None."""
-    if prior_sd is not None:
-        from scipy import stats
-
-        return np.asarray(stats.norm.logpdf(values, scale=prior_sd))
-    distinct, place = np.unique(values, return_inverse=True)
-    chunks = np.array_split(distinct, 1 + distinct.size // 5000)
-    return np.concatenate([scale_mixture_log_density(chunk) for chunk in chunks])[place]
-
-
 @dataclass(frozen=True)
 class PoissonForm:
-    """Poisson with an intercept, the first coordinate: beta.
-
-    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
-    """
+    """Poisson with an intercept beta; `prior_sd` None: the published prior."""
 
     axes: tuple[Axis, ...] = (Axis(name="log_mean", lower=-10, upper=15, size=100_000),)
     prior_sd: float | None = None
@@ -165,7 +151,14 @@ class PoissonForm:
         return {self.axes[0].name: parameters["beta"][:, 0]}
 
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        return _of_intercept(at[self.axes[0].name], self.prior_sd)
+        values = at[self.axes[0].name]
+        if self.prior_sd is not None:
+            from scipy import stats
+
+            return np.asarray(stats.norm.logpdf(values, scale=self.prior_sd))
+        distinct, place = np.unique(values, return_inverse=True)
+        chunks = np.array_split(distinct, 1 + distinct.size // 5000)
+        return np.concatenate([scale_mixture_log_density(chunk) for chunk in chunks])[place]
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,7 @@ LOGIT = Family(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoughFit:
-    """Coefficients to look at first (K,), and the fitted means and family's variances there,
-    (d,)."""
+    """Coefficients to look at first (K,), and fitted means and variances there, (d,)."""
 
     center: FloatArray
     fitted: FloatArray
@@ -164,11 +163,9 @@ class SizedLikelihood:
 def quadratic(
     X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
 ) -> dict[str, Any]:
-    """Stan data of the log-likelihood's quadratic approximation about coefficients `center` (K,),
-    by first derivatives `slope` (d,) of the rows' weighted log-likelihoods by their linear
-    predictors, and minus the (expected) second ones, `curvature` (d,), at least 0:
-    ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
-    ``score`` (K,), the gradient at 0."""
+    """Stan data of the log-likelihood's quadratic approximation about `center` (K,): a root of X'
+    diag(curvature) X and the gradient at 0, from rows' first derivatives `slope` and minus second
+    ones `curvature` (d,) by their linear predictors."""
     K = X.shape[1]
     # By the QR decomposition: its condition number is the root of that of the information.
     triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))

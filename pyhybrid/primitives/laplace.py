@@ -305,8 +305,7 @@ def _measurement(
     ends: tuple[float, float], known_size: int | None, mean: bool, changed: int, epsilon: float
 ) -> tuple[Any, float, float]:
     """OpenDP's sum or mean with noise, its sensitivity and scale, all made of what is public and
-    kept from one answer to the next; `ends` are ints for whole values.
-    """
+    kept from one answer to the next; `ends` are ints for whole values."""
     dp = load_opendp()
     with refusals():
         if isinstance(ends[0], int):  # 64 bits by name: OpenDP takes such numbers for 32-bit ones

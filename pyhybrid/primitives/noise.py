@@ -176,9 +176,8 @@ def calibrated(
     measurement: Callable[[float], Any], *, scale: float, d_in: float, epsilon: float
 ) -> tuple[Any, float]:
     """The measurement at `scale`, or at the next larger one whose cost by OpenDP, which rounds up
-    in binary (Laplace(2 / 3) costs 3.0000000000000004 at sensitivity 2), is not above `epsilon`:
-    pure, or rho of a zCDP measurement.
-    """
+    in binary (Laplace(2 / 3) costs 3.0000000000000004 at sensitivity 2), is not above `epsilon`, or
+    rho."""
     for _ in range(_STEPS):
         if not math.isfinite(scale):
             break

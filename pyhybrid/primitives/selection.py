@@ -123,10 +123,8 @@ def exponential_mechanism(
 
 
 def _measurement(sensitivity: float, epsilon: float) -> tuple[Any, float]:
-    """OpenDP's noisy maximum with Gumbel noise, and its scale. OpenDP states rho = epsilon^2 / 8 of
-    zCDP, which is what the exponential mechanism's epsilon amounts to; epsilon is read back from
-    it.
-    """
+    """OpenDP's noisy maximum with Gumbel noise, and its scale; its rho = epsilon^2 / 8 of zCDP is
+    that of the exponential mechanism's epsilon, which is read back from it."""
     dp = load_opendp()
     space = (
         dp.vector_domain(dp.atom_domain(T=float, nan=False)),

@@ -44,8 +44,7 @@ IntArray = npt.NDArray[np.int64]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossTable:
     """Cells that a table counts: how each record is shared out over them, nonnegative whole
-    numbers, `unit` in each row. Confidential, but for its number of rows K.
-    """
+    numbers, `unit` in each row. Confidential, but for its number of rows K."""
 
     codes: IntArray  # (n,) row of the table that each record is in, 0 .. n_rows - 1
     n_rows: int
@@ -57,9 +56,8 @@ class CrossTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """Price of tables, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or
-    rho of zCDP, at a public delta (Gaussian).
-    """
+    """Price of tables, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or rho
+    of zCDP, at a public delta (Gaussian)."""
 
     epsilon: float
     delta: float = 0.0
@@ -91,10 +89,9 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyTables(PrivateAnswer):
-    """Cells of all tables with noise, in `unit` parts of a record; they may be negative.
-    Sensitivity of all cells together and scale of one cell's noise are in records: in L1, of
-    Laplace noise; in L2, of Gaussian noise, whose charge has a delta.
-    """
+    """Cells of all tables with noise, in `unit` parts of a record. Sensitivity of all together (L1
+    of Laplace, L2 of Gaussian noise, which has a delta) and scale of a cell's noise are in
+    records."""
 
     value: IntArray  # (B,)
     shapes: tuple[tuple[int, int], ...]  # rows and columns of each table
@@ -136,10 +133,8 @@ class NoisyTables(PrivateAnswer):
 def noisy_tables(
     tables: Sequence[CrossTable], *, price: Price, relation: str = "replace", unit: int = 1
 ) -> NoisyTables:
-    """Counts of all tables over the same records, with discrete noise on each cell at the `price`
-    of all together: Laplace of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or
-    sqrt(T / 2 rho); see the module. How many tables there are, and their sizes, is public.
-    """
+    """All tables over the same records, with discrete noise at the `price` of all together: Laplace
+    of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or sqrt(T / 2 rho)."""
     parts = check_count(unit, "unit")
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)] * len(tables)
     counts = cross_counts(tables, unit=parts)
@@ -177,8 +172,7 @@ def size_of_noise(price: Price, relation: str) -> float:
 
 def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
     """The counts, in parts of a record, shape (B,); refused unless every record adds exactly `unit`
-    to each table. Confidential.
-    """
+    to each table. Confidential."""
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")
     found = []

@@ -148,8 +148,7 @@ def bounds_by_unit(
     draw_quantile: float = 1.0,
 ) -> LipschitzBounds:
     """`lipschitz_bounds` of units; `by_record` (n,) holds the bound of its unit for every record.
-    `slices` yields the log-likelihood again at each call, a slice of draws at a time.
-    """
+    `slices` yields the log-likelihood again at each call, a slice of draws at a time."""
 
     def terms() -> Iterable[FloatArray]:
         with np.errstate(invalid="ignore"):  # inf - inf in a unit: NaN, an unbounded one

@@ -237,11 +237,9 @@ class Cap:
 
     @property
     def farthest(self) -> float:
-        """Fall of the mean term of the frozen rows to the end of the region, nats; 0 if there
-        is none.
-
-        About theta_ref their sum falls by half the squared distance in posterior deviations.
-        """
+        """Fall of the mean term of the frozen rows to the end of the region, nats; 0 if there is
+        none. Near theta_ref their sum falls by half the squared distance in posterior
+        deviations."""
         if self.frozen is None or not np.isfinite(self.region):
             return 0.0
         return self.region**2 / (2 * self.frozen.n)
@@ -343,11 +341,8 @@ class FrozenRows(FrozenTerms):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FrozenParts(FrozenTerms):
-    """Distinct records of a reference under a model of several steps. Confidential if it is.
-
-    By step, `parts` are its rows of the records that reach it, in their order; a step that none of
-    them reaches is not there.
-    """
+    """Distinct records of a reference under a model of several steps: rows of those that reach each
+    step, in their order; a step that none reaches is not there. Confidential if it is."""
 
     parts: Mapping[str, FrozenRows]
     reached: Mapping[str, npt.NDArray[np.bool_]]  # by step, (d,) whether a record reaches it

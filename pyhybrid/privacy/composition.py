@@ -97,13 +97,9 @@ def compose(
 def spent(
     gaussian: Sequence[tuple[float, float]], epsilons: Sequence[float], delta: float | None
 ) -> float:
-    """Epsilon, at `delta` if there is any mu, of mu-GDP releases and of epsilon-DP ones together.
-
-    `gaussian` holds mus of whole releases under their relation, which compose by squares, each with
-    the epsilon of the records whose limit does not hold. A record whose Gaussian limit fails in one
-    release may be one of those whose limit holds in another: what failing records pay adds to what
-    the mus cost, but for a single release. The `epsilons` of others add to both.
-    """
+    """Epsilon, at `delta`, of mu-GDP releases, which compose by squares, and of epsilon-DP ones.
+    What records pay whose Gaussian limit fails adds to what the mus cost, but for a single release:
+    it may hold for them in another. The `epsilons` of others add to both."""
     if not gaussian:
         return add_epsilons(epsilons)
     assert delta is not None
@@ -250,11 +246,8 @@ def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def rho_of_strict(charge: Mapping[str, Any]) -> float:
-    """Rho of all draws of a strict charge, given by its public fields; rounded up.
-
-    Of a cap's charge each draw counts by its range; what epsilon is beyond that (a center that was
-    bought from the same records) by its epsilon alone, like noise.
-    """
+    """Rho of all draws of a strict charge, by its public fields, rounded up: of a cap each draw by
+    its range, and what epsilon is beyond that (a bought center) by epsilon alone, like noise."""
     m = int(charge["n_draws_released"])
     if charge.get("rho") is not None:  # of Gaussian noise
         return at_least(m * shown(check_finite(charge["rho"], "rho")))
@@ -268,11 +261,8 @@ def rho_of_strict(charge: Mapping[str, Any]) -> float:
 
 
 def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
-    """The smaller of two epsilons of strict charges: their sum, and that of their rho at `delta`.
-
-    From public fields (`PrivacyCharge.public`) of charges of one relation and unit. Those of
-    Gaussian noise come into the sum together, by their rho.
-    """
+    """The smaller of two epsilons of strict charges of one relation and unit, by their public
+    fields: their sum (those of Gaussian noise by rho), and that of their rho at `delta`."""
     strict = list(charges)
     noisy = [charge for charge in strict if charge.get("rho") is not None]
     pure = add_epsilons(charge["epsilon"] for charge in strict if charge.get("rho") is None)

@@ -111,10 +111,7 @@ def bound_of_epsilon(
     density_above_one: bool = False,
     safety_factor: float = 1.0,
 ) -> float:
-    """Bound (or cap M) for which one released draw costs `epsilon`: epsilon / 2, or / 4.
-
-    The inverse of `epsilon_of_bound`, whose parameters it shares; nats.
-    """
+    """Bound (or cap M), nats, of one draw at `epsilon`: the inverse of `epsilon_of_bound`."""
     sides = lipschitz_sides(relation, density_above_one)
     return check_positive(epsilon, "epsilon") / (
         sides * check_positive(safety_factor, "safety_factor")

@@ -60,12 +60,9 @@ def check_chains(n_draws: int, chains: Any) -> int:
 
 
 def effective_draws(values: FloatArray, chains: int) -> FloatArray:
-    """Effective number of draws for the mean of each column, (S, b) to (b,): above 0, at most S.
-
-    Finite draws are stacked chain after chain. Chains are halved, so that one that drifts counts as
-    two that disagree. Never above S, the credit that alternating draws could claim is not taken; S
-    for a column that does not vary.
-    """
+    """Effective draws for the mean of each column, (S, b) to (b,): at most S, without the credit
+    that alternating draws could claim. Halved chains, so that one that drifts disagrees with
+    itself."""
     n_draws, n_columns = values.shape
     length = n_draws // chains
     half = length // 2
@@ -105,12 +102,9 @@ def _correlation_time(rho: FloatArray) -> FloatArray:
 
 
 def smoothed_log_weights(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Smoothed log weights (S, b), not normalized, and the Pareto shape k (b,) of each column.
-
-    Weights, finite, stay below the tail, and no value is above the largest of its column. Above
-    k = 0.7 they are unreliable; k is -inf for a column that does not vary (nothing to smooth), inf
-    where fewer than 5 draws are in the tail.
-    """
+    """Smoothed log weights (S, b), not normalized, and each column's Pareto k, unreliable above
+    0.7: -inf if it does not vary, inf with fewer than 5 draws in the tail. No value grows above the
+    largest."""
     columns = np.array(log_weights.T, order="C")  # each one contiguous, and a copy
     k = np.array([_smooth(column) for column in columns])
     return columns.T, k
@@ -158,11 +152,8 @@ def _pareto_fit(excess: FloatArray) -> tuple[float, float]:
 
 
 def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
-    """Upper end of b, and both ends of c, of each column of finite terms (S, k), shape (3, k).
-
-    Draws are stacked chain after chain. b and c are two standard errors of a normal term away from
-    their estimates: b / sqrt(2 S), b / sqrt(6 S), S being effective draws.
-    """
+    """Upper end of b, and both ends of c, of each column of finite terms (S, k), shape (3, k): two
+    standard errors of a normal term away, b / sqrt(2 S), b / sqrt(6 S), S being effective draws."""
     moved = terms - terms.mean(axis=0)
     size = np.abs(moved).max(axis=0)
     shown = moved / np.where(size > 0, size, 1.0)  # powers stay in the range of doubles
@@ -175,11 +166,8 @@ def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
 
 
 def loss_of_expansion(expansion: FloatArray, delta: float) -> FloatArray:
-    """Loss of one released draw, nats, exceeded with probability delta at most; by record, (k,).
-
-    From `expansion_of`: the larger of both directions and both ends of c. Infinite where c may be
-    so far below 0 that there is no posterior without the record.
-    """
+    """Loss of one released draw, nats, exceeded with probability delta at most, (k,): the larger of
+    both directions and ends of c. Infinite where there may be no posterior without the record."""
     slope, *bends = expansion
     return np.maximum(*(_loss(slope, bend, -float(ndtri(delta / 2))) for bend in bends))
 

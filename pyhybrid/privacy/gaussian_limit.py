@@ -176,11 +176,8 @@ def _deviation(
 
 
 def _from_first_draw(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Columns less their first entry, over their largest size (b,), and that size.
-
-    A constant cancels, and is best taken off before anything is squared; squares stay in the range
-    of doubles.
-    """
+    """Columns less their first entry, over their largest size (b,), and that size: a constant
+    cancels, best before anything is squared, and squares stay in the range of doubles."""
     moved = g - g[0]
     largest = np.abs(moved).max(axis=0)
     return moved / np.where(largest > 0, largest, 1.0), largest

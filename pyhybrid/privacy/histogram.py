@@ -17,11 +17,8 @@ _ROUNDING, _ULPS = 1e-9, 1e-15  # of a number of steps: absolute, and relative t
 
 
 def in_steps(values: FloatArray, step: float) -> FloatArray:
-    """`values` in steps: whole where they are multiples of `step` but for rounding.
-
-    6.6 is 65.99999999999999 or 66 times 0.1, by how it was computed; edges of bins and values must
-    not be told apart by that.
-    """
+    """`values` in steps, whole where multiples of `step` but for rounding: 6.6 is 65.99999999999999
+    or 66 times 0.1, by how it was computed, which must not tell edges of bins from values."""
     steps = np.asarray(values, dtype=np.float64) / step
     near = np.rint(steps)
     with np.errstate(invalid="ignore"):  # infinite ones stay

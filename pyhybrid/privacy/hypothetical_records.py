@@ -80,9 +80,7 @@ def possible_records(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PossibleAccount:
-    """The account of one released draw over records that could have been, each added to the
-    database. Confidential.
-    """
+    """The account of one draw over records that could have been, each added. Confidential."""
 
     account: LocalAccount  # by possible record
     lipschitz_bound: float  # largest weighted absolute log-likelihood of any, nats
@@ -95,12 +93,9 @@ class PossibleAccount:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightsWith:
-    """Weights of a database of n records with each of H possible ones added. Confidential.
-
-    No others are looked at than `movers`, the possible records that change the weight of another:
-    `joined` gives with one of them the weights (n,) of the records present. Those `examined` move
-    no weight, or are the movers that move them most.
-    """
+    """Weights of n records with each of H possible ones added. `movers` change others' weights:
+    `joined` gives the weights (n,) of those present. `examined` move none, or most.
+    Confidential."""
 
     present: FloatArray  # (n,) weights of the database as it is
     own: FloatArray  # (H,) weight of each possible record in the database with it
@@ -139,11 +134,8 @@ def weights_with(
     moves: Callable[[FloatArray], Any],
     joined: Callable[[int], tuple[FloatArray, float]] | None = None,
 ) -> WeightsWith:
-    """Weights of a map of all values `f` (n,), with each of `possible` (H,) added.
-
-    `moves` takes `possible` to how much each moves the weights of others, (H,); `joined` a possible
-    record to the values of all others (n,) and its own with it, omitted where values do not move.
-    """
+    """Weights of a map of all values `f` (n,) with each of `possible` (H,) added; `moves` says how
+    much each moves the others' (H,), `joined` gives all others' values (n,) and its own with it."""
     present = weigh(f)
     size = np.broadcast_to(np.asarray(moves(possible), dtype=np.float64), possible.shape)
     movers = np.flatnonzero(size > 0)
@@ -166,9 +158,8 @@ def weights_with(
 
 
 def joined_terms(log_lik: LogLik, possible: FloatArray, weights: WeightsWith) -> FloatArray:
-    """T of the possible records that are examined, shape (S, h): what adding z changes,
-    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j; `possible` (S, H) is unweighted.
-    """
+    """T of the possible records that are examined, shape (S, h): what adding z changes, alpha_z f_z
+    + sum_j (alpha_j(x with z) - alpha_j(x)) f_j; `possible` (S, H) is unweighted."""
     chosen = weights.examined
     terms = np.zeros((possible.shape[0], chosen.size))
     np.multiply(possible[:, chosen], weights.own[chosen], out=terms, where=weights.own[chosen] > 0)

@@ -224,11 +224,8 @@ def _deviation(terms: FloatArray, chains: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refit:
-    """A fit without one record, or unit, beside the account of it. Confidential.
-
-    Weights that depend on the data are made anew from fits without the record: risks at the same
-    standardized extreme, so that the chance of extremes over draws is not in it.
-    """
+    """A fit without one record, or unit, beside its account, weights made anew where they depend on
+    data: risks at the same standardized extreme, without the chance of extremes. Confidential."""
 
     record: int  # position of the record, or of the unit
     mu: float
@@ -280,10 +277,9 @@ class Refits:
 
 
 def most_told(account: LocalAccount, k: int, leverage: FloatArray | None = None) -> list[int]:
-    """The `k` records with the largest privacy loss, one of those that are alike; with `leverage`
-    (n,), also the one that moves the draws most which risks were read from: its importance weights
-    are the least to be trusted.
-    """
+    """The `k` records with the largest privacy loss, one of those alike; with `leverage` (n,) also
+    the one that moves most the draws that risks were read from: its importance weights are least to
+    be trusted."""
     order = np.lexsort((-account.loss_ranges, -account.mu_by_record))
     told = np.column_stack([account.mu_by_record, account.loss_ranges])[order]
     first = np.sort(np.unique(told, axis=0, return_index=True)[1])

@@ -51,13 +51,9 @@ _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomput
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalAccount:
-    """Accounts of one released draw of n records. Confidential: functions of the data.
-
-    `mu_by_record` is what is charged for each record that was examined; of the rest an estimate
-    from above of the deviation of the term. `expansion` says how the terms of the k records whose
-    limit does not hold go on beyond the draws (`expansion_of`); none where that cannot be told of
-    one of them.
-    """
+    """Accounts of one draw of n records: `mu_by_record`, of those not examined from above, and by
+    `expansion` how terms whose limit does not hold go on beyond the draws, if that can be told.
+    Confidential."""
 
     loss_ranges: FloatArray  # (n,) R_i in nats
     mu_by_record: FloatArray  # (n,)
@@ -79,11 +75,9 @@ class LocalAccount:
         return self.mu if self.limit_holds else 0.0
 
     def range_to(self, delta: float, *, otherwise: float) -> float:
-        """Cost of one draw to the records whose Gaussian limit does not hold, nats: their range,
-        the epsilon of their mu, or the loss at probability `delta` beyond the draws (`otherwise`
-        where that cannot be told), whichever is largest. A range of S draws says nothing of rarer
-        losses.
-        """
+        """Cost of one draw to records whose Gaussian limit does not hold, nats: the largest of
+        their range, their mu's epsilon, and the loss at `delta` beyond the draws (`otherwise` if
+        untold): a range of S draws says nothing of rarer losses."""
         ranges, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
         beyond, largest = self.loss_beyond(delta), float(np.max(mu))
         gaussian = epsilon_of_mu(largest, delta) if np.isfinite(largest) else 0.0
@@ -282,12 +276,9 @@ class _Examined:
         return expansion_of(self.terms[:, chosen], self.chains)
 
     def failing(self, mu: float) -> npt.NDArray[np.bool_]:
-        """Records (k,) whose loss has a heavier tail than that of N(0, mu), mu being charged.
-
-        Where the limit does not hold for a record, its term may be so small that it need not: a
-        term a z + b z^2 of a normal z, of range R over draws that reach as far as z_S, is at depth
-        z no farther from its mean than R (z^2 - 1) / z_S^2, which is to be at most z mu.
-        """
+        """Records (k,) with a heavier tail than N(0, mu), mu being charged. A term a z + b z^2 of a
+        normal z, of range R over draws up to z_S, is at depth z at most R (z^2 - 1) / z_S^2 from
+        its mean: small enough if no more than z mu."""
         failing = np.ones(self.records.size, dtype=bool)
         if self.limit is None:
             return failing

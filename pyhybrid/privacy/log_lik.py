@@ -32,11 +32,8 @@ _HALF_UNIT = float(np.finfo(np.float32).eps) / 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogLik:
-    """Unweighted log-likelihood f_si in nats. Confidential: a function of the data.
-
-    Each call of `make` yields the matrix again, from its first column to its last, in blocks of
-    shape (S, b): one column per distinct row.
-    """
+    """Unweighted log-likelihood f_si in nats; each call of `make` yields the matrix again in blocks
+    (S, b), one column per distinct row. Confidential: a function of the data."""
 
     make: Callable[[], Iterable[FloatArray]]
     row_of: IntArray  # (n,) column of each record
@@ -180,11 +177,8 @@ class LogLik:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Terms:
-    """The distinct terms of a database and which record has which. Confidential.
-
-    `blocks` yields (columns, terms, error): indices (b,) of distinct terms, the terms (S, b) in
-    float64, and the largest error (b,) that rounding to float32 can have left in them.
-    """
+    """The distinct terms of a database and which record has which. `blocks` yields indices (b,),
+    terms (S, b) in float64, and the largest error (b,) of rounding to float32. Confidential."""
 
     blocks: Callable[[], Iterator[tuple[IntArray, FloatArray, FloatArray]]]
     place: IntArray  # (n,) distinct term of each record
@@ -205,9 +199,8 @@ class Terms:
     def by_record(
         self, compute: Callable[[FloatArray, FloatArray, IntArray], tuple[FloatArray, ...]]
     ) -> tuple[tuple[FloatArray, ...], npt.NDArray[np.bool_]]:
-        """Results of `compute` for (terms, error, columns) of each block, by record; and
-        the records (n,) whose term is not finite in some draw: `compute` sees 0 in their place.
-        """
+        """Results of `compute` for (terms, error, columns) of each block, by record; and the
+        records (n,) whose term is not finite in some draw: `compute` sees 0 in their place."""
         results: list[FloatArray] = []
         unbounded = np.zeros(self.n_distinct, dtype=bool)
         for columns, terms, error in self.blocks():
@@ -222,11 +215,8 @@ class Terms:
 
 
 def terms_of(log_lik: Any, alpha: Any = None) -> Terms:
-    """The terms of a log-likelihood, a `LogLik` or a matrix (S, n), and weights (n,), both checked.
-
-    One for each distinct pair of row and weight; of a matrix, whose blocks are of columns that fit
-    in memory, one for each record.
-    """
+    """Terms of a checked log-likelihood, a `LogLik` or a matrix (S, n), and weights (n,): one per
+    distinct pair of row and weight; of a matrix, whose columns fit in memory, one per record."""
     lazy = log_lik if isinstance(log_lik, LogLik) else _in_blocks(check_log_lik(log_lik))
     weights = np.ones(lazy.n) if alpha is None else check_alpha(alpha, lazy.n)
     pairs, place = np.unique(np.column_stack((lazy.row_of, weights)), axis=0, return_inverse=True)
@@ -297,10 +287,7 @@ class Units:
         return Units(column=self.column, of=np.unique(self.of[rows], return_inverse=True)[1])
 
     def mapped(self, weight_map: Callable[[FloatArray], FloatArray], f: FloatArray) -> FloatArray:
-        """One weight per unit from the units' values, for each of its records, shape (n,).
-
-        `f` (n,) holds the value of its unit for every record; the map sees each unit once.
-        """
+        """One weight per unit, from its value, which `f` (n,) holds for each of its records."""
         return weight_map(f[self.first])[self.of]
 
     def lowest(self, values: FloatArray) -> FloatArray:
@@ -316,8 +303,7 @@ class Units:
 
 def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatArray:
     """g_u at each draw, shape (S, n_units), nats, of records with weights alpha (n,) in units (n,);
-    records of weight 0 do not count.
-    """
+    records of weight 0 do not count."""
     used, shape = alpha > 0, (log_lik.n_rows, int(unit_of.max()) + 1)
     weights = csr_matrix((alpha[used], (log_lik.row_of[used], unit_of[used])), shape=shape)
     # Only what is stored is multiplied: 0 times an infinite term does not arise.

@@ -245,9 +245,7 @@ def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> Floa
 
 
 def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWithout:
-    """Weights whose terms are all multiplied by a factor (n,) when a record leaves: survey weights
-    that are normalized by their sum.
-    """
+    """Weights whose terms a leaving record multiplies by (n,): survey weights over their sum."""
     moved = np.abs(factors - 1)
     return WeightsWithout(
         alpha=weights.alpha,
@@ -272,8 +270,7 @@ def constant_weights(alpha: Any) -> WeightsWithout:
 
 def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
     """Any map of the records alone, for n: `weigh` gives kept records (k,) their weights (k,). For
-    maps that read no draws, such as counts; one call for each record that is looked at.
-    """
+    maps that read no draws, such as counts; one call for each record that is looked at."""
     everyone = np.arange(n)
 
     def one(i: int) -> FloatArray:
@@ -289,9 +286,8 @@ def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
 def risk_weights_without(
     draws: RiskDraws, risks: FloatArray, weigh: Weigh, before: WeightsWithout | None = None
 ) -> WeightsWithout:
-    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed; `before`
-    has weights of 1 if omitted.
-    """
+    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed; `before` has
+    weights of 1 if omitted."""
     base = constant_weights(np.ones(risks.size)) if before is None else before
 
     def one(i: int, alpha: FloatArray, moved: FloatArray) -> FloatArray:

@@ -67,7 +67,9 @@ def to_r(value: Any) -> Any:
     if isinstance(value, pd.Series):
         return _column(value, f"series {value.name!r}")
     if isinstance(value, np.ndarray) and value.ndim > 0:
-        return _array(value)
+        result = _vector(value.ravel(order="F"), "array")
+        result.do_slot_assign("dim", _ri().IntSexpVector(list(value.shape)))
+        return result
     if isinstance(value, dict):
         return _named(list(value), [to_r(item) for item in value.values()])
     if isinstance(value, (list, tuple)):
@@ -84,12 +86,6 @@ def _named(names: list[Any], items: list[Any]) -> Any:
         raise InvalidInput(f"names must be strings: found {names!r}")
     result = _ri().ListSexpVector(items)
     result.do_slot_assign("names", _ri().StrSexpVector(names))
-    return result
-
-
-def _array(values: npt.NDArray[Any]) -> Any:
-    result = _vector(values.ravel(order="F"), "array")
-    result.do_slot_assign("dim", _ri().IntSexpVector(list(values.shape)))
     return result
 
 
@@ -199,17 +195,15 @@ def _objects(column: Any, missing: npt.NDArray[np.bool_], what: str) -> Any:
         codes = np.array([_NA_INT if v is None else int(v) for v in items], dtype=np.int32)
         return _vector(codes, what, logical=True)
     if all(type(value) is datetime.date for value in known):
-        return _dates(items)
+        epoch = datetime.date(1970, 1, 1).toordinal()
+        days = np.array(
+            [0 if d is None else d.toordinal() - epoch for d in items], dtype=np.float64
+        )
+        bits = days.view(np.uint64)
+        bits[[d is None for d in items]] = _NA_REAL_BITS
+        return _classed(_doubles(bits.view(np.float64)), "Date")
     types = ", ".join(sorted({type(value).__name__ for value in known}))
     raise InvalidInput(f"{what} must hold one type that R has: found {types}; {_ANSWER}")
-
-
-def _dates(items: list[datetime.date | None]) -> Any:
-    epoch = datetime.date(1970, 1, 1).toordinal()
-    days = np.array([0 if d is None else d.toordinal() - epoch for d in items], dtype=np.float64)
-    bits = days.view(np.uint64)
-    bits[[d is None for d in items]] = _NA_REAL_BITS
-    return _classed(_doubles(bits.view(np.float64)), "Date")
 
 
 def _instants(column: Any, what: str) -> Any:
@@ -259,12 +253,28 @@ def from_r(value: Any) -> Any:
     if not isinstance(value, _ri().SexpVector) or isinstance(value, _ri().LangSexpVector):
         raise RError(f"R must return data: found an object of class {', '.join(value.rclass)}")
     if isinstance(value, _ri().ListSexpVector):
-        return _list(value)
+        names = _texts(_slot(value, "names"))
+        if "data.frame" in _texts(_slot(value, "class")):
+            return _table(value, names)
+        items = [from_r(item) for item in value]
+        if not names:
+            return items
+        return {
+            name or str(place): item
+            for place, (name, item) in enumerate(zip(names, items, strict=True), 1)
+        }
     if "factor" in _texts(_slot(value, "class")):
         return _categorical(value)
     if _slot(value, _DTYPE) is not None:
         return _series(value)
-    return _value(value)
+    flat = _flat(value)
+    dim = _slot(value, "dim")
+    if dim is not None:
+        shape = tuple(int(size) for size in dim)
+        return np.asarray(flat).reshape(shape, order="F")
+    if len(flat) != 1:
+        return flat
+    return flat[0].item() if isinstance(flat[0], np.generic) else flat[0]
 
 
 def _slot(value: Any, name: str) -> Any:
@@ -278,30 +288,6 @@ def _texts(value: Any) -> list[Any]:
     if value is None:
         return []
     return [None if item is _ri().NA_Character else str(item) for item in value]
-
-
-def _list(value: Any) -> Any:
-    names = _texts(_slot(value, "names"))
-    if "data.frame" in _texts(_slot(value, "class")):
-        return _table(value, names)
-    items = [from_r(item) for item in value]
-    if not names:
-        return items
-    return {
-        name or str(place): item
-        for place, (name, item) in enumerate(zip(names, items, strict=True), 1)
-    }
-
-
-def _value(value: Any) -> Any:
-    flat = _flat(value)
-    dim = _slot(value, "dim")
-    if dim is not None:
-        shape = tuple(int(size) for size in dim)
-        return np.asarray(flat).reshape(shape, order="F")
-    if len(flat) != 1:
-        return flat
-    return flat[0].item() if isinstance(flat[0], np.generic) else flat[0]
 
 
 def _flat(value: Any) -> Any:
@@ -351,7 +337,11 @@ def _series(column: Any) -> Any:
     if "POSIXct" in classes:
         return _times(column, dtype)
     if "Date" in classes:
-        return _days(column)
+        days = np.asarray(_flat(column), dtype=np.float64)
+        known: Any = pd.Series(
+            np.where(np.isnan(days), 0, days).astype("datetime64[D]").astype(object)
+        )
+        return known.astype(object).where(~np.isnan(days), None)
     flat = _flat(column)
     if isinstance(flat, np.ndarray) and flat.dtype == np.float64:
         return _float_series(flat, dtype)
@@ -381,12 +371,6 @@ def _times(column: Any, dtype: str | None) -> Any:
     zone = next(iter(_texts(_slot(column, "tzone"))), "") or "UTC"
     series = series.dt.tz_localize("UTC").dt.tz_convert(zone)
     return series if dtype is None else series.astype(dtype)
-
-
-def _days(column: Any) -> Any:
-    days = np.asarray(_flat(column), dtype=np.float64)
-    known: Any = pd.Series(np.where(np.isnan(days), 0, days).astype("datetime64[D]").astype(object))
-    return known.astype(object).where(~np.isnan(days), None)
 
 
 def _categorical(value: Any) -> pd.Categorical:

@@ -328,8 +328,7 @@ def collect() -> None:
 @contextlib.contextmanager
 def _console(output: Output | None) -> Iterator[list[KeyboardInterrupt]]:
     """Send R's console to `output`, answer its questions with nothing, hold back Ctrl-C: R is
-    handed one that arrives while it prints, which ends the call; it is then yielded.
-    """
+    handed one that arrives while it prints, which ends the call; it is then yielded."""
     from rpy2.rinterface_lib import callbacks, openrlib
 
     interrupted: list[KeyboardInterrupt] = []

@@ -64,8 +64,7 @@ class ChainedFile:
         return found
 
     def append(self, content: Mapping[str, Any], *, after: list[Line]) -> Line:
-        """Write one line and wait until it is on disk; on a disk error the file is as it was
-        before."""
+        """Write one line, on disk on return; on a disk error the file is as it was."""
         number, previous = len(after), after[-1].sha256 if after else ""
         line = Line(
             number=number,

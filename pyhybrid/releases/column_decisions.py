@@ -25,12 +25,8 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """Columns by what was decided on them.
-
-    `drop` are left out, `keep` published as they are although they were named; values of `ids` are
-    replaced by whole numbers in random order: equal ones stay equal, so that the rows of one person
-    stay together, and nothing else is told.
-    """
+    """Columns by what was decided: `drop` are left out, `keep` published as they are although
+    named, `ids` replaced by whole numbers in random order, which keep a person's rows together."""
 
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()

@@ -55,13 +55,8 @@ class DataMark:
         )
 
     def is_of_the_data_of(self, other: DataMark, decisive: tuple[str, ...]) -> bool:
-        """True if both are marks of one data set.
-
-        They are if they have as many records, the columns named in `decisive` have the same values
-        wherever both have them, and so have more than half of all columns that both have. A column
-        that was added, dropped or recoded, and another order, leave the data what they are; other
-        records under the same names, or some of the records, do not.
-        """
+        """True if both are of one data set: as many records, the same values in `decisive` columns
+        wherever both have them, and in more than half of the columns of both, in any order."""
         shared = self.columns.keys() & other.columns.keys()
         alike = {name for name in shared if self.columns[name] == other.columns[name]}
         return (

@@ -49,12 +49,8 @@ _VERSION = 1
 
 
 def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
-    """`table` as it may be written: nothing that only records that are not in it would explain.
-
-    Category levels that no row has, notes (`attrs`), fill values of sparse columns and names of the
-    column axis are no values of the rows. `declared` are synthesized columns: all their levels are
-    kept, as they were declared and are not those of certain records.
-    """
+    """`table` as it may be written: without levels that no row has, notes (`attrs`), fill values
+    and axis names, which records not in it would explain. All levels of `declared` columns stay."""
     changed: dict[Any, Any] = {}
     for name in table.columns:
         column = table[name]

@@ -43,12 +43,9 @@ def changed_release(
     reads: Sequence[str],
     derived: Sequence[str] = (),
 ) -> Release:
-    """The release after a change of every set, which its public settings name as `what`.
-
-    `reads` are the columns that the change looks at; those of them that were not synthesized have
-    to stay. `derived` are columns that now hold functions of synthetic values. Settings that say
-    nothing (None, empty) are left out of `own`.
-    """
+    """The release after a change of every set, in settings as `what`; `reads` are columns it looks
+    at, of which those not synthesized must stay, `derived` hold functions of synthetic values
+    now."""
     known = {*release.synthesized, *derived}
     kept = list(dict.fromkeys(name for name in reads if name not in known))
     said = {k: v for k, v in {**own, "reads": kept}.items() if v is not None and v not in ([], {})}

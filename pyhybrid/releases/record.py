@@ -38,12 +38,8 @@ _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
-    """Data and models that the owner's report needs beside the release. Confidential; never saved.
-
-    A `session` is what the fits of the release shared; none of a release without a fit, and of a
-    sequence, whose `steps` have their own. `remarks` returns what the mechanism says of the data;
-    `compared` are sets with the rows of the data, where those released have others.
-    """
+    """Data and models that the owner's report needs; never saved. Confidential. `session` is shared
+    by the fits; `remarks` is the mechanism's word on the data; `compared` sets have its rows."""
 
     data: pd.DataFrame
     model: Model | None = None
@@ -229,13 +225,9 @@ def content_digest(
     *,
     earlier: bool = False,
 ) -> str:
-    """SHA-256 of charge, settings and synthesized values: the same after a release was saved.
-
-    Of values, and not of dtypes: whole numbers are the same as floats, texts as categories, and
-    whichever pandas reads them. Columns that were not synthesized are left out: their text may come
-    back from a file in another form, and no charge covers them. With `earlier`, that of versions up
-    to 0.2, which named dtypes: stored releases have it.
-    """
+    """SHA-256 of charge, settings and synthesized values (not dtypes: any pandas may read them
+    back), the same after saving; `earlier` as versions up to 0.2, which named dtypes, have stored
+    it."""
     bytes_of = _pandas_bytes if earlier else _value_bytes
     digest, names = hashlib.sha256(), list(columns)
     for content in (charge.as_dict(), dict(settings)):

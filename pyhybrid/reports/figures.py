@@ -81,7 +81,16 @@ def plot_bounds(
     ax = draw.new_panels(min(7, 2.6 + 1.4 * len(parts)), 3.9)[0]
     labels = []
     for place, (key, values) in enumerate(parts.items()):
-        _violin(ax, place, values)
+        grid = np.linspace(values.min(), values.max(), _GRID)
+        flat = np.ptp(values) <= 1e-9 * abs(values).max()
+        height = np.ones(_GRID) if flat else _density(values, grid)
+        half = 0.4 * height / height.max()
+        ax.fill_betweenx(grid, place - half, place + half, color=draw.COLORS[place % 6], alpha=0.45)
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+        ax.plot([place, place], [low, high], color=draw.INK, linewidth=3, solid_capstyle="butt")
+        ax.plot(
+            [place], [middle], "o", color="white", mec=draw.INK, ms=5, label="median and quartiles"
+        )
         if key in marked:
             ends = [place - 0.42, place + 0.42]
             ax.plot(ends, [marked[key]] * 2, label="overall bound Δ", **draw.RULE)
@@ -92,17 +101,6 @@ def plot_bounds(
     ax.set_xticks(range(len(parts)), labels, **(_SLANTED if crowded else {}))
     ax.set(xlim=(-0.6, len(parts) - 0.4), ylim=(0, None), ylabel=label)
     return draw.finish(ax)
-
-
-def _violin(ax: Any, place: int, values: FloatArray) -> None:
-    grid = np.linspace(values.min(), values.max(), _GRID)
-    flat = np.ptp(values) <= 1e-9 * abs(values).max()
-    height = np.ones(_GRID) if flat else _density(values, grid)
-    half = 0.4 * height / height.max()
-    ax.fill_betweenx(grid, place - half, place + half, color=draw.COLORS[place % 6], alpha=0.45)
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    ax.plot([place, place], [low, high], color=draw.INK, linewidth=3, solid_capstyle="butt")
-    ax.plot([place], [middle], "o", color="white", mec=draw.INK, ms=5, label="median and quartiles")
 
 
 def plot_weights(groups: draw.Groups) -> Figure:

@@ -44,8 +44,7 @@ def bounds_by_weight(release: Release) -> Figure | None:
 def convergence_section(
     fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
 ) -> Section:
-    """Worst values over all scalar quantities of each fit, by mechanism or model; `of` what was
-    fitted."""
+    """Worst values over all scalar quantities of each fit, by what `of` says was fitted."""
     verdicts, single = [], len(fits) == 1
     well = [name for name, found in fits.items() if found.converged]
     if well:

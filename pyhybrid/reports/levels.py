@@ -54,8 +54,7 @@ def shares_of(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> 
 def level_shares(
     data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]
 ) -> dict[str, tuple[float, ...]]:
-    """Share of each of at most 30 levels, as text: in the data, then by version the mean of the
-    sets."""
+    """Share of each of at most 30 levels, as text: in the data, then each version's mean."""
     shares = shares_of(data, synthetic)
     columns = [shares.data, *(sets.mean(axis=0) for sets in shares.synthetic.values())]
     return {

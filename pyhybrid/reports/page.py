@@ -108,10 +108,7 @@ def filled(template: str, **values: Any) -> str:
 
 
 def number_text(value: Any) -> str:
-    """A value as people write it: 54,508, 0.0123, 1.2e-07, yes, none.
-
-    Not for an epsilon, which was rounded up and is shown in full: `privacy.epsilon.epsilon_text`.
-    """
+    """A value in print: 54,508, 0.0123, 1.2e-07, yes, none; for an epsilon `epsilon_text`."""
     if value is None:
         return "none"
     if isinstance(value, (bool, np.bool_)):

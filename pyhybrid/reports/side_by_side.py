@@ -257,8 +257,7 @@ _MOST_DRAWN = 30
 
 
 def coefficients_section(fits: Mapping[str, ModelUtility]) -> Section:
-    """Forest plot of the same model in all releases, and the table of the first one, that of the
-    report."""
+    """Forest plot of a model in all releases, and the table of the first, that of the report."""
     name, first = next(iter(fits.items()))
     varied = first.table["upper"] > first.table["lower"]
     terms = list(first.table.index[varied])[:_MOST_DRAWN]

@@ -432,7 +432,14 @@ def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
         text = " ".join([sentence("verdict of risk", "found", **values), *_learned(overall)])
         said["Found. " if single else f"{name}. "] = text
         wrong += [f"{mark}{each}" for each in rendered("verdict of risk", "certain", **values)]
-        wrong += [f"{mark}{each}" for each in _telling(overall)]
+        for key, value in overall.items():
+            measure, _, column = key.partition(", ")
+            base = overall.get(f"attribute_baseline, {column}")
+            if measure == "attribute_risk" and base is not None and value > base + _TELLS:
+                wrong.append(
+                    f"{mark}{column} is found with probability {number_text(value)} by one who "
+                    f"knows the keys, {number_text(base)} without them."
+                )
     return _in_short("verdict of risk", said, wrong)
 
 
@@ -444,19 +451,6 @@ def _learned(overall: Mapping[str, float]) -> list[str]:
         for key in overall
         for measure, _, column in [key.partition(", ")]
         if measure == "attribute_risk"
-    ]
-
-
-def _telling(overall: Mapping[str, float]) -> list[str]:
-    """Sensitive columns that an intruder with keys finds more often than one without."""
-    return [
-        f"{column} is found with probability {number_text(value)} by one who knows the keys, "
-        f"{number_text(base)} without them."
-        for key, value in overall.items()
-        for measure, _, column in [key.partition(", ")]
-        if measure == "attribute_risk"
-        and (base := overall.get(f"attribute_baseline, {column}")) is not None
-        and value > base + _TELLS
     ]
 
 

@@ -34,10 +34,8 @@ _PAUSE = 0.05  # seconds between attempts to lock
 
 @contextlib.contextmanager
 def file_aside(path: str | os.PathLike[str], *, private: bool) -> Iterator[Path]:
-    """A new file to write, in a folder made if need be, which takes the place of `path` once it is
-    whole and on disk; until then only its owner can read it. `private` files have mode 0600 instead
-    of 0644. On a disk error SaveFailed is raised, `path` is as it was, nothing is left behind.
-    """
+    """A new file (0600 if `private`, else 0644) that takes the place of `path` once whole and on
+    disk; on a disk error SaveFailed, `path` as it was, nothing left behind."""
     target, aside = Path(path).absolute(), None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -86,10 +84,8 @@ def check_new_file(path: str | os.PathLike[str], *, overwrite: bool, what: str =
 def folder_aside(
     folder: str | os.PathLike[str], *, overwrite: bool, private: bool
 ) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of `folder`, new or empty unless
-    `overwrite`, if nothing is raised; else nothing is left behind. `private` ones have mode 0700
-    instead of 0755; until it is in place only its owner can read either.
-    """
+    """A new folder (0700 if `private`, else 0755) that takes the place of `folder`, new or empty
+    unless `overwrite`, if nothing is raised; else nothing is left. Until then its owner's alone."""
     check_output_folder(folder, overwrite=overwrite)
     target = Path(folder).absolute()
     try:
@@ -157,10 +153,8 @@ def _swap(aside: Path, target: Path, mode: int) -> None:
 
 @contextlib.contextmanager
 def private_folder(parent: Path | None = None, prefix: str = _PREFIX) -> Iterator[Path]:
-    """A new folder of mode 0700, removed on every exit path but a kill, Ctrl-C included. It is
-    locked while in use, so that the next call of the same parent and prefix removes what was left
-    behind.
-    """
+    """A new folder of mode 0700, removed on every exit path but a kill, and locked while in use, so
+    that the next call of the same parent and prefix removes what a kill left behind."""
     place = Path(tempfile.gettempdir()) if parent is None else parent
     _remove_what_was_left(place, prefix)
     # Under its own name only once it is locked: nobody may take it for one that was left behind.
@@ -211,8 +205,7 @@ def cache_folder() -> Path:
 
 def lock(descriptor: int, *, wait: float = 0.0) -> bool:
     """Lock the open file or folder; False if another process keeps it for longer than `wait` s, on
-    a file system without locks, and for a folder on Windows.
-    """
+    a file system without locks, and for a folder on Windows."""
     deadline = time.monotonic() + wait
     while not _lock(descriptor):
         if time.monotonic() >= deadline:

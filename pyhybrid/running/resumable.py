@@ -26,8 +26,7 @@ _FORMAT = 1
 @dataclass(kw_only=True)
 class FinishedParts:
     """Finished parts by key, plain JSON values, and the entropy, root of the random streams of all:
-    the seed given, or the one the file was begun with. Confidential.
-    """
+    the seed given, or the one the file was begun with. Confidential."""
 
     entropy: int
     parts: dict[str, Any] = field(default_factory=dict)
@@ -52,10 +51,9 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
 def open_parts(
     path: str | os.PathLike[str] | None, *, settings: str, seed: int | None
 ) -> Iterator[FinishedParts]:
-    """Open or begin the file (0600) at `path`; without a path nothing outlives the block.
-    `settings` is the `fingerprint` of all that the parts depend on but the seed; one begun with
-    others, or in use, is refused.
-    """
+    """Open or begin the file (0600) at `path`, or one that does not outlive the block; one begun
+    with other `settings`, the `fingerprint` of all that parts depend on but the seed, is
+    refused."""
     if path is None:
         yield FinishedParts(entropy=streams(seed).entropy)
         return

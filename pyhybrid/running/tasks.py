@@ -48,10 +48,8 @@ def run_tasks(
     workers: int = 1,
     executor: Executor | None = None,
 ) -> Iterator[Done[Task, Result]]:
-    """Yield tasks as they end, those that failed among them. With one of the `workers`, processes,
-    they run here in turn; an `executor` (Dask's ``get_executor()``) takes their place and is not
-    shut down. SamplingError if no worker process lives long enough to end a task.
-    """
+    """Yield tasks as they end, failed ones too, from `workers` processes, here in turn with one, or
+    an `executor`, which is not shut down; SamplingError if no process lives to end a task."""
     if executor is not None:
         yield from _submitted(function, tasks, executor)
     elif workers == 1 or len(tasks) < 2:

@@ -91,10 +91,7 @@ def mixture_counts(n: int, rng: np.random.Generator) -> FloatArray:
 
 
 def salaries(n: int, rng: np.random.Generator) -> FloatArray:
-    """SIMULATED salaries with the published moments: mean 107,609, sd 69,718, at most 509,000.
-
-    Gamma distributed, whole dollars; its median is near 93,000 (published 95,000).
-    """
+    """SIMULATED, gamma, whole dollars: published mean 107,609, sd 69,718, at most 509,000."""
     mean, sd = 107_609.0, 69_718.0
     shape = (mean / sd) ** 2
     values = rng.gamma(shape, mean / shape, size=4 * n)
@@ -102,10 +99,7 @@ def salaries(n: int, rng: np.random.Generator) -> FloatArray:
 
 
 def candidates(model: NegativeBinomial) -> dict[str, Any]:
-    """The papers' five synthesizers, and CW of radius 0.3 and shift 0.1 in place of 0.2 and 0.
-
-    Re-weighting is one step at k = 0.95, as published.
-    """
+    """The papers' five synthesizers (one step, k = 0.95), and CW of radius 0.3, shift 0.1."""
     counted: Any = {"accounting": ACCOUNTING}
     stepped = {"reweighting": _STEP, **counted}
     return {

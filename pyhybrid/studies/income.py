@@ -62,10 +62,7 @@ PUBLISHED_BOUNDS = {
 
 
 def ce_incomes(path: str | Path) -> pd.DataFrame:
-    """Positive incomes of the February CE file, with predictors of the order of 1.
-
-    Constants are fixed, not computed from the data; a missing code is a level of its own.
-    """
+    """Positive incomes of the February CE file; predictors of order 1 by fixed constants."""
     try:
         table = pd.read_csv(path)
         table = table[table["FINCBTAX"] > 0].reset_index(drop=True)
@@ -105,11 +102,9 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """Bounds of Unweighted, of LW at each pair, of one weight for all, and of CW.
-
-    One weight (EM) is the bound of LW (0.7, 0) over the unweighted one; its refit has a bound of
-    its own. CW has the same scale, with balls of a fifth of the income, and of its logarithm.
-    """
+    """Bounds of Unweighted, of LW at each pair, of one weight for all (the bound of LW (0.7, 0)
+    over the unweighted one), and of CW, with balls of a fifth of the income, and of its
+    logarithm."""
     rng, n = streams.generator("data"), int(options["records"])
     path = options.get("data")
     if path is None:
@@ -198,10 +193,7 @@ def _where_chains_agree(
 
 @_where_chains_agree
 def _proportional(summary: pd.DataFrame, setting: str) -> Found:
-    """Logarithms of our bounds on those published: correlation and slope of the line, both near 1.
-
-    Bounds of another year are another multiple of the published ones, and a power near 1 of them.
-    """
+    """Logarithms of our bounds on the published: correlation and slope, near 1 in another year."""
     published, ours = np.log(list(PUBLISHED_BOUNDS.values())), _bounds(summary, setting)
     slope = float(np.polyfit(published, np.log(ours), 1)[0])
     together = float(np.corrcoef(published, np.log(ours))[0, 1])

@@ -265,7 +265,11 @@ def _run_missing(
             failed[task.label] = f"{type(ended.error).__name__}: {ended.error}"
         else:
             _write_parquet(_table(task, ended.result.rows), parts / task.file_name)
-            _note_time(folder, task.label, ended.result.cpu_seconds)
+            try:
+                with open(folder / "times.csv", "a", encoding="utf-8") as times:
+                    times.write(f"{task.label},{ended.result.cpu_seconds:.3f}\n")
+            except OSError as error:
+                raise SaveFailed(f"{folder}/times.csv cannot be written: {error}") from None
             done += 1
         if progress is not None:
             progress(label, done + len(failed), len(tasks))
@@ -284,14 +288,6 @@ def _collected(tasks: Sequence[_Database], folder: Path) -> pd.DataFrame:
     paths = [folder / "parts" / task.file_name for task in tasks]
     parts = [_read_part(path) for path in paths if path.exists()]
     return pd.concat(parts, ignore_index=True) if parts else _table(tasks[0], [])
-
-
-def _note_time(folder: Path, label: str, cpu_seconds: float) -> None:
-    try:
-        with open(folder / "times.csv", "a", encoding="utf-8") as times:
-            times.write(f"{label},{cpu_seconds:.3f}\n")
-    except OSError as error:
-        raise SaveFailed(f"{folder}/times.csv cannot be written: {error}") from None
 
 
 def _cpu_seconds(folder: Path, rows: pd.DataFrame) -> float | None:
@@ -414,17 +410,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduced:
-    """One line of the table.
-
-    Attributes
-    ----------
-    study, source, quantity, published : str
-    ours : str
-        Mean over databases and its Monte Carlo standard error, or what was found.
-    agrees : bool
-    why : str
-        What may explain a difference; empty where nothing is known.
-    """
+    """A line of the table: `ours` with its Monte Carlo error, or in words, and `why` it differs."""
 
     study: str
     source: str
@@ -436,14 +422,7 @@ class Reproduced:
 
 
 def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
-    """Lines of one study.
-
-    Parameters
-    ----------
-    study : Study
-    summary : DataFrame
-        `StudyResult.summary` of it.
-    """
+    """Lines of one study, from its `StudyResult.summary`."""
     lines = [_number(study, summary, published) for published in study.published]
     for claim in study.claims:
         found, holds = claim.check(summary)
@@ -525,16 +504,7 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
-    """The table as Markdown.
-
-    Parameters
-    ----------
-    studies, summaries : mapping
-        By name, summaries also by ``"A, published"`` for a run of the published program; studies
-        without a summary are left out.
-    made_with : str
-        Version, engine, seed and times, in words.
-    """
+    """The table as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
     run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
     lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
     differ = [line for line in lines if not line.agrees]

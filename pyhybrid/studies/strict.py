@@ -98,10 +98,8 @@ def beta_database(rng: np.random.Generator, n: int = 2000) -> pd.DataFrame:
 
 
 def strict_mechanisms(model: Beta | BetaRegression, epsilon: float) -> Mechanisms:
-    """Weighted-e, Censor_uw and Censor_w of [C25] at one epsilon of a released draw.
-
-    No other modes are looked for: on a wide grid each of these censored posteriors has one.
-    """
+    """Weighted-e, Censor_uw and Censor_w of [C25] at one epsilon of a draw; no other modes are
+    looked for, as on a wide grid each has one."""
     step = Reweighting.published(k=0.95)
     unweighted = Unweighted(model, accounting=ACCOUNTING)
     reweighted = LipschitzWeighted(model, reweighting=step, accounting=ACCOUNTING)
@@ -318,18 +316,9 @@ def _scaled_average(summary: pd.DataFrame) -> Found:
 
 
 def replaced_and_removed(terms: FloatArray, *, cap: float) -> tuple[float, float]:
-    """Largest privacy loss of one draw if a record is replaced, and if one is removed, in nats.
-
-    By enumeration of all databases of two records over a finite set of possible ones and a finite
-    set of parameters with equal prior weights: nothing is sampled and nothing bounded.
-
-    Parameters
-    ----------
-    terms : ndarray, shape (T, v)
-        Log-density of each possible record at each parameter, unclipped.
-    cap : float
-        M, nats.
-    """
+    """Largest privacy loss of one draw, nats, if a record is replaced, and if one is removed, by
+    enumeration of all databases of two of v possible records, from unclipped `terms` (T, v) at T
+    equally likely parameters."""
     clipped = np.clip(terms, -cap, cap)
     values = range(clipped.shape[1])
 
@@ -457,11 +446,8 @@ _BY_AGE = np.array([-0.6, -0.3, -0.1, 0.0, 0.1, 0.15, 0.15, 0.1, -0.1])
 
 
 def simulated_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """SIMULATED salaries on [0, 1] with gender, nine age groups and weeks worked as predictors.
-
-    About 0.15 of the records earn far less than their predictors say, so that no beta regression
-    fits well and some records stand out, as in a survey. Mean near 0.18, deviation near 0.14.
-    """
+    """SIMULATED salaries on [0, 1] with gender, age groups and weeks worked; 0.15 of the records
+    earn far less than their predictors say, as in a survey. Mean near 0.18, deviation near 0.14."""
     gender, age = rng.integers(0, 2, n), rng.integers(0, len(_AGES), n)
     weeks = np.where(rng.random(n) < 0.7, 52, rng.integers(1, 52, n))
     eta = -1.55 + 0.2 * gender + _BY_AGE[age] + 0.015 * (weeks - 40)
@@ -483,12 +469,9 @@ def simulated_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
 def reported_salaries(
     rng: np.random.Generator, n: int, *, rounded: bool = True, zeros: bool = True
 ) -> pd.DataFrame:
-    """SIMULATED salaries of table 2's quantiles, as people report them, and zeros.
-
-    Ranks and predictors are those of `simulated_salaries`; amounts are lognormal to each side of
-    the median, half of them `rounded` to 10,000 and three in ten to 5,000, and a tenth of them 0.
-    On [0, 1] zeros are 0.001.
-    """
+    """SIMULATED salaries of table 2's quantiles as people report them: half `rounded` to 10,000,
+    three in ten to 5,000, a tenth 0 (0.001 on [0, 1]); ranks and predictors of
+    `simulated_salaries`."""
     table = simulated_salaries(rng, n)
     z, kind = rng.standard_normal(n), rng.random(n)
     below = math.log(_Q15 / _MEDIAN) / norm.ppf(0.15)

@@ -111,9 +111,7 @@ _PARTS = 10  # that numbers of a reference are cut in
 
 
 def most_tables(n_columns: int) -> int:
-    """Two-way tables of one column at most: 30 over all columns of a plan, or 3 for each, as each
-    takes its part of epsilon from all others.
-    """
+    """Two-way tables of one column at most: 30 in all, or 3 each; each takes part of epsilon."""
     return max(_FEWEST, _TABLES // n_columns)
 
 
@@ -136,10 +134,9 @@ def measured_with(
     most: int,
     reference: pd.DataFrame | None = None,
 ) -> tuple[str, ...]:
-    """Columns of `candidates` that a column is measured with, in their order, found without the
-    confidential table: the most associated in a reference first; else kept ones, then the nearest.
-    One that would take the column past `MOST_EFFECTS_OF_A_COLUMN` is passed over.
-    """
+    """Columns of `candidates` that a column is measured with, found without the confidential table:
+    the most associated in a reference, then kept and near ones, up to
+    `MOST_EFFECTS_OF_A_COLUMN`."""
     order = list(candidates)
     if reference is not None and name in reference.columns:
         told = [own for own in order if own in reference.columns]

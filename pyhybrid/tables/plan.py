@@ -45,10 +45,9 @@ MOST_COEFFICIENTS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedColumn:
-    """How one sensitive column is synthesized: a `model` of `models.registry.BUILT` or
-    "perturbed_histogram" with its options, on predictors before it; `tables` are those noisy
-    marginals measure it with, and the `share`s of epsilon of all columns add to 1.
-    """
+    """How one column is synthesized: a `model` of `registry.BUILT` or "perturbed_histogram" with
+    its options, on predictors before it, measured with `tables` by noisy marginals, at a `share` of
+    epsilon."""
 
     name: str
     kind: KnownKind
@@ -141,10 +140,42 @@ class Plan:
         return f"<Plan for {', '.join(column.name for column in self.columns)}>"
 
     def __str__(self) -> str:
-        return _plan_text(self)
+        table = self.table
+        lines = _wrapped(
+            f"Plan for {len(table.df)} rows: {len(self.columns)} columns are synthesized, "
+            f"{len(table.kept)} kept.",
+            "",
+        )
+        for place, column in enumerate(self.columns, start=1):
+            given = f" given {', '.join(column.predictors)}" if column.predictors else ""
+            lines += _wrapped(f"{column.name}: {column.model}{given}", _IN, f"{place:>3}. ")
+            lines += _wrapped(_why(column), _IN, _IN)
+            if column.tables and column.tables != column.predictors:
+                lines += _wrapped(f"noisy marginals: with {', '.join(column.tables)}", _IN, _IN)
+        roles = {"Kept": table.kept, "Not released": table.drop,
+                 "Replaced by running numbers": [] if table.id is None else [table.id]}  # fmt: skip
+        below = [f"{role}: {', '.join(names)}." for role, names in roles.items() if names]
+        below += [f"Rule: {rule}" for rule in table.rules]
+        below += [f"Note: {note}." for note in _notes(self)]
+        return "\n".join([*lines, *(line for text in below for line in _wrapped(text, "  "))])
 
     def _repr_html_(self) -> str:
-        return _plan_html(self)
+        rows = [
+            {
+                "": place,
+                "column": column.name,
+                "model": column.model,
+                "given": ", ".join(column.predictors) or "none",
+                "of epsilon": f"{column.share:.1%}",
+                "why": _why(column, share=False),
+            }
+            for place, column in enumerate(self.columns, start=1)
+        ]
+        with pd.option_context("display.max_colwidth", None):
+            table: str = pd.DataFrame(rows).to_html(index=False, border=0)
+        notes = [*(f"Rule: {rule}" for rule in self.table.rules), *_notes(self)]
+        below = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+        return f"{table}<ul>{below}</ul>" if below else table
 
     def __getitem__(self, name: str) -> PlannedColumn:
         found = {column.name: column for column in self.columns}
@@ -287,10 +318,9 @@ def plan_of(
     split: str | Mapping[str, float] = "equal",
     most_coefficients: int = MOST_COEFFICIENTS,
 ) -> Plan:
-    """Plan a release of `table`: each column is given all kept columns and those before it, up to
-    `most_coefficients`; `models.default_model.RULES` give its model. Of the confidential columns
-    only kinds are read, where they are neither declared nor in a reference, and the plan says so.
-    """
+    """Plan a release: each column is given all kept ones and those before it, up to
+    `most_coefficients`; of confidential columns only kinds are read, where undeclared, and the plan
+    says so."""
     limit = check_count(most_coefficients, "most_coefficients")
     known, notes = table.kinds(), []
     kept: dict[str, KnownKind] = {}
@@ -391,8 +421,7 @@ def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
 
 def _ordered(table: DescribedTable, known: Mapping[str, KnownKind]) -> list[str]:
     """Sensitive columns in the order given; or few levels first, then counts, then numbers, and the
-    smaller side of a rule before the larger. Nothing of it looks at the data beyond the kinds.
-    """
+    smaller side of a rule before the larger. Nothing of it looks at the data beyond the kinds."""
     if not isinstance(table.order, str):
         return list(table.order)
     names = [str(name) for name in table.df.columns if name in table.sensitive]
@@ -456,48 +485,6 @@ def _smaller_sides(table: DescribedTable, names: Collection[str]) -> dict[str, s
 
 _WIDTH = 80
 _IN = " " * 5
-
-
-def _plan_text(plan: Plan) -> str:
-    """The plan in lines of at most 80 characters where names allow it."""
-    table = plan.table
-    lines = _wrapped(
-        f"Plan for {len(table.df)} rows: {len(plan.columns)} columns are synthesized, "
-        f"{len(table.kept)} kept.",
-        "",
-    )
-    for place, column in enumerate(plan.columns, start=1):
-        given = f" given {', '.join(column.predictors)}" if column.predictors else ""
-        lines += _wrapped(f"{column.name}: {column.model}{given}", _IN, f"{place:>3}. ")
-        lines += _wrapped(_why(column), _IN, _IN)
-        if column.tables and column.tables != column.predictors:
-            lines += _wrapped(f"noisy marginals: with {', '.join(column.tables)}", _IN, _IN)
-    roles = {"Kept": table.kept, "Not released": table.drop,
-             "Replaced by running numbers": [] if table.id is None else [table.id]}  # fmt: skip
-    below = [f"{role}: {', '.join(names)}." for role, names in roles.items() if names]
-    below += [f"Rule: {rule}" for rule in table.rules]
-    below += [f"Note: {note}." for note in _notes(plan)]
-    return "\n".join([*lines, *(line for text in below for line in _wrapped(text, "  "))])
-
-
-def _plan_html(plan: Plan) -> str:
-    """The plan as a table of HTML."""
-    rows = [
-        {
-            "": place,
-            "column": column.name,
-            "model": column.model,
-            "given": ", ".join(column.predictors) or "none",
-            "of epsilon": f"{column.share:.1%}",
-            "why": _why(column, share=False),
-        }
-        for place, column in enumerate(plan.columns, start=1)
-    ]
-    with pd.option_context("display.max_colwidth", None):
-        table: str = pd.DataFrame(rows).to_html(index=False, border=0)
-    notes = [*(f"Rule: {rule}" for rule in plan.table.rules), *_notes(plan)]
-    below = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    return f"{table}<ul>{below}</ul>" if below else table
 
 
 def _why(column: Any, *, share: bool = True) -> str:

@@ -507,8 +507,7 @@ def marginals_by_plan(
     holds_no_released_record: bool = False,
 ) -> NoisyMarginals:
     """The mechanism over the plan's columns, with its order and predictors; with select="private"
-    it chooses among all kept columns and those before each.
-    """
+    it chooses among all kept columns and those before each."""
     if plan.table.rules:
         raise InvalidInput(
             f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
@@ -598,8 +597,7 @@ def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
 
 def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
     """A synthetic working column with the dtype, index and name of the data's. The levels declared
-    take the place of its categories, or a drawn value would be missing where no record has it.
-    """
+    take the place of its categories, or a drawn value would be missing where no record has it."""
     if made.dtype == like.dtype:
         return made
     if isinstance(like.dtype, pd.CategoricalDtype):

@@ -226,8 +226,7 @@ def column_types(
     levels: Mapping[str, Sequence[Any]],
 ) -> ColumnTypes:
     """Types of the columns that all synthetic sets have: as given (objects of a file of types,
-    too), else as the sets hold them; `levels` are further ones, that the query names.
-    """
+    too), else as the sets hold them; `levels` are further ones, that the query names."""
     shared = [name for name in sets[0].columns if all(name in own.columns for own in sets)]
     declared = {name: _levels_given(name, own, shared) for name, own in (given or {}).items()}
     found: dict[Any, tuple[Any, ...] | None] = {}

@@ -47,8 +47,7 @@ def average_one(weights: FloatArray) -> FloatArray:
 
 def effective_size(weights: FloatArray) -> float:
     r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2` (1965, Survey sampling, sec.
-    11.7).
-    """
+    11.7)."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
@@ -74,10 +73,8 @@ def weighted_resampled(
 def _statistics(
     ordered: FloatArray, weights: FloatArray, probabilities: Sequence[float | None]
 ) -> FloatArray:
-    """Statistics (k, r) under each row of weights (r, n), some of which may be 0: quantiles are R's
-    type 7 of a table that holds each record as often as its weight says (Akinshin 2023,
-    arXiv:2304.07265, sec. 2). Weights that sum to less than n are set to average 1 first.
-    """
+    """Statistics (k, r) under each row of weights (r, n): quantiles are R's type 7 of a table that
+    holds each record as often as its weight says (Akinshin 2023, arXiv:2304.07265, sec. 2)."""
     total = weights.sum(axis=1)
     found = np.empty((len(probabilities), len(weights)))
     middle = ordered[ordered.size // 2]  # sums of differences keep more digits

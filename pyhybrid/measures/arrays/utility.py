@@ -92,10 +92,8 @@ def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> floa
 def logistic_propensities(
     basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Fitted probabilities (N,) of an unpenalized logistic regression on a `basis` (N, k) of
-    `orthonormal_design`. statsmodels' Logit raises or stops where rows are separable, as data and
-    poor synthetic data often are; here linear predictors are then held at 35.
-    """
+    """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
+    k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
     y = is_synthetic.astype(np.float64)
     own = np.ones(y.size) if weights is None else weights
     linear = np.zeros(y.size)
@@ -145,8 +143,7 @@ def null_pmse(
     """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
     synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "data", the
     rows are a sample of a model fitted to the data, c (1-c)^2 (k-1) / N [SN18 sec. 3]; "paired",
-    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i.
-    """
+    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i."""
     check_choice(null, "null", NULLS)
     total, k = basis.shape
     if weights is not None:

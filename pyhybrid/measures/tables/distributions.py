@@ -217,8 +217,7 @@ def _distance(
     parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None], statistic: str
 ) -> dict[str, float]:
     """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables;
-    `counted` says as how many each record counts, None for one each.
-    """
+    `counted` says as how many each record counts, None for one each."""
     sizes = [1 + max(int(each.max()) for each in part) for part in parts]
     crossed = [
         np.bincount(np.ravel_multi_index(own, sizes), weights, minlength=int(np.prod(sizes)))

@@ -26,9 +26,7 @@ _MISSING_TEXT = ("", "NA", "NaN", "nan")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
     """Data (confidential) and m synthetic sets with the same columns and levels: numbers and days
-    since 1970-01-01 as float64 with NaN for missing, all else categorical with text levels.
-    `sampled`, 1 + m, is empty where no weights were named.
-    """
+    since 1970-01-01 as float64, all else categorical. `sampled`: 1 + m weights, or empty."""
 
     real: pd.DataFrame
     synthetic: tuple[pd.DataFrame, ...]
@@ -37,8 +35,7 @@ class Tables:
 
     def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
         """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
-        over their mean, so that a set without weights counts as much as one with.
-        """
+        over their mean, so that a set without weights counts as much as one with."""
         given = [part.weights for part in self.sampled] or [None] * (1 + len(self.synthetic))
         return [average_one(w) if averaged and w is not None else w for w in given]
 
@@ -81,10 +78,8 @@ def reconcile_tables(
     weights: Weights = None,
     what: str = "column",
 ) -> Tables:
-    """Data and synthetic sets brought to the same columns, kinds and levels, or refused by name. A
-    set that has the column of design weights is weighted by its own; in one that has not, each
-    record counts once. Weights and clusters are compared only where `columns` names them.
-    """
+    """Data and sets brought to the same columns, kinds and levels, or refused by name. A set with
+    the column of design weights is weighted by its own; in one without each record counts once."""
     if isinstance(real, Tables):
         return real
     sets = synthetic_sets(synthetic)
@@ -111,8 +106,7 @@ def reconcile_tables(
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     """True if row i of a set looks like a version of row i of the data: as many rows, and some
-    column that varies is the same in every row, as partial synthesis leaves those that it keeps.
-    """
+    column that varies is the same in every row, as partial synthesis leaves those that it keeps."""
     if len(real) != len(synthetic):
         return False
     for column in real.columns.intersection(synthetic.columns):

@@ -238,7 +238,27 @@ class Censored(CappedMechanism):
             return Reweighted(start=fit, fit=fit, steps=())
         fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
         if self.check_modes:
-            fit = self._with_modes(session, fit)
+            assert fit.diagnostics is not None
+            modes, problems = look_for_modes(session, fit), fit.diagnostics.problems
+            if modes.n_elsewhere and not modes.log_density_gap > _NEGLIGIBLE_GAP:
+                gap = modes.log_density_gap
+                message = (
+                    f"{modes.n_elsewhere} of {modes.n_chains} chains from dispersed starts ended "
+                    "in another mode of the censored posterior, its log-likelihood "
+                    f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
+                )
+                if not modes.log_density_gap > 0:
+                    message += (
+                        ": the fit may have missed the main mode; raise epsilon, give more "
+                        "warm-up, or on_not_converged='warn' to release anyway with that in "
+                        "the charge"
+                    )
+                    if session.on_not_converged == "raise":
+                        raise NotConverged(message)
+                    problems = (*fit.diagnostics.problems, message)
+                warnings.warn(message, stacklevel=2)
+            seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
+            fit = replace(fit, diagnostics=seen)
         return Reweighted(start=fit, fit=fit, steps=())
 
     @property
@@ -284,28 +304,6 @@ class Censored(CappedMechanism):
         extremes = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
         center = self.theta_ref
         return extremes if center is None else {**extremes, "center": center.as_dict()}
-
-    def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
-        assert fit.diagnostics is not None
-        modes, problems = look_for_modes(session, fit), fit.diagnostics.problems
-        if modes.n_elsewhere and not modes.log_density_gap > _NEGLIGIBLE_GAP:
-            gap = modes.log_density_gap
-            message = (
-                f"{modes.n_elsewhere} of {modes.n_chains} chains from dispersed starts ended in "
-                "another mode of the censored posterior, its log-likelihood "
-                f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
-            )
-            if not modes.log_density_gap > 0:
-                message += (
-                    ": the fit may have missed the main mode; raise epsilon, give more warm-up, or "
-                    "on_not_converged='warn' to release anyway with that in the charge"
-                )
-                if session.on_not_converged == "raise":
-                    raise NotConverged(message)
-                problems = (*fit.diagnostics.problems, message)
-            warnings.warn(message, stacklevel=2)
-        seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
-        return replace(fit, diagnostics=seen)
 
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, accounts: Accounts, **released: int
@@ -393,10 +391,9 @@ class Censored(CappedMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class ModeCheck:
-    """What chains from dispersed starts found: how many ended away from the fit. Confidential.
-
-    `log_density_gap` is the mean censored log-likelihood of the fit minus that of the chains
-    elsewhere, nats: above 0 the others are in a lesser mode. NaN if there are none."""
+    """Chains from dispersed starts that ended away from the fit. Confidential. `log_density_gap`:
+    of the fit, less that of those elsewhere, nats: above 0 they are in a lesser mode; NaN if
+    none."""
 
     n_chains: int
     n_elsewhere: int
@@ -404,10 +401,8 @@ class ModeCheck:
 
 
 def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
-    """Run 8 short chains from starts 25 times as dispersed and see where they end: elsewhere if the
-    mean of some monitored quantity is more than 10 posterior standard deviations from the fit's.
-    Trajectories have 31 steps at most: a chain that needs longer ones counts as elsewhere, too.
-    """
+    """Run 8 short chains from starts 25 times as dispersed: elsewhere are those whose mean of some
+    monitored quantity is over 10 posterior sds from the fit's, or that need over 31 steps."""
     bound = session.bound
     settings = replace(
         session.settings,

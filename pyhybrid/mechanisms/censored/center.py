@@ -193,12 +193,8 @@ def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> Float
 
 
 def center_of_draws(bound: BoundModel, draws: Draws, *, region: float, public: bool) -> Center:
-    """The posterior mean of `draws`, on the coordinates of the grid where there is one.
-
-    Else the mean of each parameter (of its logarithm if all draws are above 0). Where that fits
-    the reference worse than most draws do, as where components change labels, the draw that fits
-    best is taken.
-    """
+    """Posterior mean of `draws`, of each parameter or its logarithm; where that fits worse than
+    most draws do, as where components change labels, the draw that fits best."""
     form, values = bound.grid_form, {n: draws.flat(n) for n in bound.likelihood_parameters}
     if form is not None:
         at = form.coordinates(values)
@@ -221,8 +217,7 @@ def with_frozen_rows(
     center: Center, bound: BoundModel, alpha: FloatArray, rng: np.random.Generator
 ) -> Center:
     """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows, at
-    most 10,000 at random. A program of the user's own takes none.
-    """
+    most 10,000 at random. A program of the user's own takes none."""
     if not isinstance(bound, BoundRegression | BoundParts):
         return center
     terms = center.log_lik(bound)
@@ -258,10 +253,8 @@ Digests = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReferenceRecords:
-    """Keyed digests of the records of a reference database. Confidential, and so is the key.
-
-    `columns` are all of the reference, in alphabetical order; `of_model` (n,) are digests of
-    outcome and predictors, `of_row` (n,) of all columns, in ascending order."""
+    """Keyed digests of a reference's records, ascending: `of_model` (n,) of outcome and predictors,
+    `of_row` (n,) of all `columns`. Confidential, and so is the key."""
 
     key: str = field(repr=False)
     columns: tuple[str, ...]
@@ -272,10 +265,7 @@ class ReferenceRecords:
         return f"<ReferenceRecords: digests of {self.of_model.size} records>"
 
     def shared_with(self, bound: BoundModel) -> bool:
-        """True if more of the records of `bound` are in the reference than chance explains,
-        whatever their order; whole rows are compared, too, where the table has the reference's
-        columns.
-        """
+        """True if `bound` has more of the reference's records than chance explains."""
         if more_alike_than_by_chance(self.of_model, _of_model(bound, self.key)):
             return True
         return _columns(bound.table) == self.columns and more_alike_than_by_chance(

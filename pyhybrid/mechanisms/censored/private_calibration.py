@@ -85,11 +85,8 @@ class Round:
 def usual_rounds(
     n: int, n_parameters: int, *, epsilon: float, relation: str = "remove"
 ) -> tuple[Round, ...]:
-    """Three rounds, of a tenth, a tenth and a fifth of epsilon, for `n` records, which are public.
-
-    They count as many records as leave terms whole that move by up to 8, 2 and 0.6 nats, at least
-    10, 40 and 200 for each parameter: of those tried, what wasted least on five data sets.
-    """
+    """Three rounds, of a tenth, a tenth and a fifth of epsilon, for `n` records (public), that
+    leave terms whole that move by up to 8, 2 and 0.6 nats: what wasted least on five data sets."""
     caps = [cap_of_epsilon(share * epsilon, relation=relation) for share in _SHARES]
     records = [
         max(n * cap / moved, least * n_parameters)
@@ -358,10 +355,8 @@ def center_of_model(
     region: float,
     rng: np.random.Generator,
 ) -> Center:
-    """A center at `values`, with rows of this `weight` that the model draws there, and their
-    spread.
-
-    `known` records were what `values` were drawn from; 0 if they are a guess: without a region."""
+    """A center at `values`, with the rows of this `weight` that the model draws there, and their
+    spread; `known` records were what `values` were drawn from, 0 for a guess: no region."""
     frozen = _rows_of_model(bound, values, weight, rng)
     form = bound.grid_form
     sd: dict[str, float] = {}

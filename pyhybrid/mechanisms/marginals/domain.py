@@ -398,10 +398,8 @@ def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Predictor:
-    """Cells of one predictor: `cells` (n, L), whole numbers with `PARTS` in each row.
-
-    `positions` (L,) as in `ColumnDomain.positions`; `synthesized` if its values are confidential,
-    and were drawn anew."""
+    """Cells of one predictor, `cells` (n, L) with `PARTS` in each row at `positions` (L,);
+    `synthesized` if its values are confidential, and were drawn anew."""
 
     name: str
     cells: sparse.csr_array
@@ -443,11 +441,8 @@ def of_cells(
 
 
 def of_public(values: pd.Series, domain: ColumnDomain | None = None) -> Predictor:
-    """A predictor that is published as it is: its declared cells, its levels, or knots of numbers.
-
-    Levels and knots are read from the column, which is public. Missing values are a cell of their
-    own.
-    """
+    """A predictor published as it is: its declared cells, its levels, or knots of numbers, read
+    from the column, which is public; missing values are a cell of their own."""
     name = str(values.name)
     if domain is not None:
         own = domain.places(values)
@@ -497,7 +492,9 @@ def _of_numbers(name: str, x: FloatArray) -> Predictor:
 def stacked(predictors: Sequence[Predictor]) -> Rows:
     """All predictors side by side, each distinct row once."""
     whole = sparse.csr_array(sparse.hstack([each.cells for each in predictors], format="csr"))
-    keys = _keys(whole)
+    # two of a million rows fall together with probability 3e-8, which costs accuracy, never privacy
+    words = np.random.default_rng(20230101).integers(0, 2**64, whole.shape[1], dtype=np.uint64)
+    keys = np.asarray(whole.astype(np.uint64) @ words, dtype=np.uint64)
     _, first, of_record, times = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
@@ -506,13 +503,6 @@ def stacked(predictors: Sequence[Predictor]) -> Rows:
         times=times.astype(np.float64),
         of_record=of_record.astype(np.int64),
     )
-
-
-def _keys(whole: sparse.csr_array) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of each row: sums of random words, modulo 2^64. Two rows of a million fall
-    together with probability 3e-8, which costs accuracy, and never privacy."""
-    words = np.random.default_rng(20230101).integers(0, 2**64, whole.shape[1], dtype=np.uint64)
-    return np.asarray(whole.astype(np.uint64) @ words, dtype=np.uint64)
 
 
 def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArray:

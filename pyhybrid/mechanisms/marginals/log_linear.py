@@ -93,8 +93,7 @@ _OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors;
 
 
 def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
-    """p(k | z) for rows of shares z (R, L), shape (R, K), under intercepts (column 0) and effects
-    (K, 1 + L)."""
+    """p(k | z), shape (R, K), of shares z (R, L) under intercepts and effects (K, 1 + L)."""
     score = cells @ effects[:, 1:].T + effects[:, 0]
     score -= score.max(axis=1, keepdims=True)
     np.exp(score, out=score)
@@ -123,10 +122,7 @@ def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatA
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """A noisy table of a column with one predictor.
-
-    `counts` (K, L) in records, may be negative; `variance` of the noise of a cell, or (K, 1), >= 0.
-    """
+    """A noisy table of a column and a predictor: `counts` (K, L), `variance` of a cell."""
 
     counts: FloatArray
     variance: float | FloatArray
@@ -145,10 +141,8 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Known:
-    """Records of a reference, whose cells are known.
-
-    `outcome` (n,) is the cell of each, `cells` (n, L) the shares of their predictors, `weight` the
-    power of their likelihood, in (0, 1]."""
+    """Records of a reference: `outcome` (n,) is the cell of each, `cells` (n, L) the shares of
+    their predictors, `weight` the power of their likelihood, in (0, 1]."""
 
     outcome: IntArray
     cells: sparse.csr_array
@@ -175,10 +169,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
-    """Correlation of effects, and which of them share a scale.
-
-    Positions of the cells of the outcome (K,) and of each predictor, see `ColumnDomain.positions`.
-    """
+    """Correlation of effects, by positions of cells of the outcome (K,) and of each predictor."""
 
     of_outcome: FloatArray
     of_predictors: Sequence[FloatArray]
@@ -214,8 +205,7 @@ class Prior:
 
 
 def _inverse(positions: FloatArray) -> FloatArray:
-    """Of the correlation of effects at positions (K,): neighbors alike, those without a position
-    independent."""
+    """Of the correlation of effects (K,): neighbors alike, those without position independent."""
     ordered = np.isfinite(positions)
     correlation = np.eye(positions.size)
     apart = positions[ordered][:, None] - positions[ordered][None, :]
@@ -459,12 +449,9 @@ class Chain:
         kept: Mapping[str, IntArray] | None = None,
         even: bool = False,
     ) -> dict[str, IntArray]:
-        """Cells of every column for the n records, shape (n,) each.
-
-        `draws` are effects by column; the modes if omitted. `kept` are the cells of the first
-        columns, which are not drawn then. `even` records are drawn so that their tables are the
-        model's, in place of one by one.
-        """
+        """Cells of every column for the n records, from effects `draws`, the modes if omitted;
+        `kept` are those of the first columns, not drawn. `even`: so that tables are the model's,
+        not one by one."""
         cells: dict[str, IntArray] = dict(kept or {})
         for link in self.links[len(cells) :]:
             effects = link.model.mode if draws is None else draws[link.column]
@@ -531,8 +518,7 @@ def fit_link(
     earlier: Link | None = None,
 ) -> Link:
     """Fit one column given the chain of those before it, to its noisy `tables` with each of what it
-    reads; `earlier` is a fit of the same column to fewer tables, to start from.
-    """
+    reads; `earlier` is a fit of the same column to fewer tables, to start from."""
     many, places = before, {}
     if not all(name == ALONE or name in before.public for name in reads):
         many = before.repeated
@@ -583,10 +569,8 @@ def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
 def balanced(
     p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
 ) -> IntArray:
-    """A cell for each record (n,); tables with all predictors, of `widths` cells in the order of
-    the columns of ``rows.cells``, are near those that `p` (R, K) says: raking (Deming, Stephan
-    1940, Ann. Math. Statist. 11).
-    """
+    """A cell for each record (n,), so that tables with all predictors, of `widths` cells, are near
+    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11)."""
     order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
     ends = np.concatenate([[0], np.cumsum(widths)])
     cells = np.empty(order.size, dtype=np.int64)

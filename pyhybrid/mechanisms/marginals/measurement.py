@@ -93,12 +93,9 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measuring:
-    """What is counted, and at what price.
-
-    `order` are the predictors of each synthesized column, `public` the public ones. A column has
-    `most_bins` in two-way tables, after a first step at this `share` of the price; None for all of
-    its domain, in one step. `price` is of one row, all tables together; records of a `reference`
-    count beside the noisy tables."""
+    """What is counted, and at what price of one row, all tables together. A column has `most_bins`
+    in two-way tables, after a first step at this `share`; None for all of its domain, in one
+    step."""
 
     domain: Mapping[str, ColumnDomain]
     order: Mapping[str, tuple[str, ...]]
@@ -275,10 +272,7 @@ def _shares(log_counts: FloatArray) -> FloatArray:
 def fit_one_way(
     noisy: FloatArray, *, variance: float, domain: ColumnDomain, known: FloatArray | None = None
 ) -> OneWay:
-    """Smooth one noisy table (K,) of a domain with at least three bins, in records.
-
-    `variance` is that of the noise of a cell, >= 0; `known` (K,) are counts of the same cells in a
-    reference, times its weight, without noise."""
+    """Smooth one noisy table (K,) of at least three bins; `known` (K,) are a reference's counts."""
     return _OneWayProblem(noisy, variance, domain, known).fit()
 
 
@@ -361,10 +355,9 @@ class _OneWayProblem:
 
 
 def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:
-    """The domain with neighboring bins merged to at most so many, by `shares` (K,) of its cells.
-
-    Bins have equal parts of the root of share times width: between equal shares, which put a whole
-    tail into one bin, and equal widths, which put nearly all records into one."""
+    """The domain with neighboring bins merged to at most so many, of equal parts of the root of
+    share times width: equal shares would put a whole tail into one bin, equal widths nearly all
+    records."""
     first, n_bins = len(domain.levels), len(domain.bins) - 1
     if n_bins <= most_bins:
         return domain
@@ -402,10 +395,8 @@ def within(
     *,
     even: bool = False,
 ) -> IntArray:
-    """A cell of `domain` for each record, drawn within its cell of `few`, shape (n,).
-
-    `few` is the domain after bins were merged, `cells` (n,) are of it, `shares` (K,) of the cells
-    of `domain`. `even` records are spread over each cell of `few`, in place of one by one."""
+    """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
+    bins were merged, by `shares` (K,); `even`: spread over each cell, not one by one."""
     first = len(domain.levels)
     cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
     below = np.concatenate([[0.0], np.cumsum(shares)])

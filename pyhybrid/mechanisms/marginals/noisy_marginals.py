@@ -330,10 +330,8 @@ class NoisyMarginals(NoiseMechanism):
         *,
         even: bool,
     ) -> pd.DataFrame:
-        """Synthetic columns of the set `name`, from 1. `shares` are of the bins of columns that
-        were measured alone, too. The tables of a single set are `even`, those of the model; sets
-        that are compared with each other have the sampling noise that rules for several count on.
-        """
+        """Synthetic columns of the set `name`. Tables of a single set are `even`, those of the
+        model; sets to be compared have the sampling noise that rules for several count on."""
         cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
         for column, held in shares.items():
             rng = random.generator(f"bins/{name}/{column}")

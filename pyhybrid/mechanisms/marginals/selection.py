@@ -74,10 +74,8 @@ Clique = tuple[str, str]
 def chosen_tables(
     measuring: Measuring, df: pd.DataFrame, random: Streams, *, most_rounds: int = ROUNDS
 ) -> Measured:
-    """Measure all columns alone, and then tables that are chosen by noisy scores.
-
-    The first round takes 1 / most_rounds of what is left for rounds; fewer follow if parts grow.
-    """
+    """Measure all columns alone, then tables chosen by noisy scores: the first round takes
+    1 / most_rounds of what is left for rounds, and fewer follow if parts grow."""
     n_tables = sum(len(reads) for reads in measuring.order.values())
     if n_tables < 2:
         raise InvalidInput(

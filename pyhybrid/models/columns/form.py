@@ -79,10 +79,8 @@ def outcome_levels(
     given: tuple[Any, ...] | None = None,
     numbers: tuple[Any, ...] | None = (0, 1),
 ) -> OutcomeLevels:
-    """Levels of the column `name` without missing values, in the type of its values: those given;
-    else the categories of its dtype, false and true, `numbers` for numbers; for text, and for
-    numbers if `numbers` is None, those that are there, sorted. InvalidInput for a column of another
-    type, and for given levels that a value of it cannot be."""
+    """Levels of the column `name` without missing values, in the type of its values: those given,
+    the categories, false and true; else those that are there, sorted."""
     kind = _kind(values, name)
     if given is not None:
         return OutcomeLevels(values=tuple(_as_value(own, values, name, kind) for own in given))
@@ -284,8 +282,7 @@ def form_of_levels(
     numbers: tuple[Any, ...] | None = None,
     ordered: bool = False,
 ) -> Form | None:
-    """Form of an outcome with levels, see `outcome_levels`; None if they would be read from the
-    records."""
+    """Form of an outcome with levels, see `outcome_levels`; None if they would be read."""
     if given is not None:
         return Form(levels=given, ordered=ordered)
     try:

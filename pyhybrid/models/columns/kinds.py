@@ -284,7 +284,9 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
             f"column {str(held.name)!r} must hold numbers that differ as floats and have a spread "
             f"that a float holds: found {spread:g}; divide it by a power of ten, or drop it"
         )
-    unit = _rounded(spread)
+    # to one significant digit
+    digits = -math.floor(math.log10(spread))
+    unit = round(spread, digits)
     center = unit * (round(2 * float(np.median(values / unit))) / 2)
     given: dict[str, Any] = {"center": center, "unit": unit}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
@@ -308,9 +310,3 @@ def _one_peak(values: FloatArray) -> bool:
     steps, peak = np.diff(n), int(n.argmax())
     wrong = np.append(-steps[:peak], steps[peak:])
     return bool((wrong <= 2 * np.sqrt(n[1:] + n[:-1])).all())
-
-
-def _rounded(value: float) -> float:
-    """To one significant digit."""
-    digits = -math.floor(math.log10(value))
-    return round(value, digits)

@@ -134,11 +134,8 @@ def support_said(outcome: str, ends: tuple[float, float] | None) -> tuple[str, .
 def draw_within(
     draw: Callable[[Any], FloatArray], n: int, limits: tuple[float, float]
 ) -> FloatArray:
-    """n outcomes by `draw`, which gets rows (a slice or places), those outside of the limits drawn
-    again.
-
-    What is released is then drawn from the model given that it lies within: a function of the draw
-    of the parameters, of the predictors and of public limits, which costs nothing more."""
+    """n outcomes by `draw`, which gets rows, those outside of the limits drawn again: the model
+    given that it lies within, a function of the draw and public limits, which costs nothing."""
     low, high = limits
     values = draw(slice(None))
     left: npt.NDArray[np.intp] = np.flatnonzero((values < low) | (values > high))
@@ -197,8 +194,7 @@ def on_grid(
 
 
 def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
-    """Smallest and largest number of so many decimals in [lower, upper]; InvalidInput if there is
-    none."""
+    """Smallest and largest number of so many decimals in [lower, upper]; InvalidInput if none."""
     step = 10.0**-decimals
     first, last = round(lower, decimals), round(upper, decimals)
     first = first if first >= lower else round(first + step, decimals)

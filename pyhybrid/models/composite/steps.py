@@ -102,8 +102,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inflated:
-    """A count, or an extra zero: a mixture of both; `at_zero` (n,) tells records whose count is
-    0."""
+    """A mixture of a count and an extra zero; `at_zero` (n,): records whose count is 0."""
 
     zero: Part
     count: Amount
@@ -282,8 +281,7 @@ _BLOCK_ELEMENTS = 2_000_000
 
 
 def _frozen_terms(part: Part, frozen: FrozenParts, draws: Draws, here: slice) -> FloatArray:
-    """Unweighted log-likelihood (S, b) of the records `here` in one step; 0 of records that do not
-    reach it."""
+    """Unweighted log-likelihood (S, b) of the records `here` in one step, 0 of those not in it."""
     reached = frozen.reached[part.name]
     terms = np.zeros((draws.n_draws, frozen.count[here].size))
     if reached[here].any():
@@ -315,11 +313,8 @@ def _rows_at(part: Part, places: Positions) -> FrozenRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundParts:
-    """A model of several steps joined to a table, a `pyhybrid.models.base.BoundModel`.
-    Confidential.
-
-    `completion` is how missing predictors are completed before the parts read them, `said` are
-    sentences that a charge must state."""
+    """A model of several steps joined to a table, a `BoundModel`. Confidential. `completion`
+    completes missing predictors for the parts; `said` are sentences that a charge must state."""
 
     model: Model
     table: pd.DataFrame

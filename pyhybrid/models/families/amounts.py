@@ -254,8 +254,7 @@ class BoundedModel(RegressionModel):
         return max(low, self.ends[0]), min(high, self.ends[1])
 
     def within_ends(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Values of the table's scale on the grid of the step, and not beyond the ends by what
-        rounding adds."""
+        """Values of the table's scale on the grid of the step, not past the ends by rounding."""
         low, high = self.ends
         if self.step is not None:
             first, last = self._grid_ends

@@ -188,10 +188,9 @@ _PRIOR_RECORDS = 2.0  # that say so
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoughMixture:
-    """Components by falling proportion; those that the data do not ask for come last, of size 0.
-
-    Coefficients `center` (K, C), their `information` (C, K, K) given which records are whose, `sd`
-    (C,), and the weight of the records in each, `size` (C,)."""
+    """Components by falling proportion: `center` (K, C), `information` (C, K, K) given which
+    records are whose, `sd` (C,), weight of records `size` (C,), 0 for those the data do not ask
+    for."""
 
     center: FloatArray
     information: FloatArray
@@ -233,18 +232,15 @@ def rough_mixture(
         starts = _starts(residual, records.weight, number)
         runs = [_em(records, _m_step(records, r, one.precision), _SHORT) for r in starts]
         state, log_lik = _em(records, max(runs, key=lambda run: run[1])[0], _LONG)
-        own = log_lik - _penalty(state, float(records.weight.sum()))
+        # half the parameters of each component times the log of its weight, and of the proportions
+        total = float(records.weight.sum())
+        size = np.maximum(total * state.proportion, 2.0)
+        proportions = (size.size - 1) * np.log(max(total, 2.0))
+        own = log_lik - (float(((state.used + 1) * np.log(size)).sum() + proportions) / 2)
         if own <= score:
             break
         chosen, score = state, own
     return _result(records, chosen or one, float(weight.sum()), n_components)
-
-
-def _penalty(state: _State, total: float) -> float:
-    """Half the parameters of each component times the log of its weight, and of the proportions."""
-    size = np.maximum(total * state.proportion, 2.0)
-    proportions = (size.size - 1) * np.log(max(total, 2.0))
-    return float(((state.used + 1) * np.log(size)).sum() + proportions) / 2
 
 
 def _thinned(y: FloatArray, X: FloatArray, weight: FloatArray) -> _Records:

@@ -31,7 +31,9 @@ def check_program(model: Any) -> None:
     """Raise InvalidInput unless the model has the program that it asks for."""
     if check_choice(model.program, "program", PROGRAMS) == "default":
         return
-    if model.program_name not in PUBLISHED or model.stan_program not in _names():
+    if model.program_name not in PUBLISHED or model.stan_program not in {
+        f"published/{name}" for name in PUBLISHED
+    }:
         raise InvalidInput(
             f"program='published' must be of Poisson, NegativeBinomial, Beta, BetaRegression or "
             f"MixtureRegression, which the papers print or describe: {model.name} with these "
@@ -39,10 +41,6 @@ def check_program(model: Any) -> None:
         )
     if getattr(model, "prior", "published") != "published":
         raise InvalidInput("program='published' has the papers' prior: leave prior= out")
-
-
-def _names() -> set[str]:
-    return {f"published/{name}" for name in PUBLISHED}
 
 
 def remedy_if_published(program: str) -> str:
@@ -55,11 +53,8 @@ def remedy_if_published(program: str) -> str:
 def published_data(
     model: Any, design: Design, alpha: FloatArray, outcome: Any, cap: Cap | None
 ) -> dict[str, Any]:
-    """Data block of a published program: every record a row of its own, in the papers' names.
-
-    Refused are an offset and terms (1 | g), which the papers do not have; and a cap, but of `Beta`
-    about 0: a record whose predictors are far out makes Stan's own functions fail, and so tells
-    more than any cap."""
+    """Data block of a published program. A cap is refused, but of `Beta` about 0: a record with
+    extreme predictors makes Stan's own functions fail, which tells more than any cap."""
     if design.has_offset or design.n_terms:
         raise InvalidInput(
             "program='published' takes neither offset() nor (1 | g), which the papers do not have: "

@@ -121,8 +121,7 @@ def frozen_rows(
 
 
 def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, FloatArray]) -> LogLik:
-    """Unweighted log-likelihood under a regression model, at parameters (S, *dims), of the records
-    of frozen rows."""
+    """Unweighted log-likelihood of frozen rows under a model, at parameters (S, *dims)."""
     n_draws = len(next(iter(parameters.values())))
     levels = max(own.shape[2] if own.ndim == 3 else 1 for own in parameters.values())
     size = max(1, _BLOCK_ELEMENTS // (n_draws * levels))
@@ -508,8 +507,7 @@ class BoundRegression:
 def refuse_rows(
     design: Design, index: pd.Index, rules: Sequence[tuple[str, npt.NDArray[np.bool_]]]
 ) -> None:
-    """Raise InvalidInput for the first row of the first rule, with a place for it, that is broken
-    (n,)."""
+    """Raise InvalidInput for the first row, named in its rule, where a rule is broken (n,)."""
     for rule, broken in rules:
         if broken.any():
             said = rule.format(first_row(index, broken))

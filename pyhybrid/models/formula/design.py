@@ -52,10 +52,9 @@ Positions = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
-    """A design matrix (n, K) with the sum of the offsets (n,), and of each column the name, which
-    may hold a level, the term it belongs to, which does not, and by `group` (K,) which of the terms
-    (1 | g), from 1; 0 for the others, which come first. The term with the most levels is the last
-    one."""
+    """A design matrix (n, K) with the sum of offsets (n,), each column's name, which may hold a
+    level, and term, which does not; `group` (K,) is the term (1 | g) from 1, 0 for the others,
+    which come first."""
 
     X: FloatArray
     offset: FloatArray
@@ -109,8 +108,7 @@ class Design(Matrix):
 
     @cached_property
     def keys(self) -> FloatArray:
-        """Rows that are equal where rows of X are, of fewer columns: the levels of groups are one
-        number each, shape (n, k)."""
+        """Rows (n, k) that are equal where rows of X are; the levels of a group are one number."""
         terms = (self.X[:, self.group == t] for t in range(1, self.n_terms + 1))
         levels = [indicators @ np.arange(indicators.shape[1]) for indicators in terms]
         return np.column_stack([self.X[:, self.group == 0], *levels])

@@ -33,10 +33,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class RowRule:
-    """Comparisons (``< <= > >= == !=``) of columns, numbers and texts, with ``+ - * /``, joined by
-    ``and``, ``or``, ``not``; ``A -> B`` for: where A holds, B must. Names that Python lacks in
-    backticks. A row with a missing value among the rule's columns, which are in the order of first
-    appearance, meets it."""
+    """Comparisons of columns, numbers and texts, with ``+ - * /``, joined by ``and``, ``or``,
+    ``not``; ``A -> B``: where A holds, B must. A row with a missing value among its columns meets
+    it."""
 
     text: str
     columns: tuple[str, ...]

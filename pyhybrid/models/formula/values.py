@@ -135,12 +135,9 @@ def check_levels(values: pd.Series) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Completion:
-    """How the predictors of a table are completed. Confidential.
-
-    `levels` are those of predictors with levels that have missing values, the missing one last: all
-    categories, for which of them some record has would be read from the data. `numbers` stand in
-    the place of missing ones, those of `read` from the data. `indicators` are predictors whose
-    missing values an added column marks, by the column's name."""
+    """How missing predictors are completed: `levels` with the missing one last, of all categories,
+    as which of them some record has would be read from the data; `numbers` in their place, those of
+    `read` from the data; `indicators` by an added column's name. Confidential."""
 
     levels: Mapping[str, list[str]]
     numbers: Mapping[str, float]

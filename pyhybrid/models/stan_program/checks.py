@@ -246,10 +246,8 @@ def usable_points(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reads:
-    """Reads of a program at unconstrained points (S, p), with the true data and with other values
-    of its outcome (n,), from the references `others`. `has_rest` if data hold entries that are
-    neither public nor one value per record; `predict` is the generated quantity that is the
-    replicate."""
+    """Reads of a program at unconstrained points (S, p), with the true data and other values of its
+    outcome, from `others`. `has_rest`: data that are neither public nor one value per record."""
 
     program: StanProgram
     data: DataBlock
@@ -261,12 +259,8 @@ class Reads:
     weighted: bool
 
     def check(self, *, n_references: int, splits: Iterable[Mask]) -> None:
-        """Raise InvalidInput for a program that reads what it must not; see the module.
-
-        `n_references` are tried; with more than one, values in the range of the data's, too.
-        `splits` (n,) are records whose values are replaced while those of the others stay; see
-        `all_pairs`. Raises NotChecked if the program takes no other values.
-        """
+        """Raise InvalidInput for a program that reads what it must not, NotChecked if it takes no
+        other values; `splits` (n,) are records whose values alone are replaced, see `all_pairs`."""
         if "log_lik" not in self._truth:
             raise NotChecked("its generated quantities fail")
         taken = list(islice(self._taken(self.others()), n_references))
@@ -388,8 +382,7 @@ class Reads:
             raise InvalidInput(f"log_lik of program {self.program.name!r} must not read {what}")
 
     def _keeps_log_lik(self, other: OtherValues, mask: Mask, *, rest: bool) -> bool | None:
-        """True if log_lik stays as it is outside `mask`; None if the program does not take the
-        data."""
+        """True if log_lik stays outside `mask`; None if the program does not take the data."""
         at = self._at(other, 1.0 if self.weighted else 0.0, records=mask, rest=rest)
         if at is None or at.n_unconstrained != self.points.shape[1]:
             return None

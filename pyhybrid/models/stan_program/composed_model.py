@@ -238,8 +238,7 @@ class ComposedModel(OwnProgram):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundComposedModel(BoundProgram):
-    """A composed model joined to a table, `guarded` if densities of log_lik do not fail.
-    Confidential."""
+    """A composed model joined to a table; `guarded`: log_lik does not fail. Confidential."""
 
     model: ComposedModel
     guarded: bool

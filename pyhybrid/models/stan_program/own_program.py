@@ -118,8 +118,7 @@ class OwnProgram:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundProgram:
-    """A program of the user's joined to a table, a `pyhybrid.models.base.BoundModel`.
-    Confidential."""
+    """A user's program joined to a table, a `BoundModel`. Confidential."""
 
     model: OwnProgram
     table: pd.DataFrame

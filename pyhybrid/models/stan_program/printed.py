@@ -71,14 +71,8 @@ def _between_commas(text: str) -> list[str]:
 
 
 def is_weighted(program: StanProgram, data: DataBlock) -> bool:
-    """Whether log_lik is weighted, by weights of 1 and of 1/2 at random points; False where it
-    cannot be read, which other checks say.
-
-    Raises
-    ------
-    InvalidInput
-        If it is neither the same nor half as large: its weights can then not be divided out.
-    """
+    """Whether log_lik is weighted, by weights of 1 and 1/2 at random points; InvalidInput if it is
+    neither the same nor half as large, False where it cannot be read."""
     at = ProgramAtPoints(program, data(1.0))
     points, _ = usable_points(at, np.random.default_rng(_SEED), program)
     both = [one.quantities(points) for one in (at, ProgramAtPoints(program, data(0.5)))]
@@ -102,13 +96,8 @@ def halved(program: StanProgram, ones: FloatArray, halves: FloatArray) -> bool:
 
 
 def model_as_predictor(model: Any) -> Any:
-    """The model of ours that a program is declared to be, or None if `model` is none.
-
-    Raises
-    ------
-    InvalidInput
-        For a model whose replicates need more than parameters and a design matrix.
-    """
+    """The model of ours that a program is declared to be, or None; InvalidInput for one whose
+    replicates need more than parameters and a design matrix."""
     if not (hasattr(model, "formula") and hasattr(model, "bind")):
         return None
     if not all(hasattr(model, name) for name in ("draw_outcome", "log_lik", "parameters")):

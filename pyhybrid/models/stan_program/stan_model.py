@@ -239,10 +239,7 @@ class StanModel(OwnProgram):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundStanModel(BoundProgram):
-    """A user's model joined to a table. Confidential.
-
-    `checked` if what the program does and reads was; `weighted` if its log_lik is.
-    """
+    """A user's model joined to a table; `checked`: what it does and reads was. Confidential."""
 
     model: StanModel
     checked: bool = True
@@ -298,8 +295,7 @@ class BoundStanModel(BoundProgram):
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
-        """Data block; a program that does at these weights and cap what it does at no others is
-        refused."""
+        """Data block, refused if the program does not do at these weights and cap what it must."""
         if isinstance(cap, Cap):
             if not cap.is_plain:
                 raise InvalidInput(
@@ -551,12 +547,8 @@ class _Instead:
 
 
 def check_bound(bound: BoundStanModel) -> BoundStanModel:
-    """Check the functions, the program's weights and cap, and what it reads; the same model, that
-    knows whether its log_lik is weighted.
-
-    InvalidInput says which of the demands is not met, NotChecked and EngineUnavailable that nothing
-    can be said.
-    """
+    """The model, knowing whether its log_lik is weighted, after checks of functions, weights, cap
+    and what it reads; NotChecked and EngineUnavailable say that nothing can be said."""
     model = bound.model
     for name, function in (("data", model.data), ("predict", model.predict)):
         if callable(function):

@@ -144,7 +144,15 @@ def why_not_total(
 
 
 def _broken_rules(body: Sequence[Token], data: set[str], users: set[str], name: str) -> list[str]:
-    known = (data | _whole_numbers(body)) - _declared_anew(body)
+    # local variables of type int, and those that count in a loop
+    names = set()
+    for place, (token, after) in enumerate(pairwise(body)):
+        if token.text == "int" and after.is_name:
+            names.add(after.text)
+        elif token.text == "for" and after.text == "(":
+            loop = [part.text for part in body[place + 2 : closing(body, place + 1)]]
+            names |= {loop[0]} if ":" in loop[1:] else set()
+    known = (data | names) - _declared_anew(body)
     broken = []
     for start, end in conditions(body):
         read = names_in(body[start:end]) - known - _TOTAL - users
@@ -159,18 +167,6 @@ def _broken_rules(body: Sequence[Token], data: set[str], users: set[str], name: 
 def _compares_outside_conditions(tokens: Sequence[Token]) -> bool:
     deciding = {place for start, end in conditions(tokens) for place in range(start, end)}
     return any(t.text in _COMPARES for place, t in enumerate(tokens) if place not in deciding)
-
-
-def _whole_numbers(body: Sequence[Token]) -> set[str]:
-    """Local variables of type int, and those that count in a loop."""
-    names = set()
-    for place, (token, after) in enumerate(pairwise(body)):
-        if token.text == "int" and after.is_name:
-            names.add(after.text)
-        elif token.text == "for" and after.text == "(":
-            loop = [part.text for part in body[place + 2 : closing(body, place + 1)]]
-            names |= {loop[0]} if ":" in loop[1:] else set()
-    return names
 
 
 def _declared_anew(body: Sequence[Token]) -> set[str]:

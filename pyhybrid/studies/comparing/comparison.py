@@ -192,24 +192,8 @@ def compare(
 
 
 def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> dict[str, FloatArray]:
-    """Mean of the outcome in synthetic sets simulated from many posterior draws, by mechanism.
-
-    Of an outcome of levels: the share of the first of those that are compared.
-
-    Its distribution is that of the mean of one released set: the posterior of the mean, with the
-    noise of n simulated records added. For figures; nothing of it is released.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    n_draws : int, optional
-        Draws of each mechanism, spread evenly over the kept ones; 400 if omitted, down to 100 for
-        many records.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (n_draws,)
-    """
+    """Mean of the outcome (share of the first level) in sets simulated from `n_draws` draws by
+    mechanism; 400 if omitted, fewer of many records. For figures; nothing of it is released."""
     session = comparison.session
     wanted = min(400, max(100, _RECORDS_SIMULATED // session.bound.n))
     wanted = wanted if n_draws is None else check_count(n_draws, "n_draws")
@@ -267,7 +251,10 @@ class _Released:
 
 def _released(task: _Task) -> _Released:
     """Runs in any process."""
-    recording = _recording(task.session)
+    shared = {
+        f.name: getattr(task.session, f.name) for f in fields(task.session)
+    }  # fits are shared, too
+    recording = _RecordingSession(**shared)
     release = task.mechanism.release_from(
         recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
     )
@@ -365,11 +352,6 @@ class _RecordingSession(FitSession):
         return super().exact_fit(alpha, cap=cap, **options)
 
 
-def _recording(session: FitSession) -> _RecordingSession:
-    shared = {f.name: getattr(session, f.name) for f in fields(session)}  # fits are shared, too
-    return _RecordingSession(**shared)
-
-
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
     charge, alpha = release.charge, release.confidential.alpha
     assert release.fit is not None
@@ -419,17 +401,8 @@ def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """The outcome of a bound model, and what is estimated of it. Confidential.
-
-    Attributes
-    ----------
-    bound : BoundModel
-    shares : mapping of str to float
-        Places of the levels whose shares are estimated, by the name of the share; empty for
-        numbers.
-    missing : bool
-        True if the share of missing values is estimated.
-    """
+    """The outcome of a bound model, the levels whose shares are estimated by name (none of
+    numbers), and whether the share of missing values is. Confidential."""
 
     bound: BoundModel
     shares: dict[str, int]
@@ -502,13 +475,7 @@ def levels_of_outcome(bound: Any) -> tuple[Any, ...] | None:
 
 
 def present(values: FloatArray) -> FloatArray:
-    """Values that are not missing.
-
-    Raises
-    ------
-    InvalidInput
-        If all are missing.
-    """
+    """Values that are not missing; InvalidInput if all are."""
     kept = values[~np.isnan(values)]
     if not kept.size:
         raise InvalidInput("the outcome must have a value in each set: all are missing in one")
@@ -532,11 +499,8 @@ def means_of(session: FitSession, fit: PosteriorFit, n_draws: int, column: str) 
 def moved_away(
     session: FitSession, releases: Mapping[str, Release], column: str
 ) -> tuple[str, ...]:
-    """Names of the releases whose re-weighting took the mean, or a share, further from the data's.
-
-    Further by more than 3 standard errors of the simulated means, and by more than half a standard
-    error of the data's own mean. Confidential.
-    """
+    """Releases whose re-weighting took the mean, or a share, further from the data's by over 3
+    standard errors of the simulated means and half a standard error of the data's. Confidential."""
     outcome, n = outcome_of(session.bound), session.bound.n
     target = outcome.averaged(session.bound.table[column])
     own_error = outcome.spread() / np.sqrt(n)

@@ -432,14 +432,9 @@ def scalar_fit(
     power: float = 1.0,
     near: float = NEAR["lipschitz"],
 ) -> tuple[PosteriorFit, int]:
-    """Scalar-weighted fit whose cost is near that of `vector` and not above it; refits made.
-
-    The cost, of which `unweighted` is that of weights of 1, is the Lipschitz bound if omitted; the
-    target is the bound of `vector` then. Weights are nearly proportional to a `power` of the cost,
-    so that the first refits scale them; see `_WeightSearch`. All refits start from the same state:
-    with one seed, the cost is then a smooth function of the weight (from unlike states it jumps by
-    several per cent).
-    """
+    """Scalar-weighted fit whose cost (the Lipschitz bound if omitted) is near that of `vector`, not
+    above it; number of refits. All refits start from one state: from unlike ones the cost jumps by
+    several per cent."""
     wanted = vector.bounds.overall if target is None else target
     start = vector.draws.warm_start()
     best: tuple[float, PosteriorFit] | None = None
@@ -466,13 +461,9 @@ def scalar_fit(
 
 
 class _WeightSearch:
-    """The next weight to try, from the costs of those before.
-
-    While all weights cost too much, each step is at least twice as long as the one before (in
-    logarithms): where the posterior of few records is nearly the prior, a smaller weight makes it
-    wider, the cost hardly falls, and steps by the power alone become shorter and shorter. Between
-    two ends the cost is taken for a straight line in logarithms of both.
-    """
+    """The next weight to try. While all cost too much steps double at least: where the posterior is
+    nearly the prior, a smaller weight widens it and the cost hardly falls. Between two ends: a line
+    in logarithms of both."""
 
     def __init__(self, *, wanted: float, unweighted: float, power: float, near: float) -> None:
         self.wanted, self.aim, self.power = wanted, (1 + near) / 2 * wanted, power

@@ -90,13 +90,7 @@ GENERATED = tuple(_OUTCOMES)
 
 
 def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame, Model]:
-    """A table of 300 records that the model `model` fits, and that model.
-
-    Raises
-    ------
-    InvalidInput
-        For an unknown model.
-    """
+    """300 records that the model named `model` fits, and that model; else InvalidInput."""
     make: Any = BUILT[check_choice(model, "model", _OUTCOMES)]
     age = rng.uniform(-1, 1, _RECORDS).round(2)
     region = rng.choice(["north", "east", "west"], _RECORDS)
@@ -108,13 +102,7 @@ def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame,
 
 def table_rows(bound: Any) -> Iterator[Row]:
     """Outcome and design matrix of a regression, or of each of its parts, as R reads formula and
-    table.
-
-    Raises
-    ------
-    InvalidInput
-        For a column that R has no type for, or a formula that R cannot evaluate, in R's words.
-    """
+    table; InvalidInput, in R's words, where it cannot."""
     if isinstance(bound, BoundParts):
         for part in bound.parts:
             yield from _design_rows(part.bound, part.at, f" of {part.name}")
@@ -147,11 +135,7 @@ def short_settings(rows: int) -> SamplerSettings:
 
 
 def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -> Iterator[Row]:
-    """At the same parameters: numpy and Python against Stan's log_lik and R.
-
-    Python's side is computed from the parameters alone. R's side starts from the log_lik that the
-    Stan program wrote.
-    """
+    """At the same parameters: Python, from these alone, and R, from the log_lik that Stan wrote."""
     part = f"{SAME_DRAWS}: {draws.provenance.engine}"
     log_lik = bound.log_lik(draws)
     ours = np.concatenate([block for _, block in log_lik.blocks()], axis=1)

@@ -61,11 +61,9 @@ _STATISTICS: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 def study_cases(
     rng: np.random.Generator, income: str | None = None, records: int = RECORDS
 ) -> dict[str, tuple[Any, pd.DataFrame]]:
-    """The default model of each published program, and part of a study's data.
-
-    RAND visits for counts (study D), Beta(0.5, 3) (F), simulated salaries (G), and incomes (E): of
-    the February CE file at `income`, or simulated.
-    """
+    """The default model of each published program, and part of a study's data: RAND visits (D),
+    Beta(0.5, 3) (F), simulated salaries (G), incomes (E) of the CE file at `income`, or
+    simulated."""
     from statsmodels.datasets import randhie
 
     visits = randhie.load_pandas().data
@@ -296,7 +294,9 @@ def _row(
         quantity=quantity,
         python=float(told[0]),
         r=float(told[1]),
-        difference=_normal_of(adjusted),
+        difference=float(abs(stats.norm.ppf(np.exp(adjusted) / 2)))
+        if adjusted > -600
+        else float(np.inf),
         tolerance=MONTE_CARLO,
         unit=ERRORS,
         numbers=apart.size,
@@ -310,11 +310,6 @@ def _mean(values: FloatArray) -> FloatArray:
 
 def _variance_of_mean(values: FloatArray) -> FloatArray:
     return np.asarray(values.var(axis=0, ddof=1) / len(values))
-
-
-def _normal_of(log_p: float) -> float:
-    """Standard errors that a normal value is beyond, on either side, with this log probability."""
-    return float(abs(stats.norm.ppf(np.exp(log_p) / 2))) if log_p > -600 else float(np.inf)
 
 
 def _failed(part: str, error: str) -> Row:

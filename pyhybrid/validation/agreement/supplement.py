@@ -48,11 +48,8 @@ def check_script(file: str | os.PathLike[str]) -> Path:
 def script_rows(
     file: Path, log_lik: FloatArray, weighted: FloatArray | None = None, of: str = ""
 ) -> Iterator[Row]:
-    """The script's numbers and ours, from unweighted log-likelihoods (S, n); 2 Delta first.
-
-    `weighted` is the log_lik of a weighted fit, weights and all; without it, `log_lik` times the
-    script's own weights stands in.
-    """
+    """The script's numbers and ours, 2 Delta first, from unweighted log-likelihoods (S, n), and the
+    log_lik of a weighted fit, or else `log_lik` times the script's weights."""
     places = np.linspace(0, len(log_lik) - 1, min(_DRAWS, len(log_lik))).astype(int)
     log_lik = log_lik[places]
     weighted = None if weighted is None else weighted[places]
@@ -106,13 +103,8 @@ class PrintedEngine:
 
 
 def read_printed(path: str | os.PathLike[str]) -> tuple[str, StanProgram]:
-    """Name of the published program that a printed one is, and its text, arrays as of today.
-
-    Raises
-    ------
-    InvalidInput
-        For a file that cannot be read, and a text whose data are those of none.
-    """
+    """Name of the published program that a printed one is, and its text, arrays as of today;
+    InvalidInput for a file that cannot be read, or is none."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -400,10 +400,7 @@ def _table(rows: list[Row]) -> Table:
 
 
 def plot_published(rows: pd.DataFrame, speeds: Sequence[Any]) -> Any:
-    """Differences of published programs from ours, and effective draws per second of both.
-
-    `rows` and `speeds` are those of `pyhybrid.validation.agreement.Validation`.
-    """
+    """Published programs' differences from ours, and both's effective draws per second."""
     shown = rows[(rows["unit"] == "standard error") & np.isfinite(rows["difference"])]
     parts = list(dict.fromkeys(shown["part"]))
     height = 1.2 + 0.35 * max(len(parts), len(speeds))

@@ -152,8 +152,7 @@ def _center_of(table: pd.DataFrame) -> FloatArray:
 
 
 def _largest_range(bound: Any, neighbors: list[Any], cap: Callable[[Any], float | Cap]) -> float:
-    """Over the neighbors, the range over random points of the difference of the two log densities,
-    nats."""
+    """Over neighbors, the range at random points of the difference of both log densities."""
     data = bound.stan_data(np.ones(bound.n), cap=cap(bound))
     one = ProgramAtPoints(bound.program, data)
     points: FloatArray = np.random.default_rng(1).normal(

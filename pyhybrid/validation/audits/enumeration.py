@@ -112,10 +112,7 @@ def _largest(
 
 
 def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
-    """Censor_uw of counts and of a density, and Censor_w under a frozen calibration.
-
-    `options` go to `pyhybrid.calibrate`: engine, seed.
-    """
+    """Censor_uw of counts and of a density, and Censor_w under a frozen calibration."""
     poisson, beta = Poisson("y ~ 1"), Beta("y ~ 1")
     findings = []
     cases: list[tuple[RegressionModel, Sequence[float], dict[str, FloatArray]]] = [
@@ -149,10 +146,7 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
 
 
 def unit_audits() -> list[AuditFinding]:
-    """A person of two rows, taken out or replaced whole: the clip acts on the sum of their terms.
-
-    The control clips row by row and charges one row.
-    """
+    """A person of two rows, removed or replaced: the clip is of the sum; the control's, of rows."""
     beta, grid = Beta("y ~ 1"), _beta_grid()
     pairs = [*itertools.combinations_with_replacement(_SHARES, 2)]
 
@@ -508,10 +502,7 @@ def response_audit() -> AuditFinding:
 
 
 def histogram_loss(scale: float, n: int) -> float:
-    """Largest loss over all pairs of neighbors of n records in two bins, any released shares.
-
-    Noise is cut at +-8 for both databases of a pair, so that only shares within the cut count.
-    """
+    """Largest loss over neighbors of n records in two bins, noise cut at +-8 for both."""
     worst = 0.0
     for k in range(n):
         one, other = _law_of_shares((k, n - k), scale), _law_of_shares((k + 1, n - k - 1), scale)

@@ -251,15 +251,8 @@ Score = Callable[[Any, float, int], FloatArray]
 
 @dataclass(frozen=True)
 class NoiseCase:
-    """A mechanism, two neighboring databases, and the score of its outputs.
-
-    Attributes
-    ----------
-    share : float
-        Of the runs that are asked for: a run of whole releases takes longer.
-    control_times : float
-        The control runs at this many times epsilon, that is with so many times less noise.
-    """
+    """A mechanism, two neighbors and a score of outputs, run a `share` of the runs asked for (whole
+    releases take longer); the control at `control_times` epsilon, with so many times less noise."""
 
     mechanism: str
     relation: str
