@@ -255,7 +255,6 @@ def test_normal_regression_is_least_squares_where_the_data_speak() -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.normal_draws
 def test_two_components_are_recovered() -> None:
     fit = _fit(2)
     order = np.argsort(fit.draws.flat("sigma"), axis=1)
@@ -293,7 +292,6 @@ def test_labels_that_switch_are_not_reported() -> None:
     assert diagnose(draws, None, {"sigma": switched["sigma"]}).max_rhat > 1.5
 
 
-@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_monitored_densities_are_densities() -> None:
     fit, bound = _fit(2), _mixture().bind(_two_components())
@@ -317,7 +315,6 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.normal_draws
 def test_refits_start_from_a_fit_with_empty_variables() -> None:
     """Re-weighting hands the last draws on; one component has no ratios to hand on."""
     release = ph.LipschitzWeighted(
@@ -343,7 +340,6 @@ def incomes() -> pd.DataFrame:
     )
 
 
-@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
     model = ph.MixtureRegression("income ~ age10", n_components=2, transform="log", unit=1000)
@@ -373,7 +369,6 @@ def test_the_unit_moves_the_log_scale_by_a_constant(incomes: pd.DataFrame) -> No
     np.testing.assert_allclose(one - thousand, np.log(1000))
 
 
-@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_censored_releases_are_strict(incomes: pd.DataFrame) -> None:
     model = ph.NormalRegression("income ~ 1", transform="log", unit=10_000, decimals=0)
