@@ -188,7 +188,7 @@ def _headers() -> Iterator[str]:
 def _quick_compiler(
     _headers: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What rstan compiles for tests runs for a moment: without optimizing, and with headers that
+    """What rstan compiles for tests runs for seconds: optimized little, and with headers that
     the run's first program leaves behind, it is there in a third of the time."""
     if request.node.get_closest_marker("needs_r") and "tarball" not in request.fixturenames:
         folder = Path(__file__).parent / "rstan"

@@ -20,6 +20,7 @@ from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
 from pyhybrid.fitting.session import open_session
+from tests.docs.snippets import short_chains
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples
@@ -96,7 +97,8 @@ def _page() -> dict[str, Any]:
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
     blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(blocks) == 9
-    exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
+    with short_chains():
+        exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
     return names
 
 
