@@ -61,7 +61,8 @@ replicate { return poisson_log_rng(level[place]); }
 FORMULA = ["--formula", "visits ~ age + region"]
 OWN = "stan:program=own.stan,predict=y_rep,density_above_one=false"
 STRICT = "composed:program=composed.stan,density_above_one=false,decimals=0"
-FAST = ["--engine", "embedded", "--seed", "1", "--draws", "300"]
+SEEDED = ["--engine", "embedded", "--seed", "1"]
+FAST = [*SEEDED, "--draws", "300"]
 
 SHORT = SamplerSettings(draws=300)
 
@@ -131,7 +132,7 @@ def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> Non
     table = pd.read_csv("data.csv", dtype={"id": str})
     ages = np.random.default_rng(2).permutation(table["age"])  # other records than those released
     table.assign(age=ages, visits=table["visits"].to_numpy()[::-1]).to_csv("last.csv", index=False)
-    assert run(["calibrate", "last.csv", *own, *FAST, "--epsilon", "6", "--out", "reference",
+    assert run(["calibrate", "last.csv", *own, *SEEDED, "--epsilon", "6", "--out", "reference",
                 "--holds-no-released-record"]) == 0  # fmt: skip
     frozen = ["synthesize", "data.csv", "--calibration", "reference", *FAST, "--out", "out"]
     with pytest.raises(InvalidInput, match="--formula and --model composed"):

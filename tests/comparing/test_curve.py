@@ -405,7 +405,7 @@ def test_an_interrupted_command_goes_on(table: pd.DataFrame, tmp_path: Path) -> 
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from pyhybrid.cli import main; main()"
     )
-    scales = ",".join(f"{1 - place / 40:g}" for place in range(9))
+    scales = ",".join(f"{1 - place / 40:g}" for place in range(6))
     command = [sys.executable, "-c", code, *BASE, *QUICK, "--scales", scales]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     points = tmp_path / "out.points.jsonl"

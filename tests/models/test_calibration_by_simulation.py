@@ -28,7 +28,7 @@ from tests.models.simulation_based_calibration import (
 pytestmark = pytest.mark.samples
 
 SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 200, "gamma": 25}
-# A mixture takes a second for each database, and ranks of a dozen tell nothing: the long run has it.
+# A mixture takes a second for each database, and a dozen ranks tell nothing: the long run has it.
 RANKED = [name for name in MODELS if name != "mixture"]
 
 
