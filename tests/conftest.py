@@ -231,6 +231,18 @@ def visits() -> pd.DataFrame:
     )
 
 
+def command(*words: Any) -> int:
+    """The exit code of a command, run in this process."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["pyhybrid", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    return int(stop.value.code or 0)
+
+
 @pytest.fixture
 def run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -241,13 +253,8 @@ def run(
     seldom = functools.partial(progress_lines, every=3600)
     monkeypatch.setattr("pyhybrid.cli.console.progress_lines", seldom)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        handler = signal.getsignal(signal.SIGTERM)
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        signal.signal(signal.SIGTERM, handler)
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        code, captured = command(*arguments), capsys.readouterr()
+        return code, captured.out, captured.err
 
     return call

@@ -12,11 +12,11 @@ import pytest
 from scipy import special
 
 import pyhybrid as ph
-from pyhybrid import cli
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from tests.conftest import command
 from tests.fuzzing.engine import RANDOM_DRAWS
 
 N = 300
@@ -242,28 +242,20 @@ def test_a_column_of_text_from_the_command_line(
     """Released with shares of its levels; without a model that is named, too, and told so."""
     monkeypatch.chdir(tmp_path)
     _table(np.where(TRUE, "yes", "no")).to_csv("data.csv", index=False)
-    asked = ["pyhybrid", "synthesize", "data.csv", "--formula", "y ~ x", "--seed", "1"]
+    asked = ["synthesize", "data.csv", "--formula", "y ~ x", "--seed", "1"]
     asked += ["--engine", "embedded", "--draws", "300", "--warmup", "200", "--on-not-converged"]
-    assert _run([*asked, "warn", "--out", "chosen"]) == 0
+    assert command(*asked, "warn", "--out", "chosen") == 0
     assert "levels of y" in Path("chosen/public/privacy_statement.md").read_text()
     assert '"Bernoulli"' in Path("chosen/confidential/run.json").read_text()
     capsys.readouterr()
     own = ["warn", "--model", "bernoulli:levels=no+yes", "--out", "out"]
-    assert _run([*asked, *own]) == 0
+    assert command(*asked, *own) == 0
     shown = capsys.readouterr().out
     assert f"{TRUE.mean():.4g}" in shown
     (made,) = Path("out/public").glob("synthetic_*.csv")
     assert set(pd.read_csv(made)["y"]) == {"no", "yes"}
     settings = json.loads(Path("out/confidential/run.json").read_text())
     assert '"levels": ["no", "yes"]' in json.dumps(settings)
-
-
-def _run(arguments: list[str]) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", arguments)
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-    return int(stopped.value.code or 0)
 
 
 def test_log_density_where_probabilities_round_to_0_and_1() -> None:
