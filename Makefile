@@ -22,9 +22,9 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core
 	$(BIN)/pyhybrid demo --out pyhybrid-demo --overwrite
 
-# In two processes; tests/conftest.py says what stays together, and what is left to the rest: tests
-# that sample, need R or take long.
-PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
+# In two processes, a file in one of them; tests/conftest.py says which files start, and what is
+# left to the rest: tests that sample, need R or take long.
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 test: $(VENV)/.dev
 	$(PYTEST) -m "not rest"
 

@@ -16,9 +16,10 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 # One thread of BLAS per process: two processes with two each wait for one another on two cores.
@@ -65,14 +66,14 @@ def opendp() -> None:
     require_opendp()
 
 
-# Files whose tests compile for rstan: in one process, so that each program is compiled once. It is
-# the longer of two halves, and starts first.
-USE_RSTAN = (
-    "agreement/test_validate.py", "parity/test_models.py", "parity/test_rstan_engine.py",
-    "parity/test_pseudo_posterior.py",
-    "reports/test_moving_from_r.py", "reports/test_notebooks.py", "security/test_leaks.py",
-    "tests/test_r_package.py",
+SLOWEST = (
+    "parity/test_models.py", "models/test_calibration_by_simulation.py",
+    "reports/test_moving_from_r.py", "studies/test_reproduction.py", "docs/test_snippets.py",
+    "parity/test_pseudo_posterior.py", "models/test_mixture.py", "tests/test_r_package.py",
+    "cli/test_own_program.py", "security/test_faults.py", "comparing/test_curve.py",
+    "security/test_load.py", "audits/test_noise.py", "tests/test_distribution.py",
 )  # fmt: skip
+"""They start first, so that two processes end together."""
 LEFT_OUT = ("samples", "needs_r", "long")
 R_FIXTURES = frozenset({"r", "rstan", "in_r", "tarball"})
 ROOMS_OF_NORMAL_DRAWS = (
@@ -108,8 +109,7 @@ SHORT_FITS = frozenset(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the rest. Under pytest-xdist: tests of one file stay together, and so do those that use
-    rstan."""
+    """Mark the rest; the slowest files first."""
     for item in items:
         if R_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("needs_r")
@@ -118,10 +118,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = any(item.get_closest_marker(name) for name in LEFT_OUT)
         if left_out and item.nodeid not in SHORT_FITS:
             item.add_marker("rest")
-        if config.pluginmanager.hasplugin("xdist"):
-            with_rstan = item.path.as_posix().endswith(USE_RSTAN)
-            with_rstan &= item.get_closest_marker("needs_r") is not None
-            item.add_marker(pytest.mark.xdist_group("rstan" if with_rstan else str(item.path)))
+    items.sort(key=lambda item: _place(item.path.as_posix()))
+
+
+def _place(path: str) -> int:
+    return next((k for k, name in enumerate(SLOWEST) if path.endswith(name)), len(SLOWEST))
 
 
 def _room(item: pytest.Item) -> str:
@@ -176,6 +177,26 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("PYHYBRID_CACHE", str(root))
 
 
+@pytest.fixture(scope="session")
+def _headers() -> Iterator[str]:
+    """Compiled headers of rstan, 0.8 GB: not to be left among the run's files."""
+    with TemporaryDirectory() as folder:
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _quick_compiler(
+    _headers: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What rstan compiles for tests runs for seconds: optimized little, and with headers that
+    the run's first program leaves behind, it is there in a third of the time."""
+    if request.node.get_closest_marker("needs_r") and "tarball" not in request.fixturenames:
+        folder = Path(__file__).parent / "rstan"
+        monkeypatch.setenv("R_MAKEVARS_USER", str(folder / "Makevars"))
+        monkeypatch.setenv("PYHYBRID_COMPILER", str(folder / "with_headers.sh"))
+        monkeypatch.setenv("PYHYBRID_HEADERS", _headers)
+
+
 @pytest.fixture(autouse=True)
 def _blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without drawing, where a test does not look at pictures: half of a report's time."""
@@ -210,6 +231,18 @@ def visits() -> pd.DataFrame:
     )
 
 
+def command(*words: Any) -> int:
+    """The exit code of a command, run in this process."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["pyhybrid", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    return int(stop.value.code or 0)
+
+
 @pytest.fixture
 def run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -220,13 +253,8 @@ def run(
     seldom = functools.partial(progress_lines, every=3600)
     monkeypatch.setattr("pyhybrid.cli.console.progress_lines", seldom)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        handler = signal.getsignal(signal.SIGTERM)
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        signal.signal(signal.SIGTERM, handler)
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        code, captured = command(*arguments), capsys.readouterr()
+        return code, captured.out, captured.err
 
     return call

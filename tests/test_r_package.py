@@ -38,24 +38,21 @@ def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("pyhybrid_*.tar.gz"))
 
 
-def test_r_cmd_check_finds_nothing(tarball: Path) -> None:
-    checked = _run("R", "CMD", "check", "--no-manual", tarball.name, cwd=tarball.parent)
-    log = tarball.parent / "pyhybrid.Rcheck" / "00check.log"
+def test_r_cmd_check_finds_nothing_and_the_stan_programs_are_there(tarball: Path) -> None:
+    """The vignette was executed when it was built."""
+    checked = _run(
+        "R", "CMD", "check", "--no-manual", "--ignore-vignettes", tarball.name, cwd=tarball.parent
+    )
+    folder = tarball.parent / "pyhybrid.Rcheck"
+    log = folder / "00check.log"
     text = log.read_text() if log.exists() else checked.stdout + checked.stderr
     assert checked.returncode == 0, text
     assert "Status: OK" in text, text
-    tests = "".join(p.read_text() for p in (log.parent / "tests").glob("testthat.Rout*"))
+    tests = "".join(p.read_text() for p in (folder / "tests").glob("testthat.Rout*"))
     assert "FAIL 0" in tests
     assert int(tests.rsplit("PASS ", 1)[1].split()[0].rstrip("]")) > 500
 
+    def programs(of: Path) -> set[str]:
+        return {str(path.relative_to(of)) for path in of.rglob("*.stan")}
 
-def test_the_installed_package_has_the_stan_programs(tarball: Path) -> None:
-    library = tarball.parent / "library"
-    library.mkdir()
-    done = _run("R", "CMD", "INSTALL", f"--library={library}", tarball.name, cwd=tarball.parent)
-    assert done.returncode == 0, done.stderr
-
-    def programs(folder: Path) -> set[str]:
-        return {str(path.relative_to(folder)) for path in folder.rglob("*.stan")}
-
-    assert programs(library / "pyhybrid" / "stan") == programs(ROOT / "stan")
+    assert programs(folder / "pyhybrid" / "stan") == programs(ROOT / "stan")

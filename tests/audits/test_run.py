@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.validation import audits
 from pyhybrid.validation.audits import AuditFinding, AuditReport, censored_programs, run_audits
 from pyhybrid.validation.audits.enumeration import censored_audits
 from pyhybrid.validation.audits.noise import NOISE, noise_audit
-from tests.conftest import require_opendp
+from tests.conftest import command, require_opendp
 
 GOOD = AuditFinding(
     mechanism="good", relation="remove", method="exact", epsilon=1.0, loss=0.9,
@@ -107,11 +106,7 @@ def test_a_mechanism_with_too_little_noise_is_refuted() -> None:
 
 
 def audit(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["pyhybrid", "audit", *options])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-    return int(stopped.value.code or 0), capsys.readouterr().out
+    return command("audit", *options), capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.app import run
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
 
 PROGRAM = """
@@ -60,7 +61,10 @@ replicate { return poisson_log_rng(level[place]); }
 FORMULA = ["--formula", "visits ~ age + region"]
 OWN = "stan:program=own.stan,predict=y_rep,density_above_one=false"
 STRICT = "composed:program=composed.stan,density_above_one=false,decimals=0"
-FAST = ["--engine", "embedded", "--seed", "1"]
+SEEDED = ["--engine", "embedded", "--seed", "1"]
+FAST = [*SEEDED, "--draws", "300"]
+
+SHORT = SamplerSettings(draws=300)
 
 
 @pytest.fixture
@@ -102,7 +106,7 @@ def test_the_design_is_that_of_the_built_in_models(folder: Path) -> None:
     built_in = ph.Poisson(FORMULA[1]).bind(table)
     np.testing.assert_array_equal(own.stan_data(np.ones(own.n))["X"], built_in.design.X)
     assert own.design_columns == built_in.design.columns
-    session = open_session(own, seed=1, engine="embedded")
+    session = open_session(own, seed=1, engine="embedded", settings=SHORT)
     draws = session.unweighted().draws
     ours = np.concatenate(list(own.log_lik_blocks(draws)), axis=1)
     theirs = np.concatenate(list(built_in.log_lik_blocks(draws)), axis=1)
@@ -114,7 +118,7 @@ def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> No
     table = pd.read_csv("data.csv")
     model = ph.StanModel("own.stan", outcome="visits", predict="y_rep", formula=FORMULA[1])
     bound = model.bind(table)
-    draws = open_session(bound, seed=1, engine="embedded").unweighted().draws
+    draws = open_session(bound, seed=1, engine="embedded", settings=SHORT).unweighted().draws
     given = table.assign(region="b")  # one level only: coded by itself it would lose columns
     made = bound.replicate(draws, 0, np.random.default_rng(1), given)
     assert list(made.columns) == ["visits"]
@@ -128,7 +132,7 @@ def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> Non
     table = pd.read_csv("data.csv", dtype={"id": str})
     ages = np.random.default_rng(2).permutation(table["age"])  # other records than those released
     table.assign(age=ages, visits=table["visits"].to_numpy()[::-1]).to_csv("last.csv", index=False)
-    assert run(["calibrate", "last.csv", *own, *FAST, "--epsilon", "6", "--out", "reference",
+    assert run(["calibrate", "last.csv", *own, *SEEDED, "--epsilon", "6", "--out", "reference",
                 "--holds-no-released-record"]) == 0  # fmt: skip
     frozen = ["synthesize", "data.csv", "--calibration", "reference", *FAST, "--out", "out"]
     with pytest.raises(InvalidInput, match="--formula and --model composed"):

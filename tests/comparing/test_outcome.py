@@ -11,17 +11,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.released import _outcome_table
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.reports.comparison import comparison_report
 from pyhybrid.studies.comparing.comparison import compare, outcome_of, synthetic_means
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=20),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-    "seed": 3,
-}
+OPTIONS: dict[str, Any] = {**RANDOM_DRAWS, "seed": 3}
 N = 90
 TABLE = pd.DataFrame({
     "way": ["walk", "bus", "bus"] * 30, "voted": [True, False, False] * 30,

@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+
 __all__ = ["ROOT", "TABLE", "TEXTS", "Snippet", "name_of", "python_snippets", "run_page",
-           "shell_commands", "snippets_of", "with_table"]  # fmt: skip
+           "shell_commands", "short_chains", "snippets_of", "with_table"]  # fmt: skip
+
+SHORT = {
+    SamplerSettings: {"warmup": 200, "draws": 250},
+    ConvergenceRule: {"rhat": 1.1, "ess_per_chain": 15.0, "divergent_share": 0.1},
+}
+"""Defaults in the suite: lengths of chains, and what can be asked of chains of these lengths."""
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [*sorted((ROOT / "docs" / "pages").rglob("*.md")), ROOT / "README.md"]
@@ -40,6 +51,16 @@ class Snippet:
     @property
     def place(self) -> str:
         return f"{self.page}, line {self.line}"
+
+
+@contextmanager
+def short_chains() -> Iterator[None]:
+    """Defaults of `SHORT` for what is run within."""
+    with pytest.MonkeyPatch.context() as patch:
+        for settings, defaults in SHORT.items():
+            for name, value in defaults.items():
+                patch.setitem(settings.__init__.__kwdefaults__, name, value)  # type: ignore[misc]
+        yield
 
 
 def name_of(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Every snippet of the documentation is executed: Python, and commands as a shell would give them.
 
-In the suite chains are short (`SHORT`), and nothing else differs from what a reader runs; `make
-snippets` runs the same at full length (PYHYBRID_SNIPPETS=full).
+In the suite chains are short (`short_chains`), and nothing else differs from what a reader runs;
+`make snippets` runs the same at full length (PYHYBRID_SNIPPETS=full).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from tests.docs.snippets import (
     ROOT,
     TABLE,
@@ -28,16 +28,12 @@ from tests.docs.snippets import (
     name_of,
     run_page,
     shell_commands,
+    short_chains,
     snippets_of,
     with_table,
 )
 
 FULL = os.environ.get("PYHYBRID_SNIPPETS") == "full"
-SHORT = {
-    SamplerSettings: {"warmup": 200, "draws": 250},
-    ConvergenceRule: {"rhat": 1.1, "ess_per_chain": 15.0, "divergent_share": 0.1},
-}
-"""Defaults in the suite: lengths of chains, and what can be asked of chains of these lengths."""
 WITH_SNIPPETS = [path for path in TEXTS if snippets_of(path.read_text("utf-8"), name_of(path))]
 ELSEWHERE = {
     "pip": "installation: tests/test_distribution.py installs the wheel",
@@ -62,11 +58,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
-def _shorter(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not FULL:
-        for settings, defaults in SHORT.items():
-            for name, value in defaults.items():
-                monkeypatch.setitem(settings.__init__.__kwdefaults__, name, value)
+def _shorter() -> Iterator[None]:
+    with nullcontext() if FULL else short_chains():
+        yield
 
 
 def _runner(run: Run | None) -> Callable[[list[str], str], None]:
@@ -122,7 +116,7 @@ def test_what_is_not_run_is_counted() -> None:
 # --- examples in docstrings, which the reference shows ------------------------------------------
 
 MODULES = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in (ROOT / "pyhybrid").rglob("*.py")
     if re.search(r"^ *>>> ", path.read_text("utf-8"), re.MULTILINE)
 )

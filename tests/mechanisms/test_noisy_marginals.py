@@ -14,7 +14,6 @@ import pytest
 
 import pyhybrid as ph
 from benchmarks import coverage
-from pyhybrid import cli
 from pyhybrid.core import randomness
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
@@ -22,6 +21,7 @@ from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
 from pyhybrid.mechanisms.marginals import selection as choosing
 from pyhybrid.reports.release import public_report, release_report
+from tests.conftest import command
 
 DOMAIN: dict[str, Any] = {
     "visits": ph.mechanisms.ColumnDomain(levels=(0,), bins=(1, 3, 10, 41)),
@@ -478,11 +478,7 @@ def files(table: pd.DataFrame, tmp_path: Path) -> Path:
 
 def synthesize(folder: Path, formula: str, text: str, *options: str) -> int:
     words = ["synthesize", f"{folder}/data.csv", "--formula", formula, "--mechanism", text]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["pyhybrid", *words, "--out", f"{folder}/out", *options])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-    return int(stopped.value.code or 0)
+    return command(*words, "--out", f"{folder}/out", *options)
 
 
 def test_on_the_command_line(files: Path) -> None:

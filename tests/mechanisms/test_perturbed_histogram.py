@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.cli import main
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import perturbed_histogram
 from pyhybrid.mechanisms.perturbed_histogram import bins_of
@@ -305,26 +303,15 @@ def test_formulas_name_the_column() -> None:
 # --- Command line -------------------------------------------------------------------------------
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as done:
-            main()
-    captured = capsys.readouterr()
-    return int(done.value.code or 0), captured.out, captured.err
-
-
 PH = "perturbed_histogram:lower=0,upper=100,n_bins=20,epsilon=1"
 
 
-def test_on_the_command_line(
-    table: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any) -> None:
     table.to_csv(tmp_path / "data.csv", index=False)
     out = tmp_path / "out"
     start = ("synthesize", str(tmp_path / "data.csv"), "--out", str(out))
     code, shown, error = run(
-        capsys, *start, "--formula", "age ~ 1", "--mechanism", PH, "--n-synthetic", "2"
+        *start, "--formula", "age ~ 1", "--mechanism", PH, "--n-synthetic", "2"
     )
     assert (code, error) == (0, "")
     assert "strict" in shown
@@ -354,12 +341,11 @@ def test_on_the_command_line(
     ],
 )
 def test_refusals_on_the_command_line(
-    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, tmp_path: Path, run: Any
 ) -> None:
     pd.DataFrame({"age": [31, 30, 4]}).to_csv(tmp_path / "data.csv", index=False)
     out = tmp_path / "out"
     code, shown, error = run(
-        capsys,
         *("synthesize", str(tmp_path / "data.csv"), "--out", str(out), "--formula", "age ~ 1"),
         *arguments,
     )

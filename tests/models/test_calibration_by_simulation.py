@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
 from tests.models.simulation_based_calibration import (
     MODELS,
-    SETTINGS,
     fitted,
     ranks,
     simulate,
@@ -28,10 +27,12 @@ from tests.models.simulation_based_calibration import (
 
 pytestmark = pytest.mark.samples
 
-SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 200, "mixture": 12, "gamma": 25}
+SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 200, "gamma": 25}
+# A mixture takes a second for each database, and a dozen ranks tell nothing: the long run has it.
+RANKED = [name for name in MODELS if name != "mixture"]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", RANKED)
 def test_ranks_are_uniform(name: str) -> None:
     found = ranks(MODELS[name], n_simulations=SIMULATIONS.get(name, 50), seed=17)
     for quantity, own in found.items():
@@ -51,28 +52,6 @@ def test_a_program_with_another_prior_is_caught() -> None:
     wrong = StanProgram(name="beta", text=text.replace("phi ~ beta(1, 1)", "phi ~ beta(9, 1)"))
     found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong)
     assert not uniformity(found["phi"]).holds
-
-
-PUBLISHED = {
-    "beta": 100, "poisson": 40, "negative_binomial": 30, "beta_regression": 30, "mixture": 16,
-}  # fmt: skip
-# Their coefficients and scales form a funnel, which takes short steps.
-IN_A_FUNNEL = replace(SETTINGS, adapt_delta=0.98)
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_ranks_of_the_papers_programs_are_uniform(name: str) -> None:
-    case = MODELS[name]
-    case = replace(case, model=replace(case.model, program="published"))
-    found = ranks(case, n_simulations=PUBLISHED[name], seed=17, settings=IN_A_FUNNEL)
-    for quantity, own in found.items():
-        assert uniformity(own).holds, (quantity, uniformity(own))
-
-
-def test_a_published_program_that_halves_the_weights_is_caught() -> None:
-    case = replace(MODELS["beta"], model=ph.Beta("y ~ 1", program="published"))
-    found = ranks(case, n_simulations=200, seed=17, wrong=0.5)
-    assert not uniformity(found["log-likelihood"]).holds
 
 
 def test_uniformity_knows_uniform_ranks_from_others() -> None:

@@ -23,18 +23,12 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.registry import described_model
-from pyhybrid.privacy.censoring import Cap
+from tests.models.targets import assert_weights_alone_move_the_target, caps
 
 N = 240
 X = np.resize([-1.0, 0.0, 2.0], N)
 DESIGN = np.column_stack([np.ones(N), X])
 LEVEL = 1e-6
-HINTS = (
-    "information", "score", "center", "spread", "near", "factor", "middle", "column_basis",
-    "level_basis",
-)  # fmt: skip
-"""What tells the sampler where to look first, by how its names begin: it depends on the weights,
-and moves no posterior."""
 
 
 @dataclass(frozen=True)
@@ -348,58 +342,21 @@ def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
     assert (bound.rows.first.size < N / 2) or not discrete
 
 
-CAPS: dict[str, Any] = {
-    "none": None,
-    "cap": "half of the median term",
-    "cap and center": Cap(below=0.15, above=0.3, reference=np.zeros(N)),
-    "cap, center and units": Cap(
-        below=0.5, above=0.7, reference=np.zeros(N), unit=np.arange(N) % 90
-    ),
-}
-
-
-@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize("cap", ["none", "cap", "cap and center", "cap, center and units"])
 @MODELS
 def test_the_target_moves_with_the_weighted_and_clipped_terms_alone(name: str, cap: str) -> None:
     """Between two weight vectors it differs by their sums, though rows collapse by weight."""
-    bound = _bound(name)
-    rng = np.random.default_rng(2)
+    bound, rng = _bound(name), np.random.default_rng(2)
     first, second = rng.uniform(size=N), rng.choice([0.0, 0.25, 1.0], N)
     first[:5] = 0
     start = ProgramAtPoints(bound.program, bound.stan_data(first))
-    points = _points(start, 4)
-    middle = _log(name, start.quantities(points)).mean(axis=0)
+    middle = _log(name, start.quantities(_points(start, 4))).mean(axis=0)
     middle += rng.normal(0, 0.6, bound.rows.first.size)[bound.rows.row_of]
-    clip = float(np.median(np.abs(middle))) / 2 if cap == "cap" else CAPS[cap]
-    if isinstance(clip, Cap):  # about where the terms are, so that both sides are clipped
-        clip = Cap(below=clip.below, above=clip.above, reference=middle, unit=clip.unit)
-    hints = {
-        key: value
-        for key, value in bound.stan_data(first, cap=clip).items()
-        if key.startswith(HINTS)
-    }
-    f = _log(
-        name, ProgramAtPoints(bound.program, bound.stan_data(first) | hints).quantities(points)
-    )
-
-    def target(alpha: FloatArray) -> FloatArray:
-        data = bound.stan_data(alpha, cap=clip) | hints
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    def terms(alpha: FloatArray) -> FloatArray:
-        if clip is None:
-            return (alpha * f).sum(axis=1)
-        own = Cap.of(clip)
-        moved = alpha * (f - (0.0 if own.reference is None else own.reference))
-        if own.unit is not None:
-            moved = np.stack([np.bincount(own.unit, row) for row in moved])
-        clipped = np.clip(moved, -own.below, own.above)
-        assert (clipped != moved).any()
-        return clipped.sum(axis=1)
-
-    moved = target(first) - target(second)
-    np.testing.assert_allclose(moved, terms(first) - terms(second), rtol=1e-7, atol=1e-6)
-    assert np.abs(moved - (terms(first) - terms(0.8 * second))).max() > 0.05, "control"
+    own = caps(N, float(np.median(np.abs(middle))) / 2, (0.15, 0.3), (0.5, 0.7), middle)[cap]
+    assert_weights_alone_move_the_target(
+        bound, own, log_lik=lambda at: _log(name, at.variables), weights=(first, second),
+        spread=1 / 3, rtol=1e-6,
+    )  # fmt: skip
 
 
 @MODELS

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
@@ -22,6 +22,7 @@ from pyhybrid.models.families.normal_mixture import rough_mixture
 from tests.monte_carlo import assert_near
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
+RULE = ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.02)
 
 
 @cache
@@ -40,9 +41,9 @@ def _mixture(n_components: int = 2) -> ph.MixtureRegression:
 
 @cache
 def _fit(n_components: int) -> PosteriorFit:
-    bound = _mixture(n_components).bind(_two_components())
-    return open_session(bound, seed=3, engine="embedded", settings=SHORT,
-                        on_not_converged="warn").unweighted()  # fmt: skip
+    bound = _mixture(n_components).bind(_two_components(150))
+    settings = SamplerSettings(chains=4, warmup=300, draws=250)
+    return open_session(bound, seed=3, engine="embedded", rule=RULE, settings=settings).unweighted()
 
 
 # --- the likelihood -----------------------------------------------------------------------------
@@ -255,9 +256,8 @@ def test_normal_regression_is_least_squares_where_the_data_speak() -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.normal_draws
 def test_two_components_are_recovered() -> None:
-    fit = _fit(2)
+    fit, share = _fit(2), _two_components(150)["first"].mean()
     order = np.argsort(fit.draws.flat("sigma"), axis=1)
 
     def sorted_(name: str) -> np.ndarray:
@@ -266,7 +266,7 @@ def test_two_components_are_recovered() -> None:
 
     for name, true in (
         ("sigma", [0.3, 0.6]),
-        ("proportion", [_two_components()["first"].mean(), 1 - _two_components()["first"].mean()]),
+        ("proportion", [share, 1 - share]),
         ("beta", [[3, -1], [1, -0.5]]),
     ):
         values = sorted_(name)
@@ -281,7 +281,7 @@ def test_labels_that_switch_are_not_reported() -> None:
 
     from pyhybrid.engines import diagnose
 
-    fit, bound = _fit(2), _mixture().bind(_two_components())
+    fit, bound = _fit(2), _mixture().bind(_two_components(150))
     switched = dict(fit.draws.variables)
     for name in ("beta", "sigma", "log_proportion"):
         values = switched[name].copy()
@@ -293,10 +293,9 @@ def test_labels_that_switch_are_not_reported() -> None:
     assert diagnose(draws, None, {"sigma": switched["sigma"]}).max_rhat > 1.5
 
 
-@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_monitored_densities_are_densities() -> None:
-    fit, bound = _fit(2), _mixture().bind(_two_components())
+    fit, bound = _fit(2), _mixture().bind(_two_components(150))
     found = bound.monitored(fit.draws)["log_density"]
     assert found.shape == (4, fit.draws.n_draws // 4, 28)
     assert np.isfinite(found).all()
@@ -317,7 +316,6 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.normal_draws
 def test_refits_start_from_a_fit_with_empty_variables() -> None:
     """Re-weighting hands the last draws on; one component has no ratios to hand on."""
     release = ph.LipschitzWeighted(
@@ -343,7 +341,6 @@ def incomes() -> pd.DataFrame:
     )
 
 
-@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
     model = ph.MixtureRegression("income ~ age10", n_components=2, transform="log", unit=1000)
@@ -373,7 +370,6 @@ def test_the_unit_moves_the_log_scale_by_a_constant(incomes: pd.DataFrame) -> No
     np.testing.assert_allclose(one - thousand, np.log(1000))
 
 
-@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_censored_releases_are_strict(incomes: pd.DataFrame) -> None:
     model = ph.NormalRegression("income ~ 1", transform="log", unit=10_000, decimals=0)

@@ -11,11 +11,8 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.models.initialization import rough_ordinal
-from tests.fuzzing.engine import RandomDraws
-from tests.monte_carlo import assert_near
+from pyhybrid.engines.embedded import ProgramAtPoints
+from tests.models.targets import draws_of
 
 N = 240
 RNG = np.random.default_rng(11)
@@ -24,11 +21,6 @@ THRESHOLD, SLOPE = np.array([-1.0, 0.3, 1.5]), 0.8
 PLACES = np.searchsorted(THRESHOLD, SLOPE * X + RNG.logistic(size=N))
 NAMES = np.array(["never", "rarely", "often", "always"])
 ORDERED = pd.Categorical(NAMES[PLACES], NAMES, ordered=True)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 
 
 def _table(y: Any = ORDERED) -> pd.DataFrame:
@@ -55,24 +47,6 @@ def test_log_likelihood_far_out() -> None:
     np.testing.assert_allclose(at, [[-800, -799 + np.log(-np.expm1(-1)), 0]], atol=1e-12)
 
 
-def test_two_levels_are_the_bernoulli_model() -> None:
-    table = _table(PLACES > 1)
-    many, two = (m("y ~ x").bind(table) for m in (ph.Ordinal, ph.Bernoulli))
-    points = np.random.default_rng(3).normal(size=(6, 2))
-    one = ProgramAtPoints(many.program, many.stan_data(np.ones(N)))
-    beta = one.quantities(points)["beta"]
-    hints = {"information_root": np.zeros((2, 2)), "score": np.zeros(2)}  # beta = scale z
-    other = ProgramAtPoints(two.program, two.stan_data(np.ones(N)) | hints)
-    apart = one.log_density(points) - other.log_density(beta / [10, 2.5])
-    np.testing.assert_allclose(apart, apart[0], atol=1e-8)
-
-
-def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, **data: Any) -> Any:
-    settings = SamplerSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=1)
-    stan_data = bound.stan_data(np.ones(bound.n), **data)
-    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
-
-
 def test_the_target_has_the_documented_prior() -> None:
     """At weights of 0: log density less that of normals, Jacobian of the coordinates included."""
     bound = ph.Ordinal("y ~ x").bind(_table())
@@ -96,47 +70,15 @@ def test_the_target_has_the_documented_prior() -> None:
 
 
 @pytest.mark.samples
-def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
-    """Means and deviations against statsmodels' OrderedModel: n = 1500, prior scales of 100."""
-    from statsmodels.miscmodels.ordinal_model import OrderedModel
-
-    n, rng = 1500, np.random.default_rng(8)
-    x, year = rng.normal(size=n).round(1), rng.integers(1990, 2020, n)
-    y = np.searchsorted(THRESHOLD, SLOPE * x + 0.05 * (year - 2005) + rng.logistic(size=n))
-    table = pd.DataFrame({"y": y, "x": x, "year": year})
-    bound = ph.Ordinal("y ~ x + year", prior_scale=100, prior_scale_intercept=1e4).bind(table)
-    draws = _draws(bound, chains=4, warmup=250, draws=400)
-    predictors = table.assign(year=(year - 2005) / 10)[["x", "year"]]
-    fit = OrderedModel(y, predictors, distr="logit").fit(disp=0, method="bfgs")
-    steps = np.log(np.diff(draws.variables["threshold"], axis=-1))  # as statsmodels writes them
-    beta = draws.variables["beta"][..., 1:] * [1, 10]
-    for place, own in [(k, beta[..., k]) for k in range(2)] + [
-        (3 + k, steps[..., k]) for k in range(steps.shape[-1])
-    ]:
-        slack = 0.05 * fit.bse.iloc[place]
-        assert_near(own, fit.params.iloc[place], apart=slack)
-        assert_near(own, fit.bse.iloc[place], method="sd", apart=slack)
-    assert draws.treedepth.mean() < 4
-    assert draws.divergent.mean() < 0.01
-
-
-@pytest.mark.samples
 def test_many_levels_are_sampled_in_shallow_trees() -> None:
     rng = np.random.default_rng(3)
     places = np.clip(rng.normal(40, 12, 2000).round(), 0, 99).astype(int)
     bound = ph.Ordinal("y ~ 1", levels=tuple(range(100))).bind(pd.DataFrame({"y": places}))
-    draws = _draws(bound, warmup=150, draws=100)
+    draws = draws_of(bound, warmup=150, draws=100)
     assert draws.treedepth.mean() < 5
     assert draws.divergent.mean() < 0.05
     made = bound.replicate(draws, 3, rng)["y"]
     assert abs(made.mean() - places.mean()) < 5 * 12 * np.sqrt(2 / 2000)
-
-
-def test_the_rough_fit_ends_whatever_the_weights() -> None:
-    X = np.column_stack([np.ones(6), np.arange(6.0)])
-    for counts in (np.zeros((6, 3)), np.eye(6)[:, :3] * 50, np.full((6, 3), 1e6)):
-        found = rough_ordinal(counts, X, np.array([10.0, 2.5]))
-        assert all(np.isfinite(own).all() for own in found.values())
 
 
 # --- Levels ---------------------------------------------------------------------------------------
@@ -178,17 +120,3 @@ def test_released_values_have_the_dtype_and_the_levels_of_the_data(
 def test_outcomes_without_an_order_are_refused(values: Any, formula: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         ph.Ordinal(formula).bind(_table(values))
-
-
-def test_a_strict_release_from_a_center() -> None:
-    made = ph.calibrate(
-        ph.Ordinal("y ~ x", levels=tuple(NAMES)),
-        _table().head(120),
-        epsilon=2.0,
-        holds_no_released_record=True,
-        **OPTIONS,
-    )
-    mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
-    release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
-    assert release.charge.kind == "strict"
-    assert release.synthetic[0]["y"].dtype == _table()["y"].dtype

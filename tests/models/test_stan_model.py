@@ -20,6 +20,7 @@ from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
 from pyhybrid.fitting.session import open_session
+from tests.docs.snippets import short_chains
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples
@@ -96,7 +97,8 @@ def _page() -> dict[str, Any]:
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
     blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(blocks) == 9
-    exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
+    with short_chains():
+        exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
     return names
 
 
@@ -227,29 +229,18 @@ def test_blocks_are_views_of_the_engines_output() -> None:
     assert all(np.shares_memory(b, draws.variables["log_lik"]) for b in bound.log_lik_blocks(draws))
 
 
+def _calibrated(model: Any) -> Any:
+    return ph.calibrate(model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT,
+                        n_draws=30, holds_no_released_record=True)  # fmt: skip
+
+
 def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:
     model = _composed()
-    made = ph.calibrate(
-        model,
-        _table(),
-        epsilon=4,
-        seed=1,
-        engine="embedded",
-        settings=SHORT,
-        n_draws=30,
-        holds_no_released_record=True,
-    )
+    made = _calibrated(model)
     weights = made.weights(model.bind(_table().head(40)))
     np.testing.assert_allclose(weights, made.weights(model.bind(_table()))[:40], rtol=1e-12)
     with pytest.raises(InvalidInput, match="coded record by record"):
-        ph.calibrate(
-            _model(),
-            _table(),
-            epsilon=4,
-            engine="embedded",
-            settings=SHORT,
-            holds_no_released_record=True,
-        )
+        _calibrated(_model())
     made.save(tmp_path / "calibration")
     read = ph.mechanisms.Calibration.load(tmp_path / "calibration", model=_composed())
     np.testing.assert_array_equal(read.weights(model.bind(_table().head(40))), weights)
@@ -263,16 +254,7 @@ def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -
 
 def test_a_calibration_passes_on_what_the_model_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     model = _composed()
-    made = ph.calibrate(
-        model,
-        _table(),
-        epsilon=4,
-        seed=1,
-        engine="embedded",
-        settings=SHORT,
-        n_draws=30,
-        holds_no_released_record=True,
-    )
+    made = _calibrated(model)
     bound = model.bind(_table())
 
     def refuse(*_: Any) -> None:

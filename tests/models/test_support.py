@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli
 from pyhybrid.cli.options import build_model, default_models
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
 from pyhybrid.models.registry import chosen_model
+from tests.conftest import command
 
 RNG = np.random.default_rng(4)
 N = 300
@@ -124,25 +124,17 @@ def test_codes_keep_to_their_support_on_the_command_line(
     pd.DataFrame({"rating": RATING}).to_csv("data.csv", index=False)
     asked = ["synthesize", "data.csv", "--formula", "rating ~ 1", "--out", "out"]
     fast = ["--seed", "1", "--engine", "embedded"]
-    assert _run([*asked, "--mechanism", "censored:epsilon=1", *fast]) == 2
+    assert command(*asked, "--mechanism", "censored:epsilon=1", *fast) == 2
     assert "more than 10 different values" in capsys.readouterr().err
     assert not Path("out").exists()
-    assert _run([*asked, *fast]) == 0
+    assert command(*asked, *fast) == 0
     assert "what the column holds: ordinal; --model" in capsys.readouterr().err
     assert pd.read_csv("out/public/synthetic_1.csv")["rating"].between(1, 5).all()
-    assert _run([*asked, "--model", "poisson:lower=1,upper=5", *fast, "--overwrite"]) == 0
+    assert command(*asked, "--model", "poisson:lower=1,upper=5", *fast, "--overwrite") == 0
     for path in sorted(Path("out/public").glob("synthetic_*.csv")):
         assert pd.read_csv(path)["rating"].between(1, 5).all()
     described = json.loads(Path("out/confidential/run.json").read_text())
     assert '"upper": 5' in json.dumps(described)
-
-
-def _run(arguments: list[str]) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-    return int(stopped.value.code or 0)
 
 
 def test_counts_get_the_model_for_counts() -> None:

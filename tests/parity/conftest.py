@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +17,3 @@ def r() -> Callable[..., Any]:
     status = rbridge.r_status()
     require(status.available, f"R cannot be used: {status}")
     return rbridge.call_r
-
-
-@pytest.fixture(autouse=True)
-def _not_optimized(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that rstan compiles here run for a moment: so they are there in half the time."""
-    monkeypatch.setenv("R_MAKEVARS_USER", str(Path(__file__).with_name("Makevars")))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyhybrid.engines import SamplerSettings, engine_by_name
+from pyhybrid.engines import ConvergenceRule, SamplerSettings, engine_by_name
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.models.registry import BUILT
 from pyhybrid.validation.agreement.posterior import (
@@ -30,7 +30,8 @@ from tests.parity import test_rstan_engine
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 
 ENGINES = ("embedded", "rstan", "cmdstan")
-SETTINGS = SamplerSettings(chains=4, warmup=500, draws=500, parallel_chains=1)
+SETTINGS = SamplerSettings(chains=2, warmup=300, draws=500, parallel_chains=1)
+RULE = ConvergenceRule(rhat=1.05, ess_per_chain=50.0, divergent_share=0.01)
 ONLY_HERE = [model for model in GENERATED if model not in test_rstan_engine.MODELS]
 
 
@@ -44,7 +45,9 @@ def _bound(model: str) -> Any:
 def _session(model: str, engine: str) -> FitSession:
     # embedded and cmdstan share Stan's random numbers: under one seed their draws are the same.
     seed = 21 + ENGINES.index(engine)
-    return open_session(_bound(model), seed=seed, engine=engine_by_name(engine), settings=SETTINGS)
+    return open_session(
+        _bound(model), seed=seed, engine=engine_by_name(engine), settings=SETTINGS, rule=RULE
+    )
 
 
 def _weighted(model: str, engine: str) -> PosteriorFit:

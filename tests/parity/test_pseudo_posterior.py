@@ -23,7 +23,7 @@ from tests.parity.test_supplement import PRINTED
 RNG = np.random.default_rng(4)
 X = np.resize([0, 1], 80)
 TABLE = pd.DataFrame({"y": RNG.negative_binomial(2, 2 / (2 + np.exp(2.5 + 0.3 * X))), "x": X})
-SHORT = {"chains": 2, "iter_warmup": 300, "iter_sampling": 200, "seed": 3}
+SHORT = {"chains": 2, "iter_warmup": 100, "iter_sampling": 60, "seed": 3}
 
 
 def _log_lik(fit: dict[str, Any]) -> Any:

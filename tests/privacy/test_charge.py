@@ -29,11 +29,15 @@ def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
         ({"draw_quantile": 0.0}, "draw_quantile must"),
         ({"n_synthetic": -1}, "n_synthetic must"),
         ({"n_draws_released": 0, "n_draws": 0}, "n_draws_released must"),
+        ({"unit": 7, "n_synthetic": -1}, "unit must be the name of a column or None: found 7"),
+        ({"accounting": "renyi"}, "accounting must"),
+        ({"loss_range": -0.1}, "loss_range must"),
     ],
 )
 def test_the_first_wrong_field_is_named(changes: dict, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         charge(**changes)
+    assert charge(unit="home").unit == "home"
 
 
 def test_rounding_needs_a_kind_it_knows() -> None:

@@ -18,7 +18,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli import main
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
@@ -484,48 +483,37 @@ def test_terms_are_fixed_and_other_files_are_no_ledgers(three: ph.Ledger, tmp_pa
 # --- Command line -------------------------------------------------------------------------------
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["pyhybrid", *map(str, arguments)])
-        with pytest.raises(SystemExit) as done:
-            main()
-    captured = capsys.readouterr()
-    return int(done.value.code or 0), captured.out, captured.err
-
-
-def test_create_and_show(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_create_and_show(path: Path, run: Any) -> None:
     terms = ("--budget", "3", "--kind", "strict", "--relation", "replace")
-    assert run(capsys, "ledger", "create", path, *terms)[0] == 0
-    code, _, error = run(capsys, "ledger", "create", path, *terms)
+    assert run("ledger", "create", path, *terms)[0] == 0
+    code, _, error = run("ledger", "create", path, *terms)
     assert code == 2
     assert "must be a new file" in error
     ledger = ph.Ledger(path)
     ledger.add(answer(0.5))
-    code, shown, _ = run(capsys, "ledger", "show", path)
+    code, shown, _ = run("ledger", "show", path)
     assert code == 0
     assert "spent 0.5 of 3, left 2.5 (strict, replace one record)" in shown
     assert ledger.head in shown
-    code, shown, _ = run(capsys, "ledger", "show", path, "--json")
+    code, shown, _ = run("ledger", "show", path, "--json")
     content = json.loads(shown)
     assert (content["spent"], content["left"], content["budget"]) == (0.5, 2.5, 3.0)
     assert content["entries"][0]["charge"]["mechanism"] == "laplace_counts"
-    code, _, error = run(capsys, "ledger", "show", f"{path}.not")
+    code, _, error = run("ledger", "show", f"{path}.not")
     assert code == 2
     assert "must exist" in error
     assert not Path(f"{path}.not").exists()
 
 
 @pytest.mark.long
-def test_synthesize_with_a_ledger(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_synthesize_with_a_ledger(path: Path, tmp_path: Path, run: Any) -> None:
     pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 60)}).to_csv(
         tmp_path / "data.csv", index=False
     )
     local_ledger(path, 0.5)
     common = ("synthesize", tmp_path / "data.csv", "--formula", "y ~ 1", "--model", "poisson")
     common += ("--accounting", "range", "--engine", "embedded", "--ledger", path)
-    code, shown, error = run(capsys, *common, "--out", tmp_path / "out")
+    code, shown, error = run(*common, "--out", tmp_path / "out")
     assert (code, shown) == (2, "")
     assert "must cost at most what is left" in error
     assert not (tmp_path / "out").exists()
@@ -533,10 +521,10 @@ def test_synthesize_with_a_ledger(
 
     strict = ph.Ledger(tmp_path / "strict", budget=50, **TERMS)
     common = (*common[:-1], tmp_path / "strict", "--out", tmp_path / "out")
-    assert "must be for replace one record: LipschitzWeighted" in run(capsys, *common)[2]
-    assert run(capsys, *common, "--allow-unlike")[0] == 0
+    assert "must be for replace one record: LipschitzWeighted" in run(*common)[2]
+    assert run(*common, "--allow-unlike")[0] == 0
     assert strict.entries[0].made_by == "LipschitzWeighted"
     assert strict.label.startswith("sum of unlike")
-    code, _, error = run(capsys, *common[:-4], "--out", tmp_path / "b", "--allow-unlike")
+    code, _, error = run(*common[:-4], "--out", tmp_path / "b", "--allow-unlike")
     assert code == 2
     assert "--allow-unlike goes with --ledger, or with several formulas" in error

@@ -74,13 +74,24 @@ def _blocks(language: str, until: str = "") -> str:
     return "\n".join(row[column] for row in _rows()[:last])
 
 
+_SETTINGS = "SamplerSettings(adapt_delta=0.99, warmup=500, draws=500)"
+_IN_R = "iter_warmup = 500, iter_sampling = 500"
+_RULE = '"rule": ph.engines.ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.05)'
+
+
+def _changed(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
 @cache
 def _python(folder: Path, seed: int) -> dict[str, Any]:
-    """The page's variables after its Python; other seeds than 1 are for the bounds, and run the
-    faster program, which has the same posterior."""
+    """The page's variables after its Python, of chains half as long; other seeds than 1 are for
+    the bounds, and run the faster program, which has the same posterior."""
     names: dict[str, Any] = {}
     (table,) = python_snippets(PAGE)
     text = _blocks("python", until="" if seed == 1 else "Weighted-M")
+    text = _changed(text, "SamplerSettings(adapt_delta=0.99)", f"{_SETTINGS}, {_RULE}")
     if seed != 1:
         text = text.replace('"seed": 1', f'"seed": {seed}').replace(', program="published"', "")
         assert "published" not in text
@@ -111,7 +122,8 @@ def in_r(folder: Path) -> dict[str, Any]:
         _run("R", "CMD", "INSTALL", "--no-docs", f"--library={library}", str(ROOT), cwd=folder)
         (cache_folder() / "rstan").mkdir(parents=True, exist_ok=True)
         (folder / "compiled").symlink_to(cache_folder() / "rstan")
-        (folder / "page.R").write_text(_blocks("r") + _RECORD, encoding="utf-8")
+        shorter = _changed(_blocks("r"), "adapt_delta = 0.99", f"adapt_delta = 0.99, {_IN_R}")
+        (folder / "page.R").write_text(shorter + _RECORD, encoding="utf-8")
         _run("Rscript", "page.R", cwd=folder, R_LIBS=str(library))
     return dict(json.loads(result.read_text()))
 
@@ -136,7 +148,7 @@ def test_the_notebook_has_the_pages_lines() -> None:
 def test_the_python_of_the_page_runs(folder: Path) -> None:
     page = _python(folder, 1)
     assert page["session"].bound.program.name == "published/negative_binomial"
-    assert page["f"].shape == (4000, 80)
+    assert page["f"].shape == (2000, 80)
     assert page["alpha"].min() == 0
     assert page["bounds_final"].overall < page["bounds_unweighted"].overall
     assert page["bounds_unweighted"].overall == page["unweighted"].bounds.overall
@@ -156,7 +168,7 @@ def test_the_python_of_the_page_runs(folder: Path) -> None:
 def test_python_gives_rs_numbers_from_rs_draws(folder: Path, in_r: dict[str, Any]) -> None:
     f, weighted = (np.fromfile(folder / f"{name}.bin") for name in ("f", "weighted"))
     f, weighted = (values.reshape((-1, 80), order="F") for values in (f, weighted))
-    assert f.shape[0] == weighted.shape[0] == in_r["n_draws"][0] == 4000
+    assert f.shape[0] == weighted.shape[0] == in_r["n_draws"][0] == 2000
     alpha = ph.lipschitz_weights(f)
     by_record = ph.lipschitz_bounds(f).by_record
     bounds = ph.lipschitz_bounds(weighted)  # the published program has weighted it
@@ -178,8 +190,8 @@ def test_both_charges_of_rs_draws_are_rs(folder: Path, in_r: dict[str, Any]) -> 
     table = pd.read_csv(folder / "visits.csv")
     bound = ph.NegativeBinomial("visits ~ sex").bind(table)
     np.testing.assert_allclose(np.array(in_r["X"]), bound.design.X, rtol=1e-12)
-    beta = np.fromfile(folder / "beta.bin").reshape((4, 1000, 2), order="F").reshape(-1, 2)
-    phi = np.fromfile(folder / "phi.bin").reshape((4, 1000), order="F").ravel()
+    beta = np.fromfile(folder / "beta.bin").reshape((4, 500, 2), order="F").reshape(-1, 2)
+    phi = np.fromfile(folder / "phi.bin").reshape((4, 500), order="F").ravel()
     mean = np.exp(beta @ np.array(in_r["X"]).T)
     log_lik = nbinom.logpmf(
         table["visits"].to_numpy(), phi[:, None], phi[:, None] / (phi[:, None] + mean)

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli import main
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.reports.notebooks import (
@@ -104,20 +102,12 @@ def test_what_is_no_notebook_is_refused(tmp_path: Path) -> None:
         render_notebook(tmp_path / "x.ipynb", size="huge")
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> None:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", "report", *arguments])
-        with pytest.raises(SystemExit) as done:
-            main()
-        shown = capsys.readouterr()
-        return int(done.value.code or 0), shown.out, shown.err
-
-    monkeypatch.chdir(tmp_path)
-    assert run()[1].split() == ["Notebooks:", *NAMES]
+def test_the_command(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+    assert run("report")[1].split() == ["Notebooks:", *NAMES]
     monkeypatch.setattr("pyhybrid.cli.studies.render_notebook", lambda *_, **__: "<p>page</p>")
-    assert run("3")[0] == 0
+    assert run("report", "3")[0] == 0
     assert Path("03_local_to_global_bounds.html").read_text() == "<p>page</p>"
-    code, _, err = run("3")
+    code, _, err = run("report", "3")
     assert (code, err.count("\n")) == (2, 1)
     assert "--overwrite" in err
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli import main
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases.folder import published, table_schema
 from pyhybrid.releases.statement import public_metadata
+from tests.conftest import command
 from tests.fuzzing.engine import RandomDraws
 
 N = 60
@@ -182,14 +181,6 @@ def test_forms_are_what_keeps_neighbors_alike(monkeypatch: pytest.MonkeyPatch) -
 # --- Command line -------------------------------------------------------------------------------
 
 
-def run(*arguments: str) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as done:
-            main()
-    return int(done.value.code or 0)
-
-
 CELLS = {"whole": "4", "one empty": "", "one 3.5": "3.5", "one 3.0": "3.0", "one NA": "NA"}
 
 
@@ -221,12 +212,12 @@ def test_the_public_folder_has_one_form(
         lines = (f"{x:.3f},{y}" for x, y in zip(X, values, strict=True))
         data.write_text("\n".join(["x,y", *lines]) + "\n")
         if "--plan" in how:
-            code = run("plan", str(data), "--sensitive", "y", "--types",
+            code = command("plan", str(data), "--sensitive", "y", "--types",
                        str(tmp_path / "types.json"), "--out", str(tmp_path / "plan.json"),
                        "--overwrite")  # fmt: skip
             assert code == 0, capsys.readouterr().err
         given = [own.replace("FOLDER", str(tmp_path)) for own in how]
-        code = run("synthesize", str(data), "--out", str(out), *given)
+        code = command("synthesize", str(data), "--out", str(out), *given)
         assert code == 0, capsys.readouterr().err
         public = {  # how many bins are merged follows the noise
             path.name: re.sub(r"\d+ counts", "counts", path.read_text())
@@ -255,8 +246,8 @@ def test_the_command_line_says_how_to_declare_types_and_decimals(
             (tmp_path / "types.json").write_text(json.dumps(types))
             given = ["--types", str(tmp_path / "types.json")]
         plan = str(tmp_path / "plan.json")
-        code = run("plan", str(data), "--sensitive", "y", *given, "--out", plan, "--overwrite")
+        code = command("plan", str(data), "--sensitive", "y", *given, "--out", plan, "--overwrite")
         assert code == 0, capsys.readouterr().err
-        assert run("synthesize", str(data), "--out", str(tmp_path / "out"), "--plan", plan,
+        assert command("synthesize", str(data), "--out", str(tmp_path / "out"), "--plan", plan,
                    "--epsilon", "2") == 2  # fmt: skip
         assert re.search(words, capsys.readouterr().err)

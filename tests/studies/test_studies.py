@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.cli import main
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.randomness import Streams
 from pyhybrid.studies import (
@@ -240,49 +239,38 @@ def test_every_published_number_has_its_row() -> None:
 # --- from the command line, and the stored table ------------------------------------------------
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["pyhybrid", "study", *arguments])
-    with pytest.raises(SystemExit) as done:
-        main()
-    shown = capsys.readouterr()
-    return int(done.value.code or 0), shown.out, shown.err
-
-
 @pytest.mark.samples
-def test_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_commands(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # so that no cell goes on in the next line
-    code, out, _ = _run(monkeypatch, capsys, "list")
+    code, out, _ = run("study", "list")
     assert code == 0
     assert "[S22]" in out
     options = ("--replicates", "2", "--engine", "embedded")
-    code, out, _ = _run(monkeypatch, capsys, "run", "a", "--out", "A", *options)
+    code, out, _ = run("study", "run", "a", "--out", "A", *options)
     assert code == 0
     assert "contracts onto 3.5" in out
-    code, again, _ = _run(monkeypatch, capsys, "summary", "A", "--csv", "a.csv")
+    code, again, _ = run("study", "summary", "A", "--csv", "a.csv")
     assert out == again
     rows = pd.read_csv("a.csv")
     bounds = rows[rows["quantity"] == "Lipschitz bound"]
     assert len(bounds) == 12  # 4 sizes x 3 synthesizers
     assert len(rows) == 3 * len(bounds)
-    code, _, err = _run(monkeypatch, capsys, "run", "Z", "--out", "Z")
+    code, _, err = run("study", "run", "Z", "--out", "Z")
     assert (code, err.count("\n")) == (2, 1)
-    code, _, err = _run(monkeypatch, capsys, "run", "A", "--out", "B", "--replicates", "0")
+    code, _, err = run("study", "run", "A", "--out", "B", "--replicates", "0")
     assert code == 2
     assert "--replicates" in err
-    code, _, err = _run(monkeypatch, capsys, "table", "A", "A", "--out", "t.md")
+    code, _, err = run("study", "table", "A", "A", "--out", "t.md")
     assert "'A' is there twice" in err
-    code, _, _ = _run(monkeypatch, capsys, "table", "A", "--out", "t.md", "--csv", "t.csv")
+    code, _, _ = run("study", "table", "A", "--out", "t.md", "--csv", "t.csv")
     assert "| A | Weighted-M, Lipschitz bound (n = 6400) |" in Path("t.md").read_text()
 
 
 def test_a_failed_database_is_exit_code_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, run: Any, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(STUDIES, "T", _study("fails"))
-    code, out, _ = _run(
-        monkeypatch, capsys, "run", "T", "--out", str(tmp_path / "out"), "--engine", "embedded"
-    )
+    code, out, _ = run("study", "run", "T", "--out", str(tmp_path / "out"), "--engine", "embedded")
     assert code == 1
     assert "database(s) failed" in out
     assert "ValueError" in out

@@ -1,0 +1,293 @@
+"""Outcomes with levels, whatever the model: dtypes that come back, declared levels, posteriors.
+
+What one of the models has alone is in its own file, the laws are in test_contract.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import special
+from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+import pyhybrid as ph
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.models.initialization import rough_levels, rough_ordinal
+from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.models.targets import draws_of
+from tests.monte_carlo import assert_near
+
+N = 300
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=N).round(1)
+DESIGN = np.column_stack([np.ones(N), X])
+
+
+@dataclass(frozen=True)
+class Leveled:
+    """A model, coefficients (2, C - 1) of its levels after the first, and the levels' names."""
+
+    model: Any
+    beta: FloatArray
+    names: Any
+
+    @property
+    def codes(self) -> Any:
+        utility = np.column_stack([np.zeros(N), DESIGN @ self.beta])
+        return (utility + np.random.default_rng(5).gumbel(size=utility.shape)).argmax(axis=1)
+
+    def flat(self, name: str) -> Any:
+        """One draw of beta, as a replicate reads it."""
+        assert name == "beta"
+        return self.beta.T if self.model is ph.Bernoulli else self.beta[None]
+
+
+MODELS = {
+    "bernoulli": Leveled(ph.Bernoulli, np.array([[0.4], [0.8]]), np.array(["no", "yes"])),
+    "categorical": Leveled(
+        ph.Categorical, np.array([[0.4, -0.3], [0.8, -0.5]]), np.array(["bus", "car", "walk"])
+    ),
+    "categorical of two": Leveled(
+        ph.Categorical, np.array([[0.4], [0.8]]), np.array(["no", "yes"])
+    ),
+}
+
+
+def _kinds(case: Leveled) -> dict[str, pd.Series]:
+    """The outcome in every dtype; its levels in order are the codes'."""
+    codes, names = case.codes, case.names
+    step = 1 if names.size == 2 else 2  # Bernoulli's numbers are 0 and 1
+    kinds: dict[str, Any] = {
+        "int64": codes * step,
+        "uint8": codes.astype("uint8"),
+        "float": codes * step / 2 if step == 2 else codes.astype(float),
+        "Int8": pd.array(codes, "Int8"),
+        "object of numbers": pd.Series(codes).astype(object),
+        "text": names[codes],
+        "object of texts": names[codes].astype(object),
+        "string": pd.array(names[codes], "string"),
+        "category": pd.Categorical(names[codes], names),
+        "category in another order": pd.Categorical.from_codes(codes, list(names[::-1])),
+        "ordered category": pd.Categorical(names[codes], names, ordered=True),
+        "category of numbers": pd.Categorical.from_codes(codes, list(range(names.size))[::-1]),
+    }
+    if names.size == 2:
+        kinds |= {
+            "bool": codes == 1,
+            "boolean": pd.array(codes == 1, "boolean"),
+            "bool[pyarrow]": pd.Series(codes == 1).astype("bool[pyarrow]"),
+            "object of logicals": pd.Series(codes == 1).astype(object),
+        }
+    return {kind: pd.Series(values) for kind, values in kinds.items()}
+
+
+def _table(y: Any) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X})
+    return table
+
+
+OF_KINDS = pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name, case in MODELS.items() for kind in _kinds(case)]
+)
+
+
+@OF_KINDS
+def test_released_values_have_the_dtype_and_the_levels_of_the_data(name: str, kind: str) -> None:
+    case = MODELS[name]
+    labels = pd.Index([f"row {i}" for i in range(N)])
+    table = _table(_kinds(case)[kind]).set_axis(labels)
+    before = table.copy()
+    bound = case.model("y ~ x").bind(table)
+    np.testing.assert_array_equal(bound.outcome, case.codes.astype(float))
+    made = bound.replicate(case, 0, np.random.default_rng(5))["y"]
+    pd.testing.assert_frame_equal(table, before)
+    assert made.dtype == table["y"].dtype
+    assert made.index.equals(labels)
+    assert {type(v) for v in made} == {type(v) for v in table["y"]}
+    assert set(made) == set(table["y"])
+    eta = np.column_stack([np.zeros(N), DESIGN @ case.beta])
+    shares = np.bincount(bound.numbers_of(made).astype(int)) / N
+    expected = special.softmax(eta, axis=1).mean(axis=0)
+    np.testing.assert_allclose(shares, expected, atol=5 * 0.5 / np.sqrt(N))
+
+
+@OF_KINDS
+def test_only_levels_that_are_read_make_a_charge_depend_on_the_data(name: str, kind: str) -> None:
+    case = MODELS[name]
+    table = _table(_kinds(case)[kind])
+    numbers = "category" not in kind and kind not in ("text", "object of texts", "string")
+    logical = "bool" in kind or "logicals" in kind
+    read = not (numbers if case.model is ph.Bernoulli else logical)
+    bound = case.model("y ~ x").bind(table)
+    assert bound.data_dependent == (("levels of y; levels= declares them",) if read else ())
+    levels = tuple(v.item() if isinstance(v, np.generic) else v for v in table["y"].unique())
+    assert case.model("y ~ x", levels=levels).bind(table).data_dependent == ()
+
+
+@pytest.mark.parametrize("dtype", ["object", "category", "another order"])
+@pytest.mark.parametrize("name", ["bernoulli", "categorical"])
+def test_a_strict_charge_needs_declared_levels(name: str, dtype: str) -> None:
+    """Categories are none: `astype("category")` takes them from the records, as Table has it."""
+    case = MODELS[name]
+    own = pd.CategoricalDtype(case.names[::-1]) if dtype == "another order" else dtype
+    table = _table(pd.Series(case.names[case.codes]).astype(own))  # type: ignore[call-overload]
+    for levels, kind in ((None, "asymptotic local"), (tuple(case.names), "strict")):
+        model = case.model("y ~ x", levels=levels)
+        mechanism = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), check_modes=False)
+        charge = mechanism.release(table, n_synthetic=1, **RANDOM_DRAWS).charge
+        assert charge.kind == kind
+        assert any("levels of y" in each for each in charge.assumes) == (levels is None)
+    with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
+        ph.calibrate(
+            case.model("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **RANDOM_DRAWS
+        )
+
+
+@pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])
+def test_a_center_from_a_reference_table(model: Any) -> None:
+    case = MODELS["categorical"]
+    names = tuple(case.names)
+    table = _table(pd.Categorical(case.names[case.codes], names, ordered=True))
+    center = ph.calibrate(
+        model("y ~ x", levels=names), table.head(150), epsilon=2.0,
+        holds_no_released_record=True, **RANDOM_DRAWS,
+    )  # fmt: skip
+    mechanism = ph.Censored(center.model, calibration=center, check_modes=False)
+    release = mechanism.release(table.tail(150), n_synthetic=1, **RANDOM_DRAWS)
+    assert release.charge.kind == "strict"
+    made = release.synthetic[0]["y"]
+    assert set(made) <= set(names)
+    assert made.cat.ordered == (model is ph.Ordinal)  # as declared
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "categorical"])
+def test_a_synthesized_level_is_a_predictor_of_the_next_column(name: str) -> None:
+    case = MODELS[name]
+    table = _table(case.names[case.codes]).assign(visits=RNG.poisson(np.where(case.codes, 6, 2)))
+    steps = [
+        ph.Unweighted(case.model("y ~ x", levels=tuple(case.names))),
+        ph.Unweighted(ph.Poisson("visits ~ y")),
+    ]
+    release = ph.SequentialSynthesis(steps).release(table, n_synthetic=1, seed=1, **RANDOM_DRAWS)
+    (made,) = release.synthetic
+    assert set(made["y"]) <= set(case.names)
+    assert not made["y"].equals(table["y"])
+
+
+# --- posteriors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])
+def test_two_levels_are_the_bernoulli_model(model: Any) -> None:
+    """Posterior densities over beta differ by one constant, and so do not differ."""
+    table = _table(MODELS["bernoulli"].codes == 1)
+    many, two = (m("y ~ x").bind(table) for m in (model, ph.Bernoulli))
+    points = np.random.default_rng(3).normal(size=(6, 2))
+    one = ProgramAtPoints(many.program, many.stan_data(np.ones(N)))
+    beta = one.quantities(points)["beta"].reshape(6, 2)
+    hints = {"information_root": np.zeros((2, 2)), "score": np.zeros(2)}  # beta = scale z
+    other = ProgramAtPoints(two.program, two.stan_data(np.ones(N)) | hints)
+    apart = one.log_density(points) - other.log_density(beta / [10, 2.5])
+    np.testing.assert_allclose(apart, apart[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("rough", [rough_levels, rough_ordinal])
+def test_the_rough_fit_ends_whatever_the_weights(rough: Any) -> None:
+    design = np.column_stack([np.ones(6), np.arange(6.0)])
+    for counts in (np.zeros((6, 3)), np.eye(6)[:, :3] * 50, np.full((6, 3), 1e6)):
+        found = rough(counts, design, np.array([10.0, 2.5]))
+        assert all(np.isfinite(own).all() for own in found.values())
+
+
+def _by_logit(draws: Any, fit: Any) -> Any:
+    beta = draws.variables["beta"]
+    return [((..., k), beta, fit.params[k], fit.bse[k]) for k in range(3)]
+
+
+def _by_multinomial(draws: Any, fit: Any) -> Any:
+    beta, places = draws.variables["beta"], np.ndindex(3, 2)
+    return [((..., *at), beta, fit.params[at], fit.bse[at]) for at in places]
+
+
+def _by_order(draws: Any, fit: Any) -> Any:
+    """Slopes, the first threshold and logarithms of steps, as statsmodels writes them."""
+    at = draws.variables
+    steps = np.log(np.diff(at["threshold"], axis=-1))
+    own = np.concatenate([at["beta"][..., 1:], at["threshold"][..., :1], steps], axis=-1)
+    return [((..., k), own, fit.params[k], fit.bse[k]) for k in range(5)]
+
+
+@pytest.mark.samples
+@pytest.mark.parametrize(
+    ("model", "likelihood", "pairs"),
+    [
+        (ph.Bernoulli, lambda y, x: sm.Logit(y, x).fit(disp=0), _by_logit),
+        (ph.Categorical, lambda y, x: sm.MNLogit(y, x).fit(disp=0), _by_multinomial),
+        (
+            ph.Ordinal,
+            lambda y, x: OrderedModel(y, x[:, 1:], distr="logit").fit(disp=0, method="bfgs"),
+            _by_order,
+        ),
+    ],
+)
+def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior(
+    model: Any, likelihood: Any, pairs: Any
+) -> None:
+    """Means and deviations against statsmodels: prior scales of 100; within 5 Monte Carlo errors
+    and the posterior's own skewness, which is of order sd / sqrt(n). Half of the information is
+    seen."""
+    n, rng = 3000, np.random.default_rng(8)
+    x, z = rng.normal(size=n).round(1), rng.integers(0, 2, n)
+    if model is ph.Ordinal:
+        y = np.searchsorted([-1.0, 0.3, 1.5], 0.8 * x + 0.5 * z + rng.logistic(size=n))
+    else:
+        slopes = np.array([[0.3, -0.2], [0.6, 0.1], [0.5, -0.4]])[
+            :, : 1 + (model is ph.Categorical)
+        ]
+        utility = np.column_stack([np.ones(n), x, z]) @ slopes
+        utility = np.column_stack([np.zeros(n), utility])
+        y = (utility + rng.gumbel(size=utility.shape)).argmax(axis=1)
+    bound = model("y ~ x + z", prior_scale=100, prior_scale_intercept=100).bind(
+        pd.DataFrame({"y": y, "x": x, "z": z})
+    )
+    draws = draws_of(bound, chains=4, warmup=300, draws=500)
+    fit = likelihood(y, np.column_stack([np.ones(n), x, z]))
+    for place, own, mean, sd in pairs(draws, fit):
+        assert_near(own[place], mean, apart=0.05 * sd)
+        assert_near(own[place], sd, method="sd", apart=0.05 * sd)
+        with pytest.raises(AssertionError):
+            assert_near(own[place], sd * np.sqrt(2), method="sd", apart=0.05 * sd)
+    assert draws.treedepth.mean() < 4.5
+    assert draws.divergent.mean() < 0.01
+
+
+@pytest.mark.samples
+@pytest.mark.parametrize(
+    ("model", "ends"),
+    [
+        (ph.Bernoulli("y ~ x"), [0.01]),
+        (ph.Bernoulli("y ~ x", prior="published"), [0.01]),
+        (ph.Categorical("y ~ x"), [-0.7, 0.7]),
+    ],
+)
+def test_separated_levels_have_a_proper_posterior_and_end(model: Any, ends: Any) -> None:
+    """No maximum of the likelihood: the prior keeps the coefficients finite, trees stay small."""
+    x = np.linspace(-2, 2, 60)
+    table = pd.DataFrame({"y": np.digitize(x, ends), "x": x})
+    draws = draws_of(model.bind(table), warmup=400, draws=300)
+    slope = draws.flat("beta").reshape(600, 2, -1)[:, 1, -1]
+    assert np.isfinite(slope).all()
+    assert np.quantile(slope, 0.05) > 1
+    assert draws.treedepth.mean() < 5
+    assert draws.divergent.mean() < 0.1
+    if model == ph.Bernoulli("y ~ x"):
+        assert slope.max() < 6 * 2.5
+        narrow = ph.Bernoulli("y ~ x", prior_scale=0.1).bind(table)
+        assert np.median(draws_of(narrow, draws=100).flat("beta")[:, 1]) < 0.5, "control"
