@@ -302,11 +302,17 @@ def test_from_the_command_line(
         ("f.csv", said, "asymptotic local"), ("other.csv", [], "asymptotic local"),
         ("other.csv", said, "strict"),
     ):  # fmt: skip
-        more = [*word, "--overwrite"]
-        assert run("synthesize", data, "--calibration", "c", "--out", f"out {kind}", *more) == 0
+        asked = ["synthesize", data, "--calibration", "c", "--out", f"out {kind}", *word]
+        if kind != "strict":
+            assert run(*asked, "--overwrite") == 2
+            assert "no strict release; " in (error := capsys.readouterr().err)
+            assert error.endswith("--local takes a local charge\n")
+            asked.append("--local")
+        assert run(*asked, "--overwrite") == 0
         charge = json.loads((tmp_path / f"out {kind}/public/charge.json").read_text())
         assert charge["kind"] == kind
     ph.Ledger("l", budget=99, kind="strict", relation="remove")
-    assert run("synthesize", "f.csv", "--calibration", "c", "--out", "no", "--ledger", "l") == 2
+    assert run("synthesize", "f.csv", "--calibration", "c", "--out", "no", "--ledger", "l",
+               "--local") == 2  # fmt: skip
     assert "must be strict, remove: found asymptotic local" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
