@@ -174,10 +174,12 @@ class Censored(CappedMechanism):
             )
 
     def remarks(self, bound: BoundModel) -> Remarks:
-        """How the records differ from those of the calibration, if there is one."""
+        """How the records differ from those of the reference, if there is one."""
         if self.calibration is None:
             return {}
         drift = self.calibration.drift(bound)
+        if self.calibration.bought is not None:  # from these records: there is no reference
+            return {"Clipping": {"records that meet the cap": drift.censored_now}}
         shares = {
             "records outside the reference's range": drift.share_outside,
             "records that meet the cap, reference": drift.censored_then,
