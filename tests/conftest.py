@@ -201,7 +201,8 @@ def _quick_compiler(
 def _blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without drawing, where a test does not look at pictures: half of a report's time."""
     drawn = request.node.get_closest_marker("pictures") is not None
-    if drawn or _room(request.node) not in ROOMS_OF_NORMAL_DRAWS:
+    full = os.environ.get("PYHYBRID_SNIPPETS") == "full"
+    if drawn or full or _room(request.node) not in (*ROOMS_OF_NORMAL_DRAWS, "docs"):
         return
 
     def savefig(figure: Figure, file: Any, **_: Any) -> None:

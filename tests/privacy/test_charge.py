@@ -32,6 +32,7 @@ def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
         ({"unit": 7, "n_synthetic": -1}, "unit must be the name of a column or None: found 7"),
         ({"accounting": "renyi"}, "accounting must"),
         ({"loss_range": -0.1}, "loss_range must"),
+        ({"accounting": "gaussian", "mu": 1.0, "delta": 2.0}, "delta must"),
     ],
 )
 def test_the_first_wrong_field_is_named(changes: dict, message: str) -> None:
