@@ -44,7 +44,8 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     try:
         code = run(
             ["synthesize", str(folder / "data.csv"), "--out", str(folder / "out"), "--formula",
-             "y ~ 1", "--model", "poisson", "--engine", "embedded", "--seed", "1"]
+             "y ~ 1", "--model", "poisson", "--mechanism", "lipschitz", "--engine", "embedded",
+             "--seed", "1"]
         )  # fmt: skip
     finally:
         sys.setprofile(None)

@@ -145,6 +145,7 @@ def scalar_weights(n: int, target_bound: float, unweighted_bound: float) -> list
 
 
 def budget_weights(deviation: list[float], mu: float, n_parameters: int) -> list[float]:
+    mu = mu if n_parameters <= 4 else mu * 4 / n_parameters
     r = mu * math.sqrt(len(deviation) / n_parameters)
     a = 1.0 if r >= 22 else r / 22
     t = mu / math.sqrt(n_parameters) if n_parameters > 1 else 0.8 * mu

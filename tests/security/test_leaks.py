@@ -474,7 +474,7 @@ def test_the_terminal_shows_no_seed_and_no_record(
     monkeypatch.setattr(sys, "argv", [
         "pyhybrid", "synthesize", "data.csv", "--out", "out", "--engine", "embedded", "--formula",
         "visits ~ age", "--seed", str(SEED), "--on-not-converged", "warn",
-        "--model", "negative_binomial",
+        "--model", "negative_binomial", "--mechanism", "lipschitz",
     ])  # fmt: skip
     with pytest.raises(SystemExit) as stop:
         cli.main()
