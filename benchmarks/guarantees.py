@@ -305,7 +305,9 @@ def _lipschitz(name: str, split: int, epsilon: float) -> Any:
 
 def _budget(name: str, split: int, epsilon: float) -> Any:
     """Draws by budget, if they cost no more than epsilon."""
-    session, _ = _lipschitz_session(name, split)
+    _, new = halves(name, split)
+    options = {"engine": "embedded", "seed": split, "on_not_converged": "warn"}
+    session = open_session(CASES[name].model.bind(new), **options)
     mechanism = ph.BudgetWeighted(CASES[name].model, epsilon=epsilon)
     path = mechanism.fit(session)
     charge = mechanism.charge_of(session, path, n_synthetic=1, n_draws_released=1)

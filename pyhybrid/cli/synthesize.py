@@ -438,6 +438,8 @@ def _release_within(
         session = None if release.origin is None else release.origin.session
         if isinstance(mechanism, _WITH_ADVICE) and session is not None:
             _advise(mechanism, session.by_unit(mechanism.unit), release)
+        if isinstance(mechanism, BudgetWeighted):
+            _say_left(mechanism.epsilon, release.charge.epsilon)
         return release
     found = meet_epsilon(
         mechanism,  # type: ignore[arg-type]
@@ -454,6 +456,15 @@ def _release_within(
             f"records raised it to {release.charge.epsilon:g}; give a lower target"
         )
     return release
+
+
+def _say_left(most: float, cost: float) -> None:
+    """How much more a budget could be, where little of it is charged."""
+    if cost < 0.6 * most:
+        note(
+            f"epsilon {epsilon_text(cost)} is charged of {most:g}: at --epsilon "
+            f"{0.9 * most**2 / cost:.2g} weights are higher, and the cost nearer to {most:g}"
+        )
 
 
 def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: Release) -> None:

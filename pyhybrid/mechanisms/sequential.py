@@ -216,7 +216,13 @@ class SequentialSynthesis(Mechanism):
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         random = streams(options.seed)
-        steps = _opened(self.mechanisms, bounds, options, random)
+        for_these = [
+            mechanism.for_draws(n_draws_released)
+            if isinstance(mechanism, PseudoPosteriorMechanism)
+            else mechanism
+            for mechanism in self.mechanisms
+        ]
+        steps = _opened(for_these, bounds, options, random)
         if workers > 1 or executor is not None:
             steps = fit_apart(steps, workers=workers, executor=executor, progress=options.progress)
         parts: list[ReleaseRecord] = []

@@ -63,6 +63,20 @@ def test_draws_share_mu(session: FitSession) -> None:
     assert sets.settings["n_draws"] == 3
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [1, 2])
+def test_steps_of_a_sequence_have_the_budget_of_all_draws(workers: int) -> None:
+    table = heavy(2000).iloc[5:]
+    own = {"visits": MODEL, "age": ph.NormalRegression("age ~ 1", unit=10)}
+    steps = [ph.BudgetWeighted(own["age"], epsilon=3), ph.BudgetWeighted(MODEL, epsilon=3)]
+    whole = ph.SequentialSynthesis(steps)
+    release = whole.release(table, n_synthetic=2, workers=workers, **OPTIONS)
+    for part in release.parts:
+        assert part.settings["n_draws"] == 2
+        assert part.charge.epsilon <= 3
+    assert release.charge.epsilon < 6  # mu adds by squares
+
+
 def test_replacing_a_record_halves_the_budget(session: FitSession) -> None:
     both = ph.BudgetWeighted(MODEL, epsilon=2, relation="replace")
     assert both.charge_of(session, both.fit(session), **ONE).epsilon <= 2
