@@ -278,7 +278,10 @@ def test_from_the_command_line(
               "--seed", "3", "--warmup", "300", "--draws", "400",
               "--on-not-converged", "warn"]  # fmt: skip
     formulas = ["--formula", "a ~ x", "--formula", "b ~ a + x"]
-    monkeypatch.setattr("sys.argv", [*common, *formulas, "--n-synthetic", "2", "--out", "out"])
+    monkeypatch.setattr(
+        "sys.argv",
+        [*common, *formulas, "--mechanism", "lipschitz", "--n-synthetic", "2", "--out", "out"],
+    )
     with pytest.raises(SystemExit) as done:
         main()
     assert done.value.code == 0

@@ -85,7 +85,7 @@ def test_on_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path:
     for arguments, said in (
         (("--mechanism", "unweighted"), "unweighted has none"),
         (("--mechanism", "lipschitz:scale=0.5"), "finds scale: leave it out"),
-        (("--formula", "x ~ y"), "is for one formula"),
+        (("--formula", "x ~ y", "--mechanism", "lipschitz"), "is for one formula"),
         (("--scale", "0.5"), "give no --scale"),
         (("--calibration", "there"), "calibration, which holds the cap"),
     ):

@@ -243,6 +243,7 @@ def test_a_column_of_text_from_the_command_line(
     monkeypatch.chdir(tmp_path)
     _table(np.where(TRUE, "yes", "no")).to_csv("data.csv", index=False)
     asked = ["synthesize", "data.csv", "--formula", "y ~ x", "--seed", "1"]
+    asked += ["--mechanism", "lipschitz"]
     asked += ["--engine", "embedded", "--draws", "300", "--warmup", "200", "--on-not-converged"]
     assert command(*asked, "warn", "--out", "chosen") == 0
     assert "levels of y" in Path("chosen/public/privacy_statement.md").read_text()

@@ -511,7 +511,8 @@ def test_synthesize_with_a_ledger(path: Path, tmp_path: Path, run: Any) -> None:
         tmp_path / "data.csv", index=False
     )
     local_ledger(path, 0.5)
-    common = ("synthesize", tmp_path / "data.csv", "--formula", "y ~ 1", "--model", "poisson")
+    common = ("synthesize", tmp_path / "data.csv", "--formula", "y ~ 1", "--model", "poisson",
+              "--mechanism", "lipschitz")  # fmt: skip
     common += ("--accounting", "range", "--engine", "embedded", "--ledger", path)
     code, shown, error = run(*common, "--out", tmp_path / "out")
     assert (code, shown) == (2, "")

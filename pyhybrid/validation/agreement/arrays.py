@@ -126,6 +126,7 @@ def _weights(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("weights_from_lipschitz", lipschitz=f)
     yield _call("truncate_weights", alpha=alpha, lipschitz=f, cap=3.5)
     yield _call("reweight", alpha=alpha, by_record=finite, k=0.95)
+    yield _call("budget_weights", deviation=f, mu=0.5, n_parameters=6)
     yield _call("scalar_weights", n=5, target_bound=2.5, unweighted_bound=14.3)
     yield _call("censor", log_lik=log_lik, alpha=alpha, cap=2.5)
 
