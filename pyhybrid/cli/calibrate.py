@@ -144,7 +144,7 @@ def _check_declared(model: Model, reference: pd.DataFrame, named: str | None) ->
             f"declared: give levels=a+b+c in --model {named}, or no --model, which then has those "
             "of the reference"
         )
-    if not bound.decimals_given:
+    if not (bound.decimals_given or bound.data_dependent):  # of which calibrate speaks
         joint = "," if ":" in named else ":"
         raise InvalidInput(
             "a calibration is for strict releases, and these need the decimals of what is "

@@ -247,7 +247,7 @@ def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
 def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     code, out, err = run("demo", "--engine", "embedded", "--seed", "2")
     assert (code, err) == (0, "")
-    for part in ("Censored", "LipschitzWeighted", "18,190", "median", "epsilon = 1 for 3"):
+    for part in ("Censored", "BudgetWeighted", "18,190", "median", "epsilon = 1 for 3"):
         assert part in out
     assert (
         max(map(len, out.split("How good")[1].split("pyhybrid-demo/public")[0].split("\n"))) <= 80
