@@ -67,6 +67,7 @@ _TAKEN = (
     "delta", "select", "holds_no_released_record",
 )  # fmt: skip
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
+_LARGE = 10.0  # epsilon, beyond which none is recommended
 _STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
 _OF_MECHANISM = (
     "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
@@ -460,7 +461,7 @@ def _release_within(
 
 def _say_left(most: float, cost: float) -> None:
     """How much more a budget could be, where little of it is charged."""
-    if cost < 0.6 * most:
+    if cost < 0.6 * most and most <= _LARGE:
         note(
             f"epsilon {epsilon_text(cost)} is charged of {most:g}: at --epsilon "
             f"{0.9 * most**2 / cost:.2g} weights are higher, and the cost nearer to {most:g}"
