@@ -220,8 +220,7 @@ class PrivacyCharge:
 
     @property
     def epsilon_failing(self) -> float:
-        """Epsilon, without a delta, for the records whose Gaussian limit does not hold; 0 if it
-        holds for all."""
+        """Epsilon for the records whose Gaussian limit does not hold; 0 if it holds for all."""
         return 0.0 if self.range_failing is None else self._epsilon_of_range(self.range_failing)
 
     @property

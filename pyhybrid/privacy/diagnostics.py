@@ -31,6 +31,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -165,28 +166,69 @@ def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
     return np.stack([b + margin / np.sqrt(2), c - margin / np.sqrt(6), c + margin / np.sqrt(6)])
 
 
-def loss_of_expansion(expansion: FloatArray, delta: float) -> FloatArray:
-    """Loss of one released draw, nats, exceeded with probability delta at most, (k,): the larger of
-    both directions and ends of c. Infinite where there may be no posterior without the record."""
+def loss_of_expansion(expansion: FloatArray, delta: float, n_draws: int = 1) -> FloatArray:
+    """Loss of the released draws together, nats, exceeded with probability delta at most, (k,): the
+    larger of both directions and ends of c. Infinite where there may be no posterior without the
+    record. Of more than one draw by Chernoff's bound."""
     slope, *bends = expansion
-    return np.maximum(*(_loss(slope, bend, -float(ndtri(delta / 2))) for bend in bends))
+    return np.maximum(*(_loss(slope, bend, delta / 2, n_draws) for bend in bends))
 
 
-def _loss(b: FloatArray, c: FloatArray, depth: float) -> FloatArray:
+def loss_of_range(loss_range: Any, mu: Any, delta: float, n_draws: int = 1) -> FloatArray:
+    """Loss of the released draws together, nats, (k,), where that of a draw stays within R and has
+    the deviation mu: R for one draw, and for n of them n R, or with probability delta at most what
+    Bennett's inequality leaves of it."""
+    size, deviation = np.atleast_1d(loss_range).astype(float), np.atleast_1d(mu).astype(float)
+    bent = np.isfinite(size) & (size > 0) & np.isfinite(deviation)
+    if n_draws == 1 or not bent.any():
+        return n_draws * size
+    r, share = size[bent], (deviation[bent] / size[bent]) ** 2
+
+    def log_moments(t: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.asarray(share * (np.expm1(t * r) - t * r))
+
+    mean = share * (np.expm1(r) - r)  # E[L] of a loss with E[exp(-L)] = 1
+    loss = n_draws * size
+    loss[bent] = np.minimum(loss[bent], n_draws * mean + chernoff(log_moments, delta, n_draws))
+    return loss
+
+
+def _loss(b: FloatArray, c: FloatArray, tail: float, n_draws: int) -> FloatArray:
     exists = 1 + 2 * c > 0
     c = np.where(exists, c, 0.0)
     variance = 1 / (1 + 2 * c)
     at = -0.5 * b / np.where(c == 0, np.inf, c)  # where the quadratic turns
+    depth = -float(ndtri(tail))
 
     def loss(z: FloatArray) -> FloatArray:
         return b * z + c * z**2 + b**2 * variance / 2 + np.log(variance) / 2
 
-    def largest(sign: int, center: FloatArray, reach: FloatArray) -> FloatArray:
+    def largest(sign: int, center: FloatArray, scale: FloatArray) -> FloatArray:
+        if n_draws > 1:
+            linear, square = sign * scale * (b + 2 * c * center), sign * c * scale**2
+            sums = chernoff(lambda t: _quadratic(t, linear, square), tail, n_draws)
+            return sign * n_draws * loss(center) + sums
+        reach = depth * scale
         ends = (center - reach, center + reach, np.clip(at, center - reach, center + reach))
         return np.asarray(np.max([sign * loss(z) for z in ends], axis=0))
 
     largest_loss = np.maximum(
-        largest(1, np.zeros_like(b), np.full_like(b, depth)),
-        largest(-1, -b * variance, depth * np.sqrt(variance)),
+        largest(1, np.zeros_like(b), np.ones_like(b)),
+        largest(-1, -b * variance, np.sqrt(variance)),
     )
     return np.asarray(np.where(exists, largest_loss, np.inf))
+
+
+def _quadratic(t: FloatArray, linear: FloatArray, square: FloatArray) -> FloatArray:
+    """Log moments at t of linear w + square w^2, w standard normal."""
+    left = 1 - 2 * t * square
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(left > 0, (t * linear) ** 2 / (2 * left) - np.log(left) / 2, np.inf)
+
+
+def chernoff(log_moments: Callable[[FloatArray], FloatArray], tail: float, n: int) -> FloatArray:
+    """What a sum of n independent terms exceeds with probability `tail` at most, from the log of
+    their moments E[exp(t X)], which takes t (g, 1) to (g, k): the least bound over a grid of t."""
+    t = np.geomspace(1e-3, 1e6, 1000)[:, None]
+    return np.asarray(((n * log_moments(t) - math.log(tail)) / t).min(axis=0))

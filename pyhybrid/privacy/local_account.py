@@ -14,6 +14,7 @@ not depend on other records, and the recomputed change where they do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -30,6 +31,7 @@ from pyhybrid.privacy.diagnostics import (
     effective_draws,
     expansion_of,
     loss_of_expansion,
+    loss_of_range,
 )
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik, range_of
@@ -74,21 +76,21 @@ class LocalAccount:
             return self.mu_of_limit
         return self.mu if self.limit_holds else 0.0
 
-    def range_to(self, delta: float, *, otherwise: float) -> float:
-        """Cost of one draw to records whose Gaussian limit does not hold, nats: the largest of
-        their range, their mu's epsilon, and the loss at `delta` beyond the draws (`otherwise` if
-        untold): a range of S draws says nothing of rarer losses."""
+    def range_to(self, delta: float, *, otherwise: float, n_draws: int = 1) -> float:
+        """Cost of released draws to records whose Gaussian limit does not hold, nats: the largest
+        of their range, their mu's epsilon, and the loss at `delta` beyond the draws (`otherwise` a
+        draw if untold): a range of S draws says nothing of rarer losses."""
         ranges, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
-        beyond, largest = self.loss_beyond(delta), float(np.max(mu))
+        beyond, largest = self.loss_beyond(delta, n_draws), math.sqrt(n_draws) * float(np.max(mu))
         gaussian = epsilon_of_mu(largest, delta) if np.isfinite(largest) else 0.0
-        spread = float(np.max(ranges))
-        return max(spread, gaussian, beyond if np.isfinite(beyond) else otherwise)
+        spread = float(np.max(loss_of_range(ranges, mu, delta, n_draws)))
+        return max(spread, gaussian, beyond if np.isfinite(beyond) else n_draws * otherwise)
 
-    def loss_beyond(self, delta: float) -> float:
+    def loss_beyond(self, delta: float, n_draws: int = 1) -> float:
         """Loss at probability `delta` beyond the draws, nats; infinite where they do not tell."""
         if not self.expansion.size:
             return np.inf
-        return float(loss_of_expansion(self.expansion, delta).max())
+        return float(loss_of_expansion(self.expansion, delta, n_draws).max())
 
     def __repr__(self) -> str:
         return f"<LocalAccount of {self.loss_ranges.size} records, {self.n_draws} draws>"

@@ -4,12 +4,13 @@ the draws: against exact posteriors, and where the expansion is exact.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import gamma, norm
+from scipy.stats import binom, gamma, ncx2, norm
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
@@ -18,6 +19,7 @@ from pyhybrid.privacy.diagnostics import (
     effective_draws,
     expansion_of,
     loss_of_expansion,
+    loss_of_range,
 )
 from pyhybrid.privacy.local_account import local_account
 from pyhybrid.privacy.log_lik import LogLik
@@ -115,6 +117,46 @@ def test_a_quadratic_of_a_normal_loses_what_two_normals_do(b: float, c: float) -
     ]
     assert 2e-4 < max(beyond) <= 1e-3 * 1.001
     assert exact_epsilon(own, other, 1e-3, z) <= found
+
+
+@pytest.mark.parametrize("m", [2, 5, 20])
+@pytest.mark.parametrize(("b", "c"), [(0.3, 0.0), (0.3, -0.01), (0.1, 0.02), (0.0, 0.05)])
+def test_quadratics_of_several_draws_lose_no_more_than_found(b: float, c: float, m: int) -> None:
+    """Sums of m independent losses, by the noncentral chi-square distribution."""
+    delta, variance = 1e-6, 1 / (1 + 2 * c)
+    found = float(loss_of_expansion(np.array([[b], [c], [c]]), delta, m)[0])
+
+    def exact(linear: float, square: float, rest: float) -> float:
+        """Quantile at delta / 2 of the sum of linear w + square w^2 + rest."""
+        if square == 0:
+            return m * rest + norm.isf(delta / 2) * abs(linear) * m**0.5
+        shift = linear / (2 * square)
+        law, tail = ncx2(m, m * shift**2), delta / 2
+        edge = law.isf(tail) if square > 0 else law.ppf(tail)
+        return float(square * edge + m * (rest - square * shift**2))
+
+    level = b**2 * variance / 2 + math.log(variance) / 2
+    at = -b * variance
+    with_it = exact(b, c, level)
+    without = exact(-(b + 2 * c * at) * variance**0.5, -c * variance, -(b * at + c * at**2 + level))
+    assert max(with_it, without) <= found <= 1.3 * max(with_it, without)
+    assert found < m * float(loss_of_expansion(np.array([[b], [c], [c]]), delta)[0])
+
+
+@pytest.mark.parametrize("m", [2, 10, 50])
+def test_rare_large_losses_of_several_draws_cost_no_more_than_found(m: int) -> None:
+    """A loss R with probability p, else a small one, by the binomial distribution; the deviation
+    alone would not do."""
+    r, p, delta = 0.5, 1e-3, 1e-6
+    other = -math.log((1 - p * math.exp(-r)) / (1 - p))  # E[exp(-L)] = 1
+    mu = (r - other) * math.sqrt(p * (1 - p))
+    large = int(binom(m, p).isf(delta))
+    exact = large * r + (m - large) * other
+    found = float(loss_of_range([r], [mu], delta, m)[0])
+    assert exact <= found <= m * r
+    assert m == 2 or found < 0.75 * m * r
+    assert math.sqrt(m) * mu * norm.isf(delta) < exact
+    assert loss_of_range([r, np.inf], [mu, np.inf], delta)[0] == r
 
 
 @pytest.mark.parametrize("seed", range(5))

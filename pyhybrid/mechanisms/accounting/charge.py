@@ -55,9 +55,8 @@ _SENTENCES = {
     "that a released draw is Gaussian differentially private. This was checked record by record on "
     "{n_draws} posterior draws, down to probabilities of about one in that number; below, delta "
     "rests on the limit. The upper end of mu is charged.",
-    "some by range": "For some records the limit does not hold: they pay without a delta, by the "
-    "range of their log-likelihoods or what it may be beyond the draws. Epsilon is the larger of "
-    "both.",
+    "some by range": "For some records the limit does not hold: they pay by the range of their "
+    "log-likelihoods, or by what it may be beyond the draws. Epsilon is the larger of both.",
     "other": "{asked} accounting was asked for; {why}; epsilon is counted by the {by}.",
     "range": "The range is that over {n_draws} posterior draws, an estimate from below of the "
     "largest possible one: it says nothing of losses rarer than about one in {n_draws}.",
@@ -211,7 +210,8 @@ def charge_of_fit(
     one = "" if not replaced else "record" if unit is None else "unit"
     assumes = _of_local(fit, bound, account, accounting, counted, delta, replaced=one)
     if accounting == "gaussian" and not dropped and (counted == "range" or not account.limit_holds):
-        price = account.range_to(delta, otherwise=2 * overall)
+        m = cost.get("n_draws_released", 1)
+        price = account.range_to(delta, otherwise=2 * overall, n_draws=m) / m
         stated["range_failing"] = price if counted == "gaussian" else None
         account = replace(account, loss_range=max(account.loss_range, price))
     mu = _finite(_mu(account, counted))
