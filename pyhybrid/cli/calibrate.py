@@ -129,15 +129,14 @@ def _model_of(named: str | None, formula: str, table: pd.DataFrame, *, private: 
     if named is None and not private:
         return default_model(formula, table, of_reference=True)
     chosen = build_model(named or default_name(formula, table), formula)
-    _check_declared(chosen, table, named)
+    if named is not None:
+        _check_declared(chosen, table, named)
     return chosen
 
 
-def _check_declared(model: Model, reference: pd.DataFrame, named: str | None) -> None:
+def _check_declared(model: Model, reference: pd.DataFrame, named: str) -> None:
     """A calibration is for strict releases, whose decimals and levels no record may tell."""
     bound = model.bind(reference)
-    if named is None:
-        return
     if any(each.startswith("levels of") for each in bound.data_dependent):
         raise InvalidInput(
             "a calibration is for strict releases, and these need the levels of what is released, "

@@ -290,10 +290,17 @@ def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
 # --- Censored charges ----------------------------------------------------------------------------
 
 
-def released_by_record(bound: BoundModel) -> bool:
-    """True if coding of the predictors and form of the released values do not depend on which
-    records there are, and a cap bounds each term; without that no charge is strict."""
-    return bound.decimals_given and not (bound.data_dependent or getattr(bound, "never_strict", ()))
+def why_local(bound: BoundModel) -> str | None:
+    """What a strict release of a model lacks: the coding of its predictors and the form of the
+    released values may not depend on which records there are, and a cap must bound each term."""
+    if not bound.decimals_given:
+        columns = ", ".join(bound.synthesized)
+        return f"declared decimals of {columns}: decimals= (--model NAME:decimals=2)"
+    if bound.data_dependent:
+        term = bound.data_dependent[0]
+        return f"predictors coded record by record: {term} depends on all; give its constants"
+    never = getattr(bound, "never_strict", ())
+    return f"a program whose terms a cap bounds: {'; '.join(never)}" if never else None
 
 
 def charge_of_censored_fit(
@@ -319,7 +326,7 @@ def charge_of_censored_fit(
     interval under `remove` and twice that under `replace`. `cost` as of `charge_of_fit`.
     """
     assert fit.cap is not None
-    by_record = record_indexed and released_by_record(bound) and doubt is None
+    by_record = record_indexed and doubt is None and why_local(bound) is None
     strict = by_record and fit.converged and not fit.n_elsewhere
     of_others = calibrated and center != "bought"
     return _charge(

@@ -23,6 +23,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import (
     WARNINGS,
     charge_of_censored_fit,
+    why_local,
     with_bought,
 )
 from pyhybrid.mechanisms.censored.calibration import Calibration
@@ -279,18 +280,11 @@ class Censored(CappedMechanism):
 
     def why_local(self, bound: BoundModel) -> str | None:
         """What a strict release of `bound` lacks, as far as can be told before a fit."""
-        columns, doubt = ", ".join(bound.synthesized), self._doubt(bound)
         if not self.record_indexed:
             return "weights of single records: a calibration (--calibration, --reference)"
-        if not bound.decimals_given:
-            return f"declared decimals of {columns}: decimals= (--model NAME:decimals=2)"
-        if bound.data_dependent:
-            term = bound.data_dependent[0]
-            return f"predictors coded record by record: {term} depends on all; give its constants"
-        never = getattr(bound, "never_strict", ())
-        if never:
-            return f"a program whose terms a cap bounds: {'; '.join(never)}"
-        return None if doubt is None else WARNINGS[doubt].format("no strict release")
+        doubt = self._doubt(bound)
+        told = None if doubt is None else WARNINGS[doubt].format("no strict release")
+        return why_local(bound) or told
 
     @property
     def record_indexed(self) -> bool:

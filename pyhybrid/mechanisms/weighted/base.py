@@ -228,21 +228,17 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         session = session.by_unit(self.unit)
         if self._check_leave_one_out(leave_one_out):
             check_same_coding(session.bound)
-        if fitted is None and self.for_draws(n_draws_released) != self:
-            return self.for_draws(n_draws_released).make_from(
-                session,
-                n_synthetic=m,
-                n_draws_released=n_draws_released,
-                given=given,
-                leave_one_out=leave_one_out,
-                rules=rules,
-            )
-        path = self.fit(session) if fitted is None else fitted
-        accounts = self._accounts(session, path, leave_one_out)
-        charge = self._charge(
+        mechanism = self.for_draws(n_draws_released) if fitted is None else self
+        path = mechanism.fit(session) if fitted is None else fitted
+        accounts = mechanism._accounts(session, path, leave_one_out)
+        charge = mechanism._charge(
             session.bound, path.fit, accounts, n_synthetic=m, n_draws_released=n_draws_released
         )
-        return self._made(session, path, accounts, charge, given, rules)
+        mechanism._check_charge(session, charge)
+        return mechanism._made(session, path, accounts, charge, given, rules)
+
+    def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
+        """Raise if a release must not cost this; nothing was drawn yet."""
 
     def _made(
         self,

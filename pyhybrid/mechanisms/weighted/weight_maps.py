@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from pyhybrid.core.checks import (
     FloatArray,
@@ -22,13 +20,11 @@ from pyhybrid.core.checks import (
     check_vector,
 )
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
-from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.loss_account import risk_draws
-from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, Made, MechanismSettings
+from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
 from pyhybrid.privacy.count_risk import count_without, pairwise_risk, radius_risk
@@ -421,22 +417,13 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         draws = risk_draws(session, fit, "deviation", before)
         return risk_weights_without(draws, deviation, weigh, before)
 
-    def _made(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        accounts: Accounts,
-        charge: PrivacyCharge,
-        given: Sequence[pd.DataFrame] | None,
-        rules: Sequence[RowRule],
-    ) -> Made:
+    def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
         if charge.epsilon > self.epsilon:
             raise BudgetExceeded(
                 f"a release must cost at most epsilon = {self.epsilon:g}: with these "
                 f"{session.n_units:,} records it would cost {charge.epsilon:.3g}"
                 f"{self._enough(session, charge)}"
             )
-        return super()._made(session, path, accounts, charge, given, rules)
 
     def _enough(self, session: FitSession, charge: PrivacyCharge) -> str:
         """An epsilon that is enough, tried on these fits."""
