@@ -11,17 +11,16 @@ takes seconds to import.
 
 **Tails.** A range of S draws says nothing of losses rarer than about 1/S. The loss of a record
 depends on the distribution of its term g alone, and g of ordered draws is a function h of normal
-scores z. h is continued beyond the draws by its expansion to second order,
+scores z. h is continued beyond the draws by its expansion to third order,
 
-.. math:: h(z) = a + b z + c (z^2 - 1), \quad b = E[g z], \quad c = E[g (z^2 - 1)] / 2,
+.. math:: h(z) = b z + c (z^2 - 1) + d (z^3 - 3 z), \quad b = E[g z], \quad
+    c = E[g (z^2 - 1)] / 2, \quad d = E[g (z^3 - 3 z)] / 6,
 
-under which z is N(0, 1) with the record and normal without it, too: the posterior without the
-record has variance v = 1/(1 + 2c) and mean -b v, and the loss of a draw is
-
-.. math:: L(z) = b z + c z^2 + b^2 v / 2 + \log(v) / 2.
-
-Linear terms (c = 0) are the Gaussian limit; c is what a curved term, and a posterior without the
-record that is wider or narrower, add to it. Both directions are followed to probability delta.
+moved outwards by two standard errors (to second order where the cubic has no posterior without the
+record). z is N(0, 1) with the record and has a density proportional
+to phi(z) exp(-h(z)) without it; the loss of a draw is the logarithm of their ratio. Linear terms
+are the Gaussian limit; c and d are what a curved term, and a posterior without the record that is
+wider or narrower, add to it. Both directions are followed to probability delta.
 
 References
 ----------
@@ -31,12 +30,11 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import fft
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
@@ -47,6 +45,17 @@ RELIABLE_K = 0.7
 _FEWEST_DRAWS, _FEWEST_IN_TAIL = 4, 5
 _SMALLEST = math.log(np.finfo(float).tiny)
 _CONSTANT = 1e-10
+_NEGLIGIBLE = 1e-6  # of delta: density of a step of the grid that is left out
+_TILT = np.geomspace(1e-2, 1e4, 150)[:, None]
+
+
+def _hermite(z: FloatArray) -> FloatArray:
+    return np.stack([z, z**2 - 1, z**3 - 3 * z])
+
+
+_Z = np.linspace(-20, 20, 4001)
+_VARIANCES = 1 / np.array([2.0, 6.0, 24.0])
+"""Of b, c and d of a normal term, over b^2 / S."""
 
 
 def check_chains(n_draws: int, chains: Any) -> int:
@@ -153,82 +162,60 @@ def _pareto_fit(excess: FloatArray) -> tuple[float, float]:
 
 
 def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
-    """Upper end of b, and both ends of c, of each column of finite terms (S, k), shape (3, k): two
-    standard errors of a normal term away, b / sqrt(2 S), b / sqrt(6 S), S being effective draws."""
+    """b, c, d of each column of finite terms (S, k), and b over the root of effective draws, of
+    which standard errors are made; (4, k)."""
     moved = terms - terms.mean(axis=0)
     size = np.abs(moved).max(axis=0)
     shown = moved / np.where(size > 0, size, 1.0)  # powers stay in the range of doubles
     few = np.minimum(effective_draws(shown**2, chains), effective_draws(shown**3, chains))
     z = ndtri((np.arange(len(terms)) + 0.5) / len(terms))
-    ordered = np.sort(moved, axis=0)
-    b, c = z @ ordered / len(z), (z**2 - 1) @ ordered / (2 * len(z))
-    margin = STANDARD_ERRORS * b / np.sqrt(few)
-    return np.stack([b + margin / np.sqrt(2), c - margin / np.sqrt(6), c + margin / np.sqrt(6)])
+    b, c, d = _hermite(z) @ np.sort(moved, axis=0) / len(z)
+    return np.stack([b, c / 2, d / 6, b / np.sqrt(few)])
 
 
 def loss_of_expansion(expansion: FloatArray, delta: float, n_draws: int = 1) -> FloatArray:
     """Loss of the released draws together, nats, exceeded with probability delta at most, (k,): the
-    larger of both directions and ends of c. Infinite where there may be no posterior without the
-    record. Of more than one draw by Chernoff's bound."""
-    slope, *bends = expansion
-    return np.maximum(*(_loss(slope, bend, delta / 2, n_draws) for bend in bends))
+    larger of both directions. Infinite where there may be no posterior without the record. Of more
+    than one draw by Chernoff's bound."""
+    return np.array([_loss(column, delta, n_draws) for column in expansion.T])
 
 
-def loss_of_range(loss_range: Any, mu: Any, delta: float, n_draws: int = 1) -> FloatArray:
-    """Loss of the released draws together, nats, (k,), where that of a draw stays within R and has
-    the deviation mu: R for one draw, and for n of them n R, or with probability delta at most what
-    Bennett's inequality leaves of it."""
-    size, deviation = np.atleast_1d(loss_range).astype(float), np.atleast_1d(mu).astype(float)
-    bent = np.isfinite(size) & (size > 0) & np.isfinite(deviation)
-    if n_draws == 1 or not bent.any():
-        return n_draws * size
-    r, share = size[bent], (deviation[bent] / size[bent]) ** 2
-
-    def log_moments(t: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return np.asarray(share * (np.expm1(t * r) - t * r))
-
-    mean = share * (np.expm1(r) - r)  # E[L] of a loss with E[exp(-L)] = 1
-    loss = n_draws * size
-    loss[bent] = np.minimum(loss[bent], n_draws * mean + chernoff(log_moments, delta, n_draws))
-    return loss
-
-
-def _loss(b: FloatArray, c: FloatArray, tail: float, n_draws: int) -> FloatArray:
-    exists = 1 + 2 * c > 0
-    c = np.where(exists, c, 0.0)
-    variance = 1 / (1 + 2 * c)
-    at = -0.5 * b / np.where(c == 0, np.inf, c)  # where the quadratic turns
-    depth = -float(ndtri(tail))
-
-    def loss(z: FloatArray) -> FloatArray:
-        return b * z + c * z**2 + b**2 * variance / 2 + np.log(variance) / 2
-
-    def largest(sign: int, center: FloatArray, scale: FloatArray) -> FloatArray:
-        if n_draws > 1:
-            linear, square = sign * scale * (b + 2 * c * center), sign * c * scale**2
-            sums = chernoff(lambda t: _quadratic(t, linear, square), tail, n_draws)
-            return sign * n_draws * loss(center) + sums
-        reach = depth * scale
-        ends = (center - reach, center + reach, np.clip(at, center - reach, center + reach))
-        return np.asarray(np.max([sign * loss(z) for z in ends], axis=0))
-
-    largest_loss = np.maximum(
-        largest(1, np.zeros_like(b), np.ones_like(b)),
-        largest(-1, -b * variance, np.sqrt(variance)),
+def _loss(column: FloatArray, delta: float, n_draws: int, order: int = 3) -> float:
+    he, above = _hermite(_Z)[:order], _Z > 0
+    error = STANDARD_ERRORS * column[3] * np.sqrt(np.square(he).T @ _VARIANCES[:order])
+    h = column[:order] @ he + np.where(above, error, -error)
+    h[above] = np.maximum.accumulate(h[above])  # ordered draws only rise
+    h[~above] = np.minimum.accumulate(h[~above][::-1])[::-1]
+    normal = _density(-(_Z**2) / 2, delta)
+    without = _density(-(_Z**2) / 2 - h, delta)
+    both = np.flatnonzero(np.isfinite(normal) & np.isfinite(without))
+    if not both.size:
+        return _loss(column, delta, n_draws, 2) if order == 3 else math.inf
+    loss = h - h[both[0]] + normal[both[0]] - without[both[0]]
+    return max(
+        _exceeded(normal, loss, delta, n_draws),
+        _exceeded(without[::-1], -loss[::-1], delta, n_draws),
     )
-    return np.asarray(np.where(exists, largest_loss, np.inf))
 
 
-def _quadratic(t: FloatArray, linear: FloatArray, square: FloatArray) -> FloatArray:
-    """Log moments at t of linear w + square w^2, w standard normal."""
-    left = 1 - 2 * t * square
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(left > 0, (t * linear) ** 2 / (2 * left) - np.log(left) / 2, np.inf)
+def _density(log_density: FloatArray, delta: float) -> FloatArray:
+    """Normalized logarithms on the grid, cut where the rest is negligible beside delta; nowhere
+    finite if they rise again before that."""
+    log_density = log_density - logsumexp(log_density)
+    seen = log_density > math.log(_NEGLIGIBLE * delta)
+    first, last = np.flatnonzero(seen)[[0, -1]]
+    if first == 0 or last == seen.size - 1 or not seen[first : last + 1].all():
+        return np.full(seen.size, -np.inf)
+    log_density[~seen] = -np.inf
+    return np.asarray(log_density - logsumexp(log_density))
 
 
-def chernoff(log_moments: Callable[[FloatArray], FloatArray], tail: float, n: int) -> FloatArray:
-    """What a sum of n independent terms exceeds with probability `tail` at most, from the log of
-    their moments E[exp(t X)], which takes t (g, 1) to (g, k): the least bound over a grid of t."""
-    t = np.geomspace(1e-3, 1e6, 1000)[:, None]
-    return np.asarray(((n * log_moments(t) - math.log(tail)) / t).min(axis=0))
+def _exceeded(log_density: FloatArray, loss: FloatArray, delta: float, n_draws: int) -> float:
+    """What the losses of the draws, rising along the grid, add up to but for probability delta."""
+    seen = np.isfinite(log_density)
+    mass, loss = log_density[seen], loss[seen]
+    if n_draws == 1:
+        beyond = np.cumsum(np.exp(mass[::-1]))[::-1]
+        return float(loss[np.argmax(beyond <= delta)])
+    moments = logsumexp(mass + _TILT * loss, axis=1)
+    return float(((n_draws * moments - math.log(delta)) / _TILT[:, 0]).min())

@@ -31,7 +31,6 @@ from pyhybrid.privacy.diagnostics import (
     effective_draws,
     expansion_of,
     loss_of_expansion,
-    loss_of_range,
 )
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik, range_of
@@ -47,7 +46,7 @@ _ROUNDS = 3  # in which records are examined that could come above those known
 _MOVES = 0.1  # of the largest leverage: below it the gain of a record is mostly noise
 _DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of 1e-6
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
-_NONE = np.empty((3, 0))
+_NONE = np.empty((4, 0))
 _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomputed
 
 
@@ -67,7 +66,7 @@ class LocalAccount:
     draws_recounted: int = 0  # in which the weights without each record were recomputed, if any
     mu_of_limit: float | None = None  # of the records whose limit holds; `mu` if omitted
     failing: FloatArray = field(default_factory=lambda: _NONE[:2])  # (2, k) range, mu of the rest
-    expansion: FloatArray = field(default_factory=lambda: _NONE)  # (3, k)
+    expansion: FloatArray = field(default_factory=lambda: _NONE)  # (4, k)
 
     @property
     def largest_of_limit(self) -> float:
@@ -78,13 +77,13 @@ class LocalAccount:
 
     def range_to(self, delta: float, *, otherwise: float, n_draws: int = 1) -> float:
         """Cost of released draws to records whose Gaussian limit does not hold, nats: the largest
-        of their range, their mu's epsilon, and the loss at `delta` beyond the draws (`otherwise` a
-        draw if untold): a range of S draws says nothing of rarer losses."""
+        of their range, their deviation's epsilon and the loss at `delta` beyond the draws, a range
+        of S draws saying nothing of rarer losses; by range, or `otherwise`, a draw if untold."""
         ranges, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
-        beyond, largest = self.loss_beyond(delta, n_draws), math.sqrt(n_draws) * float(np.max(mu))
-        gaussian = epsilon_of_mu(largest, delta) if np.isfinite(largest) else 0.0
-        spread = float(np.max(loss_of_range(ranges, mu, delta, n_draws)))
-        return max(spread, gaussian, beyond if np.isfinite(beyond) else n_draws * otherwise)
+        spread, beyond = float(np.max(ranges)), self.loss_beyond(delta, n_draws)
+        if not np.isfinite(beyond):
+            return n_draws * max(spread, otherwise)
+        return max(spread, beyond, epsilon_of_mu(math.sqrt(n_draws) * float(np.max(mu)), delta))
 
     def loss_beyond(self, delta: float, n_draws: int = 1) -> float:
         """Loss at probability `delta` beyond the draws, nats; infinite where they do not tell."""
@@ -163,7 +162,7 @@ def _account(
         n_draws=n_draws,
         draws_recounted=recounted,
         mu_of_limit=float(holding.max(initial=0.0)),
-        failing=np.stack([ranges[failed], deviations[failed]]),
+        failing=np.stack([ranges[failed], np.concatenate([e.upper[mask] for e, mask in pairs])]),
         expansion=np.concatenate([p for p in parts if p is not None], 1) if told else _NONE,
     )
 
@@ -263,6 +262,11 @@ class _Examined:
         return np.full(self.records.size, np.inf) if self.limit is None else self.limit.mu_charged
 
     @property
+    def upper(self) -> FloatArray:
+        """Upper end of the deviation of each record, (k,), as a normal term would be charged."""
+        return self.charged if self.limit is None else self.limit.mu.upper_by_record
+
+    @property
     def largest_sure(self) -> float:
         """Largest mu of the records whose limit holds."""
         return 0.0 if self.limit is None else float(self.charged[self.limit.holds].max(initial=0.0))
@@ -272,7 +276,7 @@ class _Examined:
         return np.inf if self.limit is None else self.limit.mu.standard_error
 
     def expansion(self, chosen: npt.NDArray[np.bool_]) -> FloatArray | None:
-        """Of the terms of some records, (3, k); None where one is unbounded or draws are few."""
+        """Of the terms of some records, (4, k); None where one is unbounded or draws are few."""
         if self.limit is None or not np.isfinite(range_of(self.terms[:, chosen])).all():
             return None
         return expansion_of(self.terms[:, chosen], self.chains)

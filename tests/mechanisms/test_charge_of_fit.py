@@ -151,7 +151,7 @@ def test_where_the_limit_does_not_hold_another_accounting_is_charged(
 
 def test_where_the_limit_fails_losses_beyond_the_draws_are_charged() -> None:
     """A term 0.5 z - 0.1 (z^2 - 1) of a normal z; the range of 40 draws says less."""
-    expansion = np.array([[0.5], [-0.1], [-0.1]])
+    expansion = np.array([[0.5], [-0.1], [0.0], [0.0]])
     beyond = float(loss_of_expansion(expansion, 1e-6, 2)[0]) / 2  # of two draws together
     charge = local(fit(), "gaussian", of=account(limit_holds=False, expansion=expansion))
     assert beyond > 0.7

@@ -391,7 +391,7 @@ def _of_local(
     beyond = counted == "range" and asked == "gaussian" and not dropped
     loss = (
         f"the loss of a draw at probability {delta:g} where the log-likelihoods go on beyond the "
-        "draws as quadratic functions of a normal value."
+        "draws as cubic functions of a normal value."
         if beyond and math.isfinite(account.loss_beyond(delta))
         else f"twice the Lipschitz bound: what a draw loses at probability {delta:g} cannot be "
         "told from these draws."
