@@ -43,7 +43,8 @@ EPSILONS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)
 STORED = Path(__file__).parent / "results" / "guarantees.csv"
 _WITHOUT_EPSILON = ("unweighted", "reference alone", "20 % lower alone")
 MECHANISMS = (*_WITHOUT_EPSILON, "centered", "centered, 20 % lower", "private calibration",
-              "clipped by size", "histogram", "LW", "budget")  # fmt: skip
+              "clipped by size", "histogram", "LW", "LW by deviation", "LW, reciprocal", "CW",
+              "scalar", "budget")  # fmt: skip
 _DEAR = ("centered, 20 % lower", "private calibration", "clipped by size")  # by chains
 _FOR_COMPARISON = ("income, unit 10,000",)
 _DRAWS, _SETS = 6, 5  # draws of theta of one fit; sets from each
@@ -261,8 +262,8 @@ def _made(
         )  # fmt: skip
     elif what == "budget":
         return _simulated(model.bind(new), _budget(name, seed, epsilon), new, seed)
-    elif what == "LW":
-        return _simulated(model.bind(new), _lipschitz(name, seed, epsilon), new, seed)
+    elif what in _SCALED:
+        return _simulated(model.bind(new), _scaled(what, name, seed, epsilon), new, seed)
     else:
         mechanism = ph.Unweighted(model)
     session = open_session(model.bind(new), **options)
@@ -281,26 +282,39 @@ def _calibrated(name: str, split: int, lower: bool) -> Any:
     )
 
 
+_SCALED: dict[str, Callable[[Any, int, float], Any]] = {
+    "LW": lambda model, n, scale: ph.LipschitzWeighted(model, scale=scale),
+    "LW by deviation": lambda model, n, scale: ph.LipschitzWeighted(
+        model, scale=scale, risk="deviation"
+    ),
+    "LW, reciprocal": lambda model, n, scale: ph.LipschitzWeighted(
+        model, scale=scale, transform="reciprocal"
+    ),
+    "CW": lambda model, n, scale: ph.CountWeighted(model, scale=scale),
+    "scalar": lambda model, n, scale: ph.GivenWeights(model, alpha=np.full(n, scale)),
+}
+
+
 @lru_cache(maxsize=8)
-def _lipschitz_session(name: str, split: int) -> tuple[Any, dict[float, float]]:
-    """A session over the released half, and the charges found in it, by scale."""
+def _weighted_session(name: str, split: int) -> tuple[Any, dict[tuple[str, float], float]]:
+    """A session over the released half, and the charges found in it, by mechanism and scale."""
     _, new = halves(name, split)
     options = {**_OPTIONS, "settings": _LONGER, "seed": split}
     return open_session(CASES[name].model.bind(new), **options), {}
 
 
-def _lipschitz(name: str, split: int, epsilon: float) -> Any:
+def _scaled(what: str, name: str, split: int, epsilon: float) -> Any:
     """Draws under the largest scale whose local charge is within epsilon."""
-    session, charged = _lipschitz_session(name, split)
+    session, charged = _weighted_session(name, split)
     for scale in _SCALES:
-        mechanism = ph.LipschitzWeighted(CASES[name].model, scale=scale)
-        if scale not in charged:
+        mechanism = _SCALED[what](CASES[name].model, session.bound.n, scale)
+        if (what, scale) not in charged:
             path = mechanism.fit(session)
             charge = mechanism.charge_of(session, path, n_synthetic=1, n_draws_released=1)
-            charged[scale] = charge.epsilon
-        if charged[scale] <= epsilon:
+            charged[what, scale] = charge.epsilon
+        if charged[what, scale] <= epsilon:
             return mechanism.fit(session).fit.draws
-    raise ph.InvalidInput(f"scale {_SCALES[-1]} costs {charged[_SCALES[-1]]}")
+    raise ph.InvalidInput(f"scale {_SCALES[-1]} costs {charged[what, _SCALES[-1]]}")
 
 
 def _budget(name: str, split: int, epsilon: float) -> Any:
