@@ -191,12 +191,9 @@ class Gauntlet:
 
     def _whole(self, epsilon: float, *reference: str) -> tuple[Run, pd.DataFrame]:
         data = self.later if reference else self.data
-        out, plan = (self.folder / f"{name}{epsilon:g}{len(reference)}" for name in ("out", "plan"))
-        plan, sensitive = plan.with_suffix(".json"), ",".join(map(str, self.table.columns))
-        planned = ["plan", str(data), "--sensitive", sensitive, *reference, "--out", str(plan)]
-        words = ["--plan", str(plan), "--mechanism", "marginals", "--epsilon", f"{epsilon:g}"]
-        release = ["synthesize", str(data), *words, *reference, "--out", str(out)]
-        return self._typed([planned, release], out), read_table(data).frame
+        out = self.folder / f"out{epsilon:g}{len(reference)}"
+        words = [str(data), "--epsilon", f"{epsilon:g}", *reference, "--out", str(out)]
+        return self._typed([["synthesize", *words]], out), read_table(data).frame
 
     def _reference(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         return self._whole(epsilon, "--reference", str(self.earlier), OURS)

@@ -10,8 +10,8 @@ are means over splits; `share` is the overlap's share of what the model reaches 
 the same splits (a posterior draw and the simulation of one set from it bring 0.71 by themselves),
 with its standard error from split to split. Chains are short (2 x 250), and at other epsilons than
 1 not continued where they have not converged: a release would take longer ones. All epsilons are
-strict but those of LW, the largest scale whose local charge at delta 1e-6 is within epsilon, and of
-weights by budget.
+strict but those of LW, CW and scalar weights, the largest scale whose local charge at delta 1e-6 is
+within epsilon, and of weights by budget.
 
     python -m benchmarks guarantees
     python -c "from benchmarks.guarantees import run; run(epsilons=(1, 4), names=('income',))"

@@ -18,6 +18,7 @@ import pyhybrid
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 
 COMMANDS = {
+    "describe": "survey.csv",
     "plan": "survey.csv --sensitive income,voted --out plan.json",
     "synthesize": "survey.csv --formula 'visits ~ age' --out out",
     "compare": "survey.csv --formula 'visits ~ age' --out compared",
@@ -39,6 +40,7 @@ COMMANDS = {
 module of that name or of `_MODULES`."""
 
 _MODULES = {
+    "describe": "plan",
     **dict.fromkeys(("compare", "curve"), "comparing"),
     **dict.fromkeys(("utility", "risk", "verify"), "measures"),
     **dict.fromkeys(("validate", "audit", "doctor"), "validation"),

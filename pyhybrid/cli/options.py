@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -117,6 +118,14 @@ def options(command: Command) -> Command:
 def listed(text: str) -> list[str]:
     """Names with commas between."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def names_of(given: Sequence[str] | None, columns: Iterable[Any]) -> list[str]:
+    """Names of columns from an option that may be repeated: each one name, or several with commas
+    between."""
+    known = set(map(str, columns))
+    parts = ([text] if text in known else listed(text) for text in given or ())
+    return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 
 def check_once(given: Sequence[str], what: str) -> None:

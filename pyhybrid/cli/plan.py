@@ -1,26 +1,38 @@
-"""`pyhybrid plan`: which model, which predictors, in which order."""
+"""`pyhybrid plan`: which model, which predictors, in which order; `pyhybrid describe`: what a table
+holds, and a draft of types for a table that is released by one command."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from pyhybrid.cli.console import show
-from pyhybrid.cli.options import listed, options
+import pandas as pd
+
+from pyhybrid.cli.console import note, show, table_of
+from pyhybrid.cli.options import names_of, options
 from pyhybrid.cli.tables import read_by_column, read_table
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.releases.column_decisions import check_decided
-from pyhybrid.running.files import check_new_file
-from pyhybrid.tables.plan import Table
+from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
+from pyhybrid.releases.column_decisions import Decisions, check_decided
+from pyhybrid.running.files import check_new_file, write_files
+from pyhybrid.tables.domains import ranged
+from pyhybrid.tables.plan import Plan, Table
+
+_MOST_SHOWN = 5
+_CONFIRM = "as in the data: confirm or change"
 
 
 @options
 def plan(
     data: Path,
-    sensitive: str,
+    sensitive: list[str],
     out: Path,
     identifier: str | None = None,
-    drop: str = "",
-    keep: str = "",
+    drop: list[str] | None = None,
+    keep: list[str] | None = None,
     types: Path | None = None,
     rule: list[str] | None = None,
     reference: Path | None = None,
@@ -31,11 +43,11 @@ def plan(
     """Plan the release of a whole table: print it, change the file, then synthesize by it.
 
     Options:
-    sensitive: Columns to synthesize, with commas between.
+    sensitive: Columns to synthesize, with commas between; repeatable.
     out: File for the plan, .json; it belongs to the owner.
     identifier (--id): Column that names each row; replaced by numbers.
-    drop: Columns that are not released, with commas between.
-    keep: Columns to release although they look risky, commas between.
+    drop: Columns that are not released, with commas between; repeatable.
+    keep: Columns to release although they look risky, commas between; repeatable.
     types: JSON file of types by column, e.g.
         {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}.
     rule: That every row meets, e.g. 'wage <= income'; repeatable.
@@ -43,12 +55,13 @@ def plan(
     split: Of epsilon: equal or need.
     """
     check_new_file(out, overwrite=overwrite, what="plan")
+    df = read_table(data).frame
     made = Table(
-        read_table(data).frame,
-        sensitive=listed(sensitive),
+        df,
+        sensitive=names_of(sensitive, df.columns),
         id=identifier,
-        drop=listed(drop),
-        keep=listed(keep),
+        drop=names_of(drop, df.columns),
+        keep=names_of(keep, df.columns),
         types={} if types is None else read_by_column(types, "types"),
         rules=rule or [],
         reference=None if reference is None else read_table(reference).frame,
@@ -58,3 +71,112 @@ def plan(
     check_decided(exposed_columns(frame, own), made.decisions, list(frame.columns), own)
     made.save(out)
     show(str(made), f"\n{out}: the plan, to keep; pyhybrid synthesize {data} --plan {out}")
+
+
+@options
+def describe(data: Path) -> None:
+    """Show what a table holds: kinds of columns, missing values, and what needs a decision."""
+    df = read_table(data).frame
+    risky, rows = _undecided(df), []
+    for name, column in df.items():
+        kind = _seen(column)
+        missing = f"{column.isna().mean():.1%}" if column.isna().any() else ""
+        shown = ("", "") if kind is None else (kind.name, _values(kind))
+        rows.append([str(name), *shown, missing, risky.get(str(name), "")])
+    title = f"{data}: {len(df):,} rows, {df.shape[1]} columns"
+    show(table_of(title, ("column", "kind", "values", "missing", "to decide"), rows,
+                  left=("kind", "values", "to decide")))  # fmt: skip
+
+
+def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
+    """Plan of a table whose columns are all synthesized but those that --drop, --keep or --id name.
+
+    Raises
+    ------
+    InvalidInput
+        Without --types and --reference, after a draft of types was written; for columns that need a
+        decision.
+    """
+    decided = Decisions.of(*(names_of(given[own], df) for own in ("drop", "keep", "identifier")))
+    if len(decided.ids) > 1:
+        raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
+    types = {} if given["types"] is None else read_by_column(given["types"], "types")
+    said = {*decided.drop, *decided.keep, *decided.ids}
+    risky = {name: why for name, why in _undecided(df).items() if name not in {*said, *types}}
+    own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
+    check_decided({}, decided, map(str, df.columns), own)
+    if given["types"] is None and given["reference"] is None:
+        raise InvalidInput(_drafted(df, own, list(risky), given))
+    check_decided(risky, decided, map(str, df.columns), own)
+    unconfirmed = [name for name, kind in types.items() if _is_draft(kind)]
+    if unconfirmed:
+        note(
+            f"types of {', '.join(unconfirmed)} are as drafted from the data: taken as your word "
+            "that they are public"
+        )
+    return Table(
+        df,
+        sensitive=own,
+        id=decided.ids[0] if decided.ids else None,
+        drop=decided.drop,
+        keep=decided.keep,
+        types=types,
+        reference=None if given["reference"] is None else read_table(given["reference"]).frame,
+        holds_no_released_record=given["holds_no_released_record"],
+    ).plan()
+
+
+def _is_draft(kind: Any) -> bool:
+    return isinstance(kind, Mapping) and kind.get("note") == _CONFIRM
+
+
+def _drafted(
+    df: pd.DataFrame, own: Sequence[str], risky: Sequence[str], given: Mapping[str, Any]
+) -> str:
+    """Write a draft of the types; returns what is to be done with it."""
+    path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
+    kinds = {name: _seen(df[name]) for name in own}
+    draft = {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
+    drop = [*(name for name in given["drop"] or ()), *([",".join(risky)] if risky else [])]
+    words = [*(f"--drop {text!r}" for text in drop), f"--types {path}", f"--out {given['out']}"]
+    command = f"pyhybrid synthesize {given['data']} --epsilon {given['epsilon']:g}"
+    if path.exists() and not given["overwrite"]:
+        return (
+            f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
+            "--overwrite writes a new one"
+        )
+    write_files({path: json.dumps(draft, indent=1, ensure_ascii=False) + "\n"}, private=True)
+    return (
+        f"{path} was written, what each column can hold as seen in the data; a strict release may "
+        "not read that there: confirm or change levels, lower, upper, center, unit, decimals and "
+        f"missing by what is public, then: {command} {' '.join(words)}"
+    )
+
+
+def _undecided(df: pd.DataFrame) -> dict[str, str]:
+    """Reason by column, for those that cannot be synthesized or look like identifiers."""
+    risky = {n: why for n, why in exposed_columns(df, []).items() if n in df.columns}
+    alike = {str(name): "constant" for name, own in df.items() if own.nunique() < 2}
+    unread = {str(n): "of no kind that is read" for n, own in df.items() if _seen(own) is None}
+    reasons = {**unread, **alike, **risky}
+    return {str(name): reasons[str(name)] for name in df.columns if str(name) in reasons}
+
+
+def _seen(column: pd.Series) -> Kind | None:
+    """What a column can hold, going by its values; None if it is of no kind."""
+    try:
+        kind = kind_of(column)
+    except InvalidInput:
+        return None
+    return ranged(kind, column) if isinstance(kind, Number) else kind
+
+
+def _values(kind: Kind) -> str:
+    if isinstance(kind, Number):
+        decimals = (
+            "" if kind.whole or not kind.form.decimals else f", {kind.form.decimals} decimals"
+        )
+        return f"{kind.lower} to {kind.upper}{decimals}"
+    assert isinstance(kind, Leveled)
+    shown = ", ".join(map(str, kind.levels[:_MOST_SHOWN]))
+    return shown if len(kind.levels) <= _MOST_SHOWN else f"{shown}, ... ({len(kind.levels)})"

@@ -17,6 +17,7 @@ from pyhybrid.cli.options import (
     default_model,
     default_models,
     named,
+    names_of,
     options,
     reweighting_of,
     sampler_settings,
@@ -24,6 +25,7 @@ from pyhybrid.cli.options import (
     survey_design,
     with_target,
 )
+from pyhybrid.cli.plan import planned_whole
 from pyhybrid.cli.released import (
     Afterwards,
     check_afterwards,
@@ -66,6 +68,7 @@ _TAKEN = (
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
     "delta", "select", "holds_no_released_record",
 )  # fmt: skip
+_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _LARGE = 10.0  # epsilon, beyond which none is recommended
 _STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
@@ -83,6 +86,7 @@ def synthesize(
     formula: list[str] | None = None,
     model: list[str] | None = None,
     plan: Path | None = None,
+    types: Path | None = None,
     epsilon: float | None = None,
     reference: Path | None = None,
     holds_no_released_record: bool = False,
@@ -129,13 +133,15 @@ def synthesize(
     allow_unlike: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Release synthetic data: one column replaced, or several in sequence, the others kept.
+    """Release synthetic data: a whole table, or the columns of formulas, the others kept.
 
     Options:
     out: Folder for the release, new or empty.
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
     plan: File of `pyhybrid plan`: the whole table, at --epsilon.
+    types: Without --formula and --plan, a whole table by noisy marginals: JSON file of types by
+        column; where neither it nor --reference is given a draft is written.
     epsilon: Of the whole release, all columns and sets together: sets the mechanism's own epsilon,
         or finds scale, weight or cap. [default: 1 for budget, and with --reference]
     reference: Public or historical records, for a strict release: centers of clipping, made anew
@@ -170,9 +176,9 @@ def synthesize(
     leave_one_out: Also fit without each of the K records that most is told about, as evidence in
         the confidential report; charges the larger number. [default: 2 where weights are computed
         on fewer than 2,000 records, else 0]
-    drop: Column to leave out of what is published; repeatable.
-    keep: Column to publish as it is although it was named as risky; repeatable.
-    identifier (--id): Column whose values are replaced by numbers; repeatable.
+    drop: Columns to leave out of what is published, with commas between; repeatable.
+    keep: Columns to publish as they are although named as risky; commas, repeatable.
+    identifier (--id): Columns whose values are replaced by numbers; commas, repeatable.
     households: Make rows of a household agree, afterwards: unit=COLUMN and, of one=COLUMN:VALUE,
         at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several with + between) and
         eligible=RULE, what is asked; e.g. 'unit=home,one=relation:head'.
@@ -204,7 +210,8 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    if plan is not None:
+    whole = not formula and not model and calibration is None and mechanism in (None, ["marginals"])
+    if whole or plan is not None:
         made = _by_plan(context, asked, fitting)
     else:
         of_mechanism = {
@@ -230,17 +237,25 @@ class _Made:
 
 
 def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, Any]) -> _Made:
-    """A whole table, by the file of `pyhybrid plan`."""
+    """A whole table, by the file of `pyhybrid plan`, or, of noisy marginals, planned here."""
     given = context.params
-    texts, relation = given["mechanism"] or ["censored"], given["relation"] or "remove"
+    own_plan = given["plan"] is None
+    if own_plan and given["epsilon"] is None:
+        raise InvalidInput(
+            "--epsilon must be given for a whole table, e.g. --epsilon 4; or --formula, e.g. "
+            "--formula 'visits ~ age + region', for one column"
+        )
+    texts = given["mechanism"] or ["marginals" if own_plan else "censored"]
+    relation = given["relation"] or "remove"
     _check_taken_by_plan(context, texts, relation)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     at = given["epsilon"] if texts[0] in ("censored", "marginals") else None
     book = _open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"]), at)
     source = read_table(given["data"])
-    planned = Plan.load(given["plan"], source.frame)
+    df = source.frame
+    planned = planned_whole(df, given) if own_plan else Plan.load(given["plan"], df)
     names = [column.name for column in planned.columns]
-    check_afterwards(asked, source.frame, names, planned.decisions, planned.kept)
+    check_afterwards(asked, df, names, planned.decisions, planned.kept)
     release = _release_by_plan(planned, texts[0], given, fitting)
     return _Made(release=release, source=source, decisions=planned.decisions, book=book)
 
@@ -264,7 +279,9 @@ def _by_formula(
     check_output_folder(given["out"], overwrite=given["overwrite"])
     book = _open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     source = read_table(given["data"])
-    decisions = Decisions.of(given["drop"], given["keep"], given["identifier"])
+    decisions = Decisions.of(
+        *(names_of(given[own], source.frame) for own in ("drop", "keep", "identifier"))
+    )
     like = None if given["reference"] is None else read_table(given["reference"]).frame
     if like is not None and not models:
         by_kind: list[Model | str | None] = [default_model(formulas[0], like, of_reference=True)]
@@ -378,13 +395,16 @@ def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relat
     given = [
         parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name not in _TAKEN and parameter.name in context.params
+        if parameter.name not in (_TAKEN if context.params["plan"] else _TAKEN_BY_TABLE)
+        and parameter.name in context.params
         if (source := context.get_parameter_source(parameter.name)) is not None
         and source.name != "DEFAULT"
     ]
     if given:
+        what = "--plan" if context.params["plan"] else "a whole table, without --formula,"
         raise InvalidInput(
-            f"--plan says what is synthesized and how: leave out {', '.join(given)}, or --plan"
+            f"{what} says what is synthesized and how: leave out {', '.join(given)}"
+            f"{', or --plan' if context.params['plan'] else ', or give --formula'}"
         )
     if len(mechanism) > 1:
         raise InvalidInput("--plan takes one --mechanism, for all columns")

@@ -37,7 +37,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     assert isinstance(kind, Number)
     clamp = has_no_range(kind) and reference is not None
     if clamp and reference is not None:
-        kind = _ranged(kind, reference)
+        kind = ranged(kind, reference)
     if kind.lower is None or kind.upper is None:
         raise InvalidInput(no_range([name]))
     zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
@@ -71,7 +71,7 @@ def no_range(names: Collection[str]) -> str:
     )
 
 
-def _ranged(kind: Number, values: pd.Series) -> Number:
+def ranged(kind: Number, values: pd.Series) -> Number:
     """With the ends of public values, moved outward to two digits of how far they are apart."""
     low, high = float(values.min()), float(values.max())
     least = 1.0 if kind.form.decimals is None else 10.0**-kind.form.decimals

@@ -191,7 +191,7 @@ _VALUES = {
     "--strict": None, "--local": None,
     "--support": "visits=0..9", "--unit": "person", "--survey": "weights=w", "--reweight": None,
     "--k": "0.9", "--single-step": None, "--leave-one-out": "1", "--drop": "name",
-    "--keep": "age", "--id": "person",
+    "--keep": "age", "--id": "person", "--types": "types.json",
 }  # fmt: skip
 
 

@@ -211,8 +211,8 @@ KINDS: Mapping[str, type[Kind]] = {
 
 
 def kind_from_dict(given: Mapping[str, Any]) -> Kind:
-    """Inverse of `Kind.as_dict`."""
-    own = dict(given)
+    """Inverse of `Kind.as_dict`; a "note" is for people."""
+    own = {key: value for key, value in given.items() if key != "note"}
     name = own.pop("kind", None)
     if name not in KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(KINDS)}: found {name!r}")

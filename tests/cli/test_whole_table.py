@@ -1,0 +1,113 @@
+"""`pyhybrid describe`, and a whole table by one command: types are drafted, confirmed and taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.tables.conftest import survey_of
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "survey.csv"
+    survey_of(300, 1).assign(const=1).to_csv(path, index=False)
+    return path
+
+
+def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Path) -> None:
+    """What is risky is left out of the draft; the command that is named runs as it stands."""
+    out = csv.parent / "released"
+    asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(out)]
+    code, shown, error = run(*asked)
+    draft = csv.parent / "survey.types.json"
+    types = json.loads(draft.read_text())
+    assert code == 2
+    assert not out.exists()
+    assert (shown, list(types)) == (
+        "",
+        ["age", "sex", "voted", "region", "visits", "wage", "income"],
+    )
+    assert types["sex"]["levels"] == ["f", "m"]
+    assert all(own["note"] == "as in the data: confirm or change" for own in types.values())
+    assert draft.stat().st_mode & 0o077 == 0, "of the confidential data: for the owner alone"
+    command = error.partition("then: pyhybrid ")[2].split()
+    assert command[command.index("--drop") + 1] == "'person,name,const'"
+
+    types["visits"] |= {"lower": 0, "upper": 60, "note": "nobody has more"}
+    draft.write_text(json.dumps(types))
+    code, shown, error = run(*(word.strip("'") for word in command))
+    assert code == 0, error
+    assert "age, sex, voted, region, wage, income are as drafted" in error
+    made = pd.read_csv(next((out / "public").glob("synthetic*.csv")))
+    assert list(made.columns) == list(types)
+    charge = json.loads((out / "public" / "charge.json").read_text())
+    assert (charge["kind"], charge["epsilon"]) == ("strict", 40.0)
+
+
+def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
+    asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "released")]
+    draft = csv.parent / "survey.types.json"
+    draft.write_text("mine")
+    assert "survey.types.json; --overwrite writes a new one" in run(*asked)[2]
+    assert draft.read_text() == "mine"
+    run(*asked, "--overwrite")
+    assert draft.read_text() != "mine"
+
+
+def test_a_reference_stands_for_types(run: Run, csv: Path) -> None:
+    earlier = csv.parent / "earlier.csv"
+    survey_of(300, 2).assign(const=1).to_csv(earlier, index=False)
+    out = csv.parent / "released"
+    code, _, error = run(
+        "synthesize", str(csv), "--epsilon", "40", "--reference", str(earlier),
+        "--holds-no-released-record", "--drop", "person,name", "--drop", "const", "--out", str(out),
+    )  # fmt: skip
+    assert code == 0, error
+    assert json.loads((out / "public" / "charge.json").read_text())["kind"] == "strict"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], "--epsilon must be given for a whole table, e.g. --epsilon 4; or --formula"),
+        (["--epsilon", "4", "--scale", "0.5"], "leave out --scale, or give --formula"),
+        (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
+        (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
+        (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
+    ],
+)
+def test_what_is_wrong_is_one_line(run: Run, csv: Path, more: list[str], said: str) -> None:
+    code, _, error = run("synthesize", str(csv), "--out", str(csv.parent / "released"), *more)
+    assert code == 2
+    assert said in error
+    assert "Traceback" not in error
+
+
+def test_types_of_some_columns_leave_the_others_undecided(run: Run, csv: Path) -> None:
+    types = csv.parent / "own.json"
+    types.write_text(json.dumps({"sex": {"kind": "Nominal", "levels": ["f", "m"]}}))
+    code, _, error = run(
+        "synthesize", str(csv), "--epsilon", "4", "--types", str(types),
+        "--out", str(csv.parent / "released"),
+    )  # fmt: skip
+    assert code == 2
+    assert "'person'" in error
+    assert "--drop" in error
+
+
+def test_a_table_is_described(run: Run, csv: Path) -> None:
+    code, shown, error = run("describe", str(csv))
+    assert (code, error) == (0, "")
+    lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "│" in line}
+    assert "Nominal" in lines["sex"]
+    assert "f, m" in lines["sex"]
+    assert "identifier" in shown
+    assert "constant" in lines["const"]
+    assert run("describe", str(csv.parent / "none.csv"))[0] == 2
