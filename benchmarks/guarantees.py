@@ -14,6 +14,7 @@ strict but those of LW, CW and scalar weights, the largest scale whose local cha
 within epsilon, and of weights by budget.
 
     python -m benchmarks guarantees
+    python -c "from benchmarks.guarantees import figure; figure()"
     python -c "from benchmarks.guarantees import run; run(epsilons=(1, 4), names=('income',))"
 """
 
@@ -41,6 +42,7 @@ from pyhybrid.models.formula.design import read_design
 
 EPSILONS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)
 STORED = Path(__file__).parent / "results" / "guarantees.csv"
+FIGURE = Path(__file__).parent.parent / "docs" / "pages" / "images" / "equal_epsilon.png"
 _WITHOUT_EPSILON = ("unweighted", "reference alone", "20 % lower alone")
 MECHANISMS = (*_WITHOUT_EPSILON, "centered", "centered, 20 % lower", "private calibration",
               "clipped by size", "histogram", "LW", "LW by deviation", "LW, reciprocal", "CW",
@@ -206,6 +208,36 @@ def summary(known: pd.DataFrame) -> pd.DataFrame:
 
 
 _MEASURES = ("overlap", "pooled", "mean_error", "q90_error", "q99_error", "two_way")
+
+
+_SHOWN = {"centered": "C0", "budget": "C1", "scalar": "C2", "LW by deviation": "C3", "LW": "C4",
+          "LW, reciprocal": "C5", "CW": "C6", "histogram": "C7"}  # fmt: skip
+_DRAWN = ("visits", "visits, 7 predictors", "any visit, 7 predictors", "marriages, 5 predictors",
+          "television, 3 predictors")  # fmt: skip
+
+
+def figure(file: Path = FIGURE, known: Path = STORED) -> None:
+    """Draw the share of the overlap without epsilon against epsilon, by table and mechanism."""
+    import matplotlib.pyplot as plt
+
+    found = summary(pd.read_csv(known))
+    found = found[found["epsilon"].isin((1, 2, 4))]
+    figure, axes = plt.subplots(1, len(_DRAWN), figsize=(15, 3.4), sharey=True)
+    for axis, table in zip(axes, _DRAWN, strict=True):
+        for what, color in _SHOWN.items():
+            own = found[(found["table"] == table) & (found["mechanism"] == what)]
+            strict = "-" if what in ("centered", "histogram") else "--"
+            axis.plot(own["epsilon"], own["share"].clip(lower=-0.05), strict, color=color,
+                      marker="o", markersize=4, label=what)  # fmt: skip
+        axis.set_title(table, fontsize=10)
+        axis.set_xscale("log")
+        axis.set_xticks([1, 2, 4], ["1", "2", "4"], minor=False)
+        axis.set_xticks([], minor=True)
+        axis.set_ylim(-0.08, 1.12)
+        axis.set_xlabel("epsilon")
+    axes[0].set_ylabel("share of the overlap without epsilon")
+    axes[-1].legend(fontsize=7.5, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    figure.savefig(file, dpi=110, bbox_inches="tight")
 
 
 def _row(name: str, what: str, epsilon: float, split: int) -> dict[str, Any]:
