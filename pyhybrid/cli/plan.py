@@ -3,7 +3,9 @@ holds, and a draft of types for a table that is released by one command."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,12 @@ def plan(
     frame, own = made.table.df, [column.name for column in made.columns]
     check_decided(exposed_columns(frame, own), made.decisions, list(frame.columns), own)
     made.save(out)
-    show(str(made), f"\n{out}: the plan, to keep; pyhybrid synthesize {data} --plan {out}")
+    given = [] if reference is None else ["--reference", str(reference)]
+    given += ["--holds-no-released-record"] if holds_no_released_record else []
+    words = ["pyhybrid", "synthesize", str(data), "--plan", str(out), *given, "--epsilon", "4"]
+    show(
+        str(made), f"\n{out}: the plan, to keep; then: {shlex.join([*words, '--out', 'released'])}"
+    )
 
 
 @options
@@ -138,8 +145,9 @@ def _drafted(
     kinds = {name: _seen(df[name]) for name in own}
     draft = {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
     drop = [*(name for name in given["drop"] or ()), *([",".join(risky)] if risky else [])]
-    words = [*(f"--drop {text!r}" for text in drop), f"--types {path}", f"--out {given['out']}"]
-    command = f"pyhybrid synthesize {given['data']} --epsilon {given['epsilon']:g}"
+    words = ["pyhybrid", "synthesize", str(given["data"]), "--epsilon", f"{given['epsilon']:g}"]
+    words += [*itertools.chain.from_iterable(("--drop", text) for text in drop)]
+    words += ["--types", str(path), "--out", str(given["out"])]
     if path.exists() and not given["overwrite"]:
         return (
             f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
@@ -149,7 +157,7 @@ def _drafted(
     return (
         f"{path} was written, what each column can hold as seen in the data; a strict release may "
         "not read that there: confirm or change levels, lower, upper, center, unit, decimals and "
-        f"missing by what is public, then: {command} {' '.join(words)}"
+        f"missing by what is public, then: {shlex.join(words)}"
     )
 
 

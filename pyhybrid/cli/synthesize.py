@@ -146,7 +146,7 @@ def synthesize(
         or finds scale, weight or cap. [default: 1 for budget, and with --reference]
     reference: Public or historical records, for a strict release: centers of clipping, made anew
         (with --formula) or for each column (--plan), or beside noisy tables.
-    select: With --plan and --mechanism marginals: measure all tables of the plan, or a private
+    select: Of a whole table by noisy marginals: measure all tables of the plan, or a private
         choice of tables. [default: all]
     mechanism: budget, unweighted, lipschitz, count, scalar, truncated, censored,
         perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
@@ -190,8 +190,10 @@ def synthesize(
     ledger: Ledger to charge; refuses past its budget.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
-    if plan is None and select is not None:
-        raise InvalidInput("--select goes with --plan")
+    of_counts = mechanism in (None, ["marginals"], ["noisy_marginals"])
+    whole = plan is not None or (not formula and not model and calibration is None and of_counts)
+    if not whole and select is not None:
+        raise InvalidInput("--select goes with a whole table: leave out --formula, or give --plan")
     if holds_no_released_record and plan is None and calibration is None and reference is None:
         raise InvalidInput(
             "--holds-no-released-record goes with --reference, --calibration or --plan"
@@ -210,7 +212,12 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    whole = not formula and not model and calibration is None and mechanism in (None, ["marginals"])
+    whole = (
+        not formula
+        and not model
+        and calibration is None
+        and mechanism in (None, ["marginals"], ["noisy_marginals"])
+    )
     if whole or plan is not None:
         made = _by_plan(context, asked, fitting)
     else:
@@ -246,6 +253,7 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
             "--formula 'visits ~ age + region', for one column"
         )
     texts = given["mechanism"] or ["marginals" if own_plan else "censored"]
+    texts = ["marginals" if text == "noisy_marginals" else text for text in texts]
     relation = given["relation"] or "remove"
     _check_taken_by_plan(context, texts, relation)
     check_output_folder(given["out"], overwrite=given["overwrite"])

@@ -149,7 +149,7 @@ class Plan:
         for place, column in enumerate(self.columns, start=1):
             given = f" given {', '.join(column.predictors)}" if column.predictors else ""
             lines += _wrapped(f"{column.name}: {column.model}{given}", _IN, f"{place:>3}. ")
-            lines += _wrapped(_why(column), _IN, _IN)
+            lines += _wrapped(_why(column, table.df), _IN, _IN)
             if column.tables and column.tables != column.predictors:
                 lines += _wrapped(f"noisy marginals: with {', '.join(column.tables)}", _IN, _IN)
         roles = {"Kept": table.kept, "Not released": table.drop,
@@ -167,7 +167,7 @@ class Plan:
                 "model": column.model,
                 "given": ", ".join(column.predictors) or "none",
                 "of epsilon": f"{column.share:.1%}",
-                "why": _why(column, share=False),
+                "why": _why(column, self.table.df, share=False),
             }
             for place, column in enumerate(self.columns, start=1)
         ]
@@ -487,10 +487,14 @@ _WIDTH = 80
 _IN = " " * 5
 
 
-def _why(column: Any, *, share: bool = True) -> str:
+def _why(column: Any, df: pd.DataFrame, *, share: bool = True) -> str:
     shown = f"; {column.share:.1%} of epsilon" if share else ""
-    kind = column.kind
-    return f"{kind.kind.name}, {SOURCES[kind.source]}; {column.why}{shown}"
+    kind, gone = column.kind.kind, float(df[column.name].isna().mean())
+    if isinstance(kind, Number) and kind.form.decimals:
+        shown = f"; in steps of {10.0**-kind.form.decimals:g}{shown}"
+    if gone:
+        shown = f"; {gone:.1%} missing{shown}"
+    return f"{kind.name}, {SOURCES[column.kind.source]}; {column.why}{shown}"
 
 
 def _notes(plan: Plan) -> list[str]:

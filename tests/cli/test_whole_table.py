@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,12 +38,12 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert types["sex"]["levels"] == ["f", "m"]
     assert all(own["note"] == "as in the data: confirm or change" for own in types.values())
     assert draft.stat().st_mode & 0o077 == 0, "of the confidential data: for the owner alone"
-    command = error.partition("then: pyhybrid ")[2].split()
-    assert command[command.index("--drop") + 1] == "'person,name,const'"
+    command = shlex.split(error.partition("then: pyhybrid ")[2])
+    assert command[command.index("--drop") + 1] == "person,name,const"
 
     types["visits"] |= {"lower": 0, "upper": 60, "note": "nobody has more"}
     draft.write_text(json.dumps(types))
-    code, shown, error = run(*(word.strip("'") for word in command))
+    code, shown, error = run(*command)
     assert code == 0, error
     assert "age, sex, voted, region, wage, income are as drafted" in error
     made = pd.read_csv(next((out / "public").glob("synthetic*.csv")))
