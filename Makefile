@@ -66,7 +66,7 @@ snippets: $(VENV)/.dev
 notebooks: $(VENV)/.dev r-packages
 	mkdir -p $(VENV)/R && (! command -v R >/dev/null || R CMD INSTALL --no-docs --library=$(VENV)/R .)
 	export R_LIBS=$(CURDIR)/$(VENV)/R; for n in notebooks/*.ipynb; do \
-	  $(BIN)/pyhybrid report $$(basename $$n .ipynb) --overwrite --out $${n%.ipynb}.html || exit 1; done
+	  $(BIN)/pyhybrid notebook $$(basename $$n .ipynb) --overwrite --out $${n%.ipynb}.html || exit 1; done
 
 # The reproduction table, from all studies at quick size: some minutes.
 reproduction: $(VENV)/.dev

@@ -153,7 +153,7 @@ def test_snippets_and_commands_run_from_the_wheel(
     code = "\n".join(["import pyhybrid", *snippets, "print(release.charge.epsilon)"])
     assert float(_run(python, "-c", code, cwd=tmp_path).stdout.splitlines()[-1]) > 0
     assert (tmp_path / "out" / "public" / "privacy_statement.md").is_file()
-    listed = _run(python, "-m", "pyhybrid", "report", cwd=tmp_path).stdout
+    listed = _run(python, "-m", "pyhybrid", "notebook", cwd=tmp_path).stdout
     assert "07_moving_from_r" in listed
 
 

@@ -32,7 +32,9 @@ COMMANDS = {
     "audit": "--runs 3000",
     "validate": "survey.csv --formula 'visits ~ age' --model poisson",
     "study": "run A --out study-A",
-    "report": "01_quick_start --out quick_start.html",
+    "report": "out --data survey.csv --overwrite",
+    "open": "out",
+    "notebook": "01_quick_start --out quick_start.html",
     "demo": "--out pyhybrid-demo",
     "doctor": "--all",
 }
@@ -44,7 +46,8 @@ _MODULES = {
     **dict.fromkeys(("compare", "curve"), "comparing"),
     **dict.fromkeys(("utility", "risk", "verify"), "measures"),
     **dict.fromkeys(("validate", "audit", "doctor"), "validation"),
-    **dict.fromkeys(("study", "report"), "studies"),
+    **dict.fromkeys(("study", "notebook"), "studies"),
+    "open": "report",
 }
 
 

@@ -1,4 +1,4 @@
-"""`pyhybrid study` and `pyhybrid report`: the papers' studies, and their notebooks."""
+"""`pyhybrid study` and `pyhybrid notebook`: the papers' studies, and their notebooks."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _write(path: Path, text: str) -> None:
 
 
 @options
-def report(
+def notebook(
     name: str | None = None, out: Path | None = None, size: str = "quick", overwrite: bool = False
 ) -> None:
     """A notebook of the papers' studies, executed here, as one HTML page.

@@ -240,7 +240,7 @@ def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
         ["ledger", "show", "{}"],
         ["study", "summary", "{}"],
         ["study", "run", "A", "--out", "{}"],
-        ["report", "1", "--out", "{}"],
+        ["notebook", "1", "--out", "{}"],
     ],
 )
 def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:

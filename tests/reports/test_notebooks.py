@@ -103,11 +103,11 @@ def test_what_is_no_notebook_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
-    assert run("report")[1].split() == ["Notebooks:", *NAMES]
+    assert run("notebook")[1].split() == ["Notebooks:", *NAMES]
     monkeypatch.setattr("pyhybrid.cli.studies.render_notebook", lambda *_, **__: "<p>page</p>")
-    assert run("report", "3")[0] == 0
+    assert run("notebook", "3")[0] == 0
     assert Path("03_local_to_global_bounds.html").read_text() == "<p>page</p>"
-    code, _, err = run("report", "3")
+    code, _, err = run("notebook", "3")
     assert (code, err.count("\n")) == (2, 1)
     assert "--overwrite" in err
 

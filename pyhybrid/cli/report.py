@@ -1,0 +1,64 @@
+"""`pyhybrid report` and `pyhybrid open`: the owner's pages of a release."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+from pyhybrid.cli.console import note, show
+from pyhybrid.cli.options import options
+from pyhybrid.cli.tables import read_table
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.releases.release import Release
+from pyhybrid.running.files import check_new_file, write_files
+
+_PAGE = Path("confidential", "report.html")
+
+
+@options
+def report(
+    release: Path, data: Path | None = None, out: Path | None = None, overwrite: bool = False
+) -> None:
+    """Say where the report of a release is, or make it from the confidential table.
+
+    Options:
+    release (RELEASE): Folder of a release.
+    data: Confidential table that the release was made of: makes the report anew, without what only
+        the fits tell (chains, posterior predictive checks).
+    out: HTML file, confidential. [default: confidential/report.html of the release]
+    overwrite: Replace --out, or the report of the release.
+    """
+    if data is None:
+        show(str(_page_of(release)))
+        return
+    from pyhybrid.reports.release import release_report
+
+    target = release / _PAGE if out is None else out
+    check_new_file(target, overwrite=overwrite, what="report")
+    made = Release.load(release)
+    write_files({target: release_report(made, read_table(data).frame)}, private=True)
+    show(f"{target}: the report, confidential")
+
+
+@options
+def open(release: Path) -> None:
+    """Open the report of a release in a browser.
+
+    Options:
+    release (RELEASE): Folder of a release.
+    """
+    page = _page_of(release)
+    if not webbrowser.open(page.resolve().as_uri()):
+        note("no browser was found: open the file by hand")
+    show(str(page))
+
+
+def _page_of(release: Path) -> Path:
+    page = release / _PAGE
+    if not page.is_file():
+        missing = "has no report" if (release / "public").is_dir() else "is no release"
+        raise InvalidInput(
+            f"{release} must be the folder of a release with a report: it {missing}; "
+            f"pyhybrid report {release} --data FILE makes one"
+        )
+    return page

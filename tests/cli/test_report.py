@@ -1,0 +1,49 @@
+"""`pyhybrid report` and `pyhybrid open`: where the owner's pages are, made anew from the data."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def released(run: Run, tmp_path: Path) -> Path:
+    csv, out = tmp_path / "survey.csv", tmp_path / "out"
+    pd.DataFrame({"g": ["a", "b", "a", "c"] * 50}).to_csv(csv, index=False)
+    made = run(
+        "synthesize", str(csv), "--mechanism", "perturbed_histogram:levels=a+b+c,epsilon=1",
+        "--formula", "g ~ 1", "--out", str(out),
+    )  # fmt: skip
+    assert made[0] == 0, made[2]
+    return out
+
+
+def test_a_report_is_found_made_anew_and_opened(
+    run: Run, released: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = released / "confidential" / "report.html"
+    assert run("report", str(released))[1].strip() == str(page)
+    page.unlink()
+    code, _, error = run("report", str(released))
+    assert (code, "--data FILE makes one" in error) == (2, True)
+    data = str(released.parent / "survey.csv")
+    assert run("report", str(released), "--data", data)[0] == 0
+    assert "<html" in page.read_text()
+    assert page.stat().st_mode & 0o077 == 0
+    assert run("report", str(released), "--data", data)[0] == 2, "it is there: --overwrite"
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: not opened.append(url))
+    assert run("open", str(released))[0] == 0
+    assert opened == [page.resolve().as_uri()]
+
+
+def test_what_is_no_release_is_named(run: Run, tmp_path: Path) -> None:
+    for command in ("report", "open"):
+        code, _, error = run(command, str(tmp_path))
+        assert (code, "it is no release" in error) == (2, True)
