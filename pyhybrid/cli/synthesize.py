@@ -54,6 +54,8 @@ from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model
+from pyhybrid.models.columns.form import levels_declared
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
@@ -293,6 +295,8 @@ def _by_formula(
     like = None if given["reference"] is None else read_table(given["reference"]).frame
     if like is not None and not models:
         by_kind: list[Model | str | None] = [default_model(formulas[0], like, of_reference=True)]
+        (outcome,) = chosen_by(by_kind).synthesizes
+        source = _at_known_levels(source, outcome, levels_declared(by_kind[0]))
     else:
         by_kind = default_models(texts, models, formulas, source.frame)
     chosen = chosen_by(by_kind) if by_kind else chosen
@@ -314,6 +318,24 @@ def _by_formula(
             "local; give more --draws, or --local"
         )
     return _Made(release=release, source=source, decisions=decisions, book=book)
+
+
+def _at_known_levels(source: SourceTable, name: str, levels: tuple[Any, ...] | None) -> SourceTable:
+    """The table with numbers of the outcome moved to the nearest of the levels that a reference
+    has, each by itself."""
+    column = source.frame[name] if name in source.frame else pd.Series([""])
+    numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    if levels is None or not numbers or column.dropna().isin(levels).all():
+        return source
+    known = np.sort(np.array(levels, dtype=float))
+    distance = np.abs(column.to_numpy(dtype=float)[:, None] - known)
+    nearest = known[np.nan_to_num(distance, nan=np.inf).argmin(axis=1)]
+    moved = pd.Series(nearest, index=column.index).where(column.notna()).astype(column.dtype)
+    note(
+        f"values of {name} that the reference does not have count as the nearest that it has; "
+        "--model ordinal:levels=a+b+c declares all that are possible"
+    )
+    return replace(source, frame=with_columns(source.frame, {name: moved}))
 
 
 def _check_strict(mechanism: Mechanism, df: pd.DataFrame) -> None:

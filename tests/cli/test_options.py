@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from pyhybrid.cli.app import run
 from pyhybrid.cli.options import build_model, reweighting_of
+from pyhybrid.cli.synthesize import _at_known_levels
+from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
 
@@ -56,3 +60,18 @@ def test_levels_that_are_numbers_are_numbers() -> None:
                          ("a+1", ("a", "1"))):  # fmt: skip
         model: Any = build_model(f"ordinal:levels={text}", "y ~ 1")
         assert model.levels == levels
+
+
+def test_numbers_that_a_reference_lacks_count_as_its_nearest_level(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Record by record, missing ones apart; text is refused by the model."""
+    frame = pd.DataFrame({"self": [0.0, 4.0, 9.0, np.nan, 2.0], "g": list("abcde")})
+    source = SourceTable(frame=frame, text=None, file_format="csv")
+    moved = _at_known_levels(source, "self", (0, 2, 5)).frame["self"]
+    assert moved.tolist()[:3] == [0, 5, 5]
+    assert moved.isna().tolist() == [False, False, False, True, False]
+    assert "count as the nearest" in capsys.readouterr().err
+    assert _at_known_levels(source, "g", ("a", "b")) is source
+    assert _at_known_levels(source, "self", None) is source
+    assert frame["self"].tolist()[1:3] == [4, 9]
