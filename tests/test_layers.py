@@ -22,13 +22,9 @@ ROOMS = (
 ARRAYS = ("core/errors", "core/checks", "privacy", "arrays", "measures/arrays", "primitives")
 """What a statistician checks with pencil and paper: numpy and scipy only."""
 OWNERS = {
-    "rpy2": "rbridge",
-    "cmdstanpy": "engines/cmdstan",
-    "stanli": "engines/embedded",
-    "matplotlib": "reports",
-    "typer": "cli",
-    "rich": "cli",
-}
+    "rpy2": "rbridge", "cmdstanpy": "engines/cmdstan", "stanli": "engines/embedded",
+    "matplotlib": "reports", "typer": "cli", "rich": "cli",
+}  # fmt: skip
 FILES = sorted(ROOT.rglob("*.py"))
 
 

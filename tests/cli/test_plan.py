@@ -141,12 +141,7 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         ),
         (
             (
-                "--epsilon",
-                "1",
-                "--mechanism",
-                "marginals",
-                "--reference",
-                "survey.csv",
+                "--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv",
                 "--holds-no-released-record",
             ),
             "must be other records than those to be released",
@@ -155,7 +150,7 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         (("--epsilon", "1", "--allow-unlike"), "--allow-unlike goes with --ledger"),
         (("--epsilon", "1", "--relation", "add"), "relation must be one of"),
     ],
-)
+)  # fmt: skip
 def test_bad_releases_are_one_line_and_nothing_is_written(
     run: Run, csv: Path, more: tuple[str, ...], message: str
 ) -> None:

@@ -149,14 +149,10 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     brms = pd.read_csv(BRMS / "data.csv")
     Path("visits.stan").write_text((BRMS / "counts.stan").read_text("utf-8"), encoding="utf-8")
     return {
-        **given,
-        "model": model,
-        "df": table.assign(person=range(len(table))),
-        "this_year": table,
-        "release": histogram.release(table),
-        "brms_data": brms,
+        **given, "model": model, "df": table.assign(person=range(len(table))), "this_year": table,
+        "release": histogram.release(table), "brms_data": brms,
         "standata": json.loads((BRMS / "counts.json").read_text("utf-8")),
-    }
+    }  # fmt: skip
 
 
 def test_there_are_examples() -> None:

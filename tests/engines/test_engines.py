@@ -280,14 +280,10 @@ def test_provenance_shows_no_seed() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"chains": 1},
-        {"draws": 0},
-        {"adapt_delta": 1.0},
-        {"adapt_delta": "x"},
-        {"warmup": 1.5},
+        {"chains": 1}, {"draws": 0}, {"adapt_delta": 1.0}, {"adapt_delta": "x"}, {"warmup": 1.5},
         {"metric": "dense"},
     ],
-)
+)  # fmt: skip
 def test_settings_refuse_nonsense(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):
         SamplerSettings(**wrong)  # type: ignore[arg-type]

@@ -236,13 +236,9 @@ def combined(
     estimate: Fraction, variance: Fraction, df: float, b: Fraction, v: Fraction, fixed: bool = False
 ) -> Case:
     return {
-        "estimate": float(estimate),
-        "variance": float(variance),
-        "df": float(df),
-        "between": float(b),
-        "within": float(v),
-        "adjusted": fixed,
-    }
+        "estimate": float(estimate), "variance": float(variance), "df": float(df),
+        "between": float(b), "within": float(v), "adjusted": fixed,
+    }  # fmt: skip
 
 
 def partially_one(q: list[float], v: list[float]) -> Case:

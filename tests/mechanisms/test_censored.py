@@ -269,15 +269,11 @@ def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
 @pytest.mark.parametrize(
     ("term", "kind"),
     [
-        ("x", "strict"),
-        ("log(x + 1)", "strict"),
-        ("I(x**2)", "strict"),
-        ("scale(x)", "asymptotic local"),
-        ("scale(x, center=4, scale=2)", "strict"),
-        ("ns(x, 3)", "asymptotic local"),
-        ("poly(x, 2)", "asymptotic local"),
+        ("x", "strict"), ("log(x + 1)", "strict"), ("I(x**2)", "strict"),
+        ("scale(x)", "asymptotic local"), ("scale(x, center=4, scale=2)", "strict"),
+        ("ns(x, 3)", "asymptotic local"), ("poly(x, 2)", "asymptotic local"),
     ],
-)
+)  # fmt: skip
 def test_predictors_that_look_at_all_records_are_not_strict(term: str, kind: str) -> None:
     rng = np.random.default_rng(3)
     table = pd.DataFrame({"y": rng.poisson(4, 60), "x": rng.integers(1, 9, 60)})

@@ -22,12 +22,8 @@ from pyhybrid.models.grid import (
 )
 
 FORMS: list[Any] = [
-    PoissonForm(),
-    BernoulliForm(),
-    NegativeBinomialForm(),
-    BetaForm(),
-    NormalForm(min_sd=0.1),
-]
+    PoissonForm(), BernoulliForm(), NegativeBinomialForm(), BetaForm(), NormalForm(min_sd=0.1),
+]  # fmt: skip
 SMALL = {axis.name: (-1.0, 2.0, 7) for form in FORMS for axis in form.axes}
 
 

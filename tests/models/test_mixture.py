@@ -90,14 +90,10 @@ def test_without_data_draws_follow_the_priors(n_components: int) -> None:
         ours["share"] = draws.variables["proportion"][:, :, 0]
         ours["a"] = draws.variables["concentration"][:, :, 0]
     true = {
-        "sigma": half_t[0],
-        "sigma_beta": half_t[0],
-        "product": beta_product(beta.T),
-        "share": share,
-        "beta": beta[0],
-        "slope over intercept": np.arctan2(beta[1], beta[0]),
+        "sigma": half_t[0], "sigma_beta": half_t[0], "product": beta_product(beta.T),
+        "share": share, "beta": beta[0], "slope over intercept": np.arctan2(beta[1], beta[0]),
         "a": a,
-    }
+    }  # fmt: skip
     import arviz
 
     for name, values in ours.items():
@@ -449,15 +445,10 @@ def test_models_by_name() -> None:
     assert model == ph.MixtureRegression("y ~ x", n_components=5, transform="log")
     assert build_model("normal:unit=1000", "y ~ x") == ph.NormalRegression("y ~ x", unit=1000)
     assert model.describe() == {
-        "model": "MixtureRegression",
-        "formula": "y ~ x",
-        "transform": "log",
-        "unit": 1.0,
-        "min_sd": 0.0,
-        "density": "of log(y / 1), Jacobian left out",
-        "decimals": None,
+        "model": "MixtureRegression", "formula": "y ~ x", "transform": "log", "unit": 1.0,
+        "min_sd": 0.0, "density": "of log(y / 1), Jacobian left out", "decimals": None,
         "n_components": 5,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

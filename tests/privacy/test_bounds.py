@@ -275,24 +275,10 @@ def pairwise_loop(
 # Numbers whose balls end exactly at another number, or within a rounding of it.
 EDGE = st.sampled_from(
     [
-        0.0,
-        -0.0,
-        1e-20,
-        -1e-20,
-        3e-20,
-        17.0,
-        20.0,
-        23.0,
-        -20.0,
-        -17.0,
-        0.7,
-        0.84,
-        0.56,
-        1.2,
-        1.38,
+        0.0, -0.0, 1e-20, -1e-20, 3e-20, 17.0, 20.0, 23.0, -20.0, -17.0, 0.7, 0.84, 0.56, 1.2, 1.38,
         1.02,
     ]
-)
+)  # fmt: skip
 VALUES = st.lists(
     st.one_of(EDGE, st.integers(-30, 30).map(float), st.floats(-100, 100)), min_size=1, max_size=14
 )

@@ -53,17 +53,11 @@ def exact(number: float) -> Fraction:
 
 def charge(**changes: object) -> PrivacyCharge:
     fields = {
-        "mechanism": "LipschitzWeighted",
-        "epsilon": 15.0,
-        "kind": ASYMPTOTIC_LOCAL,
-        "relation": "remove",
-        "n_synthetic": 3,
-        "n_draws_released": 3,
-        "bound": 2.5,
-        "n_draws": 4000,
-        "assumes": ("the sampler has converged",),
+        "mechanism": "LipschitzWeighted", "epsilon": 15.0, "kind": ASYMPTOTIC_LOCAL,
+        "relation": "remove", "n_synthetic": 3, "n_draws_released": 3, "bound": 2.5,
+        "n_draws": 4000, "assumes": ("the sampler has converged",),
         "not_covered": ("the predictors",),
-    }
+    }  # fmt: skip
     return PrivacyCharge(**{**fields, **changes})
 
 

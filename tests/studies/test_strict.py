@@ -24,16 +24,12 @@ def _agrees(censor_w: tuple[float, ...], n: int) -> bool:
     counts = {**PUBLISHED, "Censor_w": censor_w}
     rows = [
         {
-            "setting": "n = 2000",
-            "synthesizer": f"{name} at {epsilon}",
-            "quantity": "records at the cap",
-            "n": n,
-            "mean": value,
-            "mc_error": 1.0,
+            "setting": "n = 2000", "synthesizer": f"{name} at {epsilon}",
+            "quantity": "records at the cap", "n": n, "mean": value, "mc_error": 1.0,
         }
         for name, values in counts.items()
         for epsilon, value in zip((5, 4, 3), values, strict=True)
-    ]
+    ]  # fmt: skip
     lines = reproduce(STUDIES["F"], pd.DataFrame(rows))
     return next(line.agrees for line in lines if line.quantity == MEANS)
 

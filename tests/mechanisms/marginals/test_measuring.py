@@ -37,14 +37,9 @@ ORDER = {"sex": ("age",), "income": ("age", "sex")}
 
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
-        "domain": DOMAIN,
-        "order": ORDER,
-        "public": {"age": of_public(TABLE["age"])},
-        "most_bins": 6,
-        "share": 0.2,
-        "price": Price.of(1e6),
-        "relation": "replace",
-    }
+        "domain": DOMAIN, "order": ORDER, "public": {"age": of_public(TABLE["age"])},
+        "most_bins": 6, "share": 0.2, "price": Price.of(1e6), "relation": "replace",
+    }  # fmt: skip
     return Measuring(**{**own, **changes})
 
 
