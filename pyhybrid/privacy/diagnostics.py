@@ -231,4 +231,5 @@ def chernoff(log_moments: Callable[[FloatArray], FloatArray], tail: float, n: in
     """What a sum of n independent terms exceeds with probability `tail` at most, from the log of
     their moments E[exp(t X)], which takes t (g, 1) to (g, k): the least bound over a grid of t."""
     t = np.geomspace(1e-3, 1e6, 1000)[:, None]
-    return np.asarray(((n * log_moments(t) - math.log(tail)) / t).min(axis=0))
+    with np.errstate(over="ignore"):  # an infinite moment is never the least
+        return np.asarray(((n * log_moments(t) - math.log(tail)) / t).min(axis=0))

@@ -13,7 +13,7 @@ from pyhybrid.privacy.censoring import Cap
 
 _HINTS = (
     "information", "score", "center", "spread", "near", "factor", "middle", "column_basis",
-    "level_basis",
+    "level_basis", "apart",
 )  # fmt: skip
 """Data that say where a sampler starts; they depend on the weights."""
 

@@ -210,31 +210,6 @@ def test_a_column_of_two_numbers_is_pointed_to_it(kind: str) -> None:
         build_model(None, "y ~ 1").bind(_table(KINDS[kind]))
 
 
-@pytest.mark.parametrize("kind", ["bool", "text", "category", "Int8"])
-def test_a_release_and_its_folder(kind: str, tmp_path: Path) -> None:
-    table = _table(KINDS[kind])
-    release = ph.LipschitzWeighted(ph.Bernoulli("y ~ x")).release(
-        table, n_synthetic=2, seed=1, **RANDOM_DRAWS
-    )
-    release.save(tmp_path / "out")
-    assert (tmp_path / "out" / "public").is_dir()
-    for made in release.synthetic:
-        assert made["y"].dtype == table["y"].dtype
-        pd.testing.assert_series_equal(made["x"], table["x"])
-
-
-def test_mechanisms_are_compared_on_a_column_of_text() -> None:
-    model = ph.Bernoulli("y ~ x", levels=("no", "yes"))
-    found = ph.compare(
-        {"unweighted": ph.Unweighted(model), "lw": ph.LipschitzWeighted(model)},
-        _table(np.where(TRUE, "yes", "no")),
-        n_synthetic=2,
-        **RANDOM_DRAWS,
-    )
-    data = found.estimates.query("source == 'data' and statistic == 'mean'")
-    np.testing.assert_allclose(data["estimate"], TRUE.mean())
-
-
 @pytest.mark.samples
 def test_a_column_of_text_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

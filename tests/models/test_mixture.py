@@ -19,7 +19,6 @@ from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
 from pyhybrid.models.families.normal_mixture import rough_mixture
-from tests.monte_carlo import assert_near
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.02)
@@ -44,9 +43,6 @@ def _fit(n_components: int) -> PosteriorFit:
     bound = _mixture(n_components).bind(_two_components(150))
     settings = SamplerSettings(chains=4, warmup=300, draws=250)
     return open_session(bound, seed=3, engine="embedded", rule=RULE, settings=settings).unweighted()
-
-
-# --- the likelihood -----------------------------------------------------------------------------
 
 
 # --- priors and hints ---------------------------------------------------------------------------
@@ -214,62 +210,6 @@ def test_one_component_is_the_posterior_by_quadrature() -> None:
 # --- whole fits ---------------------------------------------------------------------------------
 
 
-@pytest.mark.samples
-def test_one_component_is_normal_regression() -> None:
-    """Two programs, one posterior: the one reads sums, the other rows."""
-    import arviz
-
-    fits = [
-        open_session(model.bind(_two_components()), seed=1, engine="embedded").unweighted()
-        for model in (ph.NormalRegression("y ~ x"), _mixture(1))
-    ]
-    for name in ("beta", "sigma"):
-        one, two = (
-            fit.draws.variables[name].reshape(*fit.draws.divergent.shape, -1) for fit in fits
-        )
-        for k in range(one.shape[2]):
-            a, b = one[..., k], two[..., k]
-            for power in (1, 2):
-                error = np.hypot(*(float(arviz.mcse(v**power)) for v in (a, b)))
-                assert abs((a**power).mean() - (b**power).mean()) < 5 * error
-
-
-@pytest.mark.samples
-def test_normal_regression_is_least_squares_where_the_data_speak() -> None:
-    """n = 4000: the flat-prior posterior, t with n - K degrees of freedom, to the prior's order."""
-    rng = np.random.default_rng(9)
-    x = rng.normal(size=4000)
-    table = pd.DataFrame({"y": 0.5 - x + rng.normal(0, 0.8, 4000), "x": x})
-    bound = ph.NormalRegression("y ~ x").bind(table)
-    fit = open_session(bound, seed=1, engine="embedded", settings=SHORT).unweighted()
-    expected, squares, *_ = np.linalg.lstsq(bound.design.X, bound.design.y, rcond=None)
-    covariance = np.linalg.inv(bound.design.X.T @ bound.design.X) * squares[0] / (4000 - 2)
-    sd = np.sqrt(np.diag(covariance))
-    for k in range(2):
-        own = fit.draws.variables["beta"].reshape(4, -1, 2)[..., k]
-        assert_near(own, expected[k], apart=0.05 * sd[k])
-        assert_near(own, sd[k], method="sd", apart=0.05 * sd[k])
-
-
-@pytest.mark.samples
-def test_two_components_are_recovered() -> None:
-    fit, share = _fit(2), _two_components(150)["first"].mean()
-    order = np.argsort(fit.draws.flat("sigma"), axis=1)
-
-    def sorted_(name: str) -> np.ndarray:
-        values = fit.draws.flat(name)
-        return np.take_along_axis(values, order if values.ndim == 2 else order[:, None], axis=-1)
-
-    for name, true in (
-        ("sigma", [0.3, 0.6]),
-        ("proportion", [share, 1 - share]),
-        ("beta", [[3, -1], [1, -0.5]]),
-    ):
-        values = sorted_(name)
-        assert (np.abs(values.mean(axis=0) - true) < 4 * values.std(axis=0) + 1e-3).all(), name
-        assert (values.std(axis=0) < 0.1).all()
-
-
 @pytest.mark.normal_draws
 def test_labels_that_switch_are_not_reported() -> None:
     """Chains whose components have other names: R-hat of parameters is huge, ours is not moved."""
@@ -384,7 +324,7 @@ def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
     assert one == ()
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_calibrations_keep_the_model(incomes: pd.DataFrame, tmp_path: Any) -> None:
     model = ph.NormalRegression("income ~ age10", transform="asinh", unit=1e4, min_sd=0.01)
     made = ph.calibrate(model, incomes, epsilon=4, seed=1, engine="embedded", settings=SHORT,

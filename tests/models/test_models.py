@@ -19,17 +19,6 @@ from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import LOG_LINEAR, rough_fit
 
 
-def test_negative_binomial_against_scipy() -> None:
-    rng = np.random.default_rng(1)
-    y = np.array([0.0, 1, 2, 17, 400])
-    X = np.column_stack([np.ones(5), rng.normal(size=5)])
-    beta, phi = rng.normal(size=(30, 2)) * 2, np.exp(rng.normal(size=30) * 3)
-    ours = ph.NegativeBinomial("y ~ x").log_lik({"beta": beta, "phi": phi}, y, X)
-    mu = np.exp(beta @ X.T)
-    expected = stats.nbinom.logpmf(y, phi[:, None], phi[:, None] / (phi[:, None] + mu))
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-10)
-
-
 def test_negative_binomial_tends_to_poisson() -> None:
     y, X = np.arange(20.0), np.ones((20, 1))
     beta = np.array([[1.0], [2.5]])
