@@ -184,13 +184,13 @@ def loss_of_range(loss_range: Any, mu: Any, delta: float, n_draws: int = 1) -> F
         return n_draws * size
     r, share = size[bent], (deviation[bent] / size[bent]) ** 2
 
-    def log_moments(t: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return np.asarray(share * (np.expm1(t * r) - t * r))
+    def log_moments(t: Any) -> FloatArray:
+        return np.asarray(share * (np.expm1(t * r) - t * r))
 
-    mean = share * (np.expm1(r) - r)  # E[L] of a loss with E[exp(-L)] = 1
     loss = n_draws * size
-    loss[bent] = np.minimum(loss[bent], n_draws * mean + chernoff(log_moments, delta, n_draws))
+    with np.errstate(over="ignore"):  # of a range so large that n R is less
+        mean = log_moments(1.0)  # E[L] of a loss with E[exp(-L)] = 1
+        loss[bent] = np.minimum(loss[bent], n_draws * mean + chernoff(log_moments, delta, n_draws))
     return loss
 
 

@@ -157,6 +157,7 @@ def test_rare_large_losses_of_several_draws_cost_no_more_than_found(m: int) -> N
     assert m == 2 or found < 0.75 * m * r
     assert math.sqrt(m) * mu * norm.isf(delta) < exact
     assert loss_of_range([r, np.inf], [mu, np.inf], delta)[0] == r
+    assert loss_of_range([1e4], [1e3], delta, m)[0] == m * 1e4, "no power of e holds it: no warning"
 
 
 @pytest.mark.parametrize("seed", range(5))
