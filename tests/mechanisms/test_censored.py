@@ -102,15 +102,6 @@ def test_caps_of_both_relations() -> None:
         assert due == 4
 
 
-@pytest.mark.parametrize("model", [ph.Poisson("y ~ 1"), ph.NegativeBinomial("y ~ 1")])
-def test_every_model_can_be_censored(model: Any) -> None:
-    table = pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 200)})
-    mechanism = ph.Censored(model, epsilon=5, inner=ph.CountWeighted(model))
-    release = mechanism.release(table, **OPTIONS)
-    assert release.charge.epsilon == 5
-    assert release.diagnostics.n_elsewhere is not None
-
-
 def test_chains_elsewhere_are_found(session: FitSession) -> None:
     fit = ph.Censored(MODEL, epsilon=4, check_modes=False).fit(session).fit
     found = look_for_modes(session, fit)

@@ -11,11 +11,9 @@ import pytest
 from scipy import integrate, stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.accounting.charge import charge_of_fit
-from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
 
 pytestmark = pytest.mark.samples
 
@@ -124,22 +122,6 @@ def test_released_draws_are_kept_ones() -> None:
         choose_draws(kept, 4, np.random.default_rng(1))
 
 
-def test_an_infinite_bound_is_refused_and_weighted_away() -> None:
-    table = pd.DataFrame({"y": [0, 1, 2, 1, 0, 1], "x": [0, 0, 0, 0, 0, 1]})
-    bound = MODEL.bind(table)
-    session = open_session(bound, seed=1, engine="embedded")
-    fit = session.unweighted()
-    from dataclasses import replace
-
-    infinite = replace(fit, bounds=replace(fit.bounds, overall=np.inf))
-    with pytest.raises(SamplingError, match="must be finite"):
-        charge_of_fit(
-            "Unweighted", infinite, bound, n_synthetic=1, n_draws_released=1,
-            relation="remove", safety_factor=1.0, accounting="gaussian", delta=1e-6,
-            account=account_of_fit(session, fit, None),
-        )  # fmt: skip
-
-
 STRICT_RULE = ConvergenceRule(ess_per_chain=1e9)
 
 
@@ -197,12 +179,3 @@ def test_a_session_fits_equal_weights_once() -> None:
 def test_bad_arguments_are_named(make: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
-
-
-def test_too_few_kept_draws_for_the_sets_asked() -> None:
-    settings = SamplerSettings(chains=2, warmup=300, draws=300)
-    with pytest.raises(InvalidInput, match="number of kept draws"):
-        _release(
-            ph.Unweighted(MODEL), n_synthetic=700, settings=settings,
-            rule=ConvergenceRule(ess_per_chain=1, rhat=2),
-        )  # fmt: skip

@@ -339,13 +339,6 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     assert "exceeds 1" not in said
 
 
-@pytest.mark.parametrize("options", [{}, {"data": {"y": _table()["y"].to_numpy()}}])
-def test_replicates_that_read_the_outcome_are_refused(options: dict[str, Any]) -> None:
-    leaking = PROGRAM.replace("poisson_rng(rate)", "poisson_rng(rate) + y[n + 1 - i]")
-    with pytest.raises(InvalidInput, match=r"'y_rep' .* must not read the confidential outcome"):
-        _model(leaking, **options).bind(_table())
-
-
 def test_programs_that_refuse_other_values_are_refused_or_said_to_be_unchecked() -> None:
     ordered = PROGRAM.replace(
         "parameters {", "transformed data { if (y[1] != 4) reject(y[1]); }\nparameters {", 1
