@@ -181,16 +181,12 @@ def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
         ({"data": ph.Unweighted(MODEL)}, "other than 'data'"),
         ({1: ph.Unweighted(MODEL)}, "must be text"),
         ({"a": MODEL}, r"mechanisms\['a'\] must be a mechanism: found NegativeBinomial"),
-        (
-            {"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.Poisson("visits ~ 1"))},
-            "over one model: 'a' has .* 'b' Poisson",
-        ),
-        (
-            {"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.NegativeBinomial("visits ~ sex"))},
-            "over one model",
-        ),
+        ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.Poisson("visits ~ 1"))},
+            "over one model: 'a' has .* 'b' Poisson"),
+        ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.NegativeBinomial("visits ~ sex"))},
+            "over one model"),
     ],
-)
+)  # fmt: skip
 def test_candidates_that_are_none(mechanisms: Any, message: str, table: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match=message):
         compare(mechanisms, table)

@@ -329,17 +329,15 @@ def test_on_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any) -> N
         (["--mechanism", PH, "--seed", "1"], "noise from OpenDP cannot be seeded"),
         (["--mechanism", PH, "--engine", "embedded"], "fits no model: give no engine"),
         (["--mechanism", PH, "--draws", "500"], "fits no model"),
-        (
-            ["--mechanism", PH, "--scale", "0.5"],
-            "takes no --scale; its options are decimals, epsilon, levels, lower",
-        ),
+        (["--mechanism", PH, "--scale", "0.5"],
+            "takes no --scale; its options are decimals, epsilon, levels, lower"),
         (["--mechanism", PH.replace("lower=0", "lower=auto")], "part of the guarantee"),
         (["--mechanism", PH.replace("n_bins=20", "n_bins=2.5")], "n_bins must be a whole number"),
         (["--mechanism", "perturbed_histogram"], "part of the guarantee"),
         (["--mechanism", "perturbed"], "must be one of .*perturbed_histogram"),
         (["--mechanism", PH.replace("upper=100", "upper=9")], "row 0 does not"),
     ],
-)
+)  # fmt: skip
 def test_refusals_on_the_command_line(
     arguments: list[str], message: str, tmp_path: Path, run: Any
 ) -> None:

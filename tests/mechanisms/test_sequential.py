@@ -146,12 +146,10 @@ def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> 
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
         ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),
-        (
-            [ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
-            "step 2 is strict, step 1 is not",
-        ),
+        ([ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
+            "step 2 is strict, step 1 is not"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(steps: list[Any], message: str, table: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match=message):
         ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT)

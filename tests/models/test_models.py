@@ -76,12 +76,10 @@ def test_the_scored_fit_is_the_maximum_likelihood_of_a_negative_binomial(
         ("visits ~ 1", ["Intercept"]),
         ("visits ~ region", ["Intercept", "region[T.east]", "region[T.west]"]),
         ("visits ~ 0 + region", ["region[north]", "region[east]", "region[west]"]),
-        (
-            "visits ~ age:region",
-            ["Intercept", "age:region[north]", "age:region[east]", "age:region[west]"],
-        ),
+        ("visits ~ age:region",
+            ["Intercept", "age:region[north]", "age:region[east]", "age:region[west]"]),
     ],
-)
+)  # fmt: skip
 def test_categorical_predictors_are_coded_as_r_codes_them(
     formula: str, columns: list[str], visits: pd.DataFrame
 ) -> None:

@@ -213,12 +213,10 @@ def test_descriptions_and_command_line() -> None:
             ),
             "'x' must have a value",
         ),
-        (
-            lambda: ph.WithMissing(ph.Poisson("y ~ group"), fill={"group": 1}).bind(_predictors()),
-            "'group' has levels",
-        ),
+        (lambda: ph.WithMissing(ph.Poisson("y ~ group"), fill={"group": 1}).bind(_predictors()),
+            "'group' has levels"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         make()

@@ -158,15 +158,13 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
         (lambda: ph.Truncated(MODEL), "exactly one of cap and epsilon"),
         (lambda: ph.Truncated(MODEL, cap=0), "cap must be above 0"),
         (lambda: ph.Truncated(MODEL, cap=-2), "cap must be above 0"),
-        (
-            lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
-            "over the same model",
-        ),
+        (lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
+            "over the same model"),
         (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has another weight"),
         (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has another weight"),
         (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has another weight"),
     ],
-)
+)  # fmt: skip
 def test_bad_settings_are_named(make: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
