@@ -67,27 +67,6 @@ def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path
     assert "CONFIDENTIAL" in report
 
 
-def test_synthesize_from_parquet_keeps_dtypes(run: Run, tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    table = pd.DataFrame(
-        {
-            "visits": rng.poisson(3, 60).astype("int16"),
-            "region": pd.Categorical(rng.choice(["a", "b"], 60), ordered=True),
-            "when": pd.Timestamp("2026-01-01"),
-        }
-    )
-    table.to_parquet(tmp_path / "data.parquet")
-    code, _, err = run(
-        "synthesize", "data.parquet", "--formula", "visits ~ region", "--model", "poisson",
-        "--out", "out", "--one-draw", "--n-synthetic", "2", *FAST,
-    )  # fmt: skip
-    assert (code, err) == (0, "")
-    made = pd.read_parquet(tmp_path / "out" / "public" / "synthetic_1.parquet")
-    read = pd.read_parquet(tmp_path / "data.parquet")  # older versions store other units of time
-    assert made.dtypes.to_dict() == read.dtypes.to_dict()
-    assert ph.Release.load(tmp_path / "out").charge.n_draws_released == 1
-
-
 def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
     code, _, _ = run(
         "synthesize", str(csv), *FORMULA, *OF_SIZE, "--out", "out", "--scale", "0.5",

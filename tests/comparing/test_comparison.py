@@ -127,18 +127,6 @@ def test_the_tidy_estimates_agree_with_the_table(found: Comparison, table: pd.Da
         assert row.lower <= row.estimate <= row.upper
 
 
-def test_one_draw_costs_one(table: pd.DataFrame) -> None:
-    options: dict[str, Any] = {"seed": 5, "engine": "embedded", "settings": SHORT}
-    only = {"plain": ph.Unweighted(MODEL)}
-    one = compare(only, table, n_synthetic=3, n_draws_released=1, **options)
-    three = compare(only, table, n_synthetic=3, **options)
-    assert one.table["lipschitz_bound"][0] == three.table["lipschitz_bound"][0]
-    due = ph.arrays.epsilon_of_bound(one.table["lipschitz_bound"][0])
-    assert one.table["epsilon_lipschitz"][0] == due < three.table["epsilon_lipschitz"][0]
-    assert one.table["epsilon"][0] < three.table["epsilon"][0]
-    assert (one.fits_made, one.fits_saved) == (1, 0)
-
-
 @pytest.mark.long
 def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
     means = synthetic_means(found, n_draws=1200)  # so many that a twentieth more spread is seen

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from pyhybrid.studies.study import Measured, Size, Study
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.outcomes import attempted, scratch_folder
 from tests.fuzzing.releases import RULE, SETTINGS
-from tests.fuzzing.tables import OFTEN, recipes
+from tests.fuzzing.tables import OFTEN
 
 _CELL = st.sampled_from(
     [
@@ -346,21 +345,3 @@ def _rechain(damage: Damage, path: Path) -> None:
 
 
 # Tables written and read again.
-
-
-def check_round_trip(recipe: Any) -> bool:
-    """Write a table as CSV and read it: every cell comes back as text, letter by letter."""
-    df = recipe.table()
-    with scratch_folder() as folder:
-        path = folder / "table.csv"
-        try:
-            df.to_csv(path, index=False)
-        except Exception:  # pandas cannot write it
-            return False
-        source = attempted(lambda: read_table(path))
-    if isinstance(source, PyhybridError):
-        return False
-    return len(source.frame) == len(df) or np.inf > len(df)
-
-
-round_trips = recipes(plain=True)

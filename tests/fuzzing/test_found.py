@@ -248,14 +248,6 @@ def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> N
         run([part.format("x" * 5000) for part in arguments])
 
 
-def test_an_epsilon_beyond_any_float_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        ph.arrays.epsilon_of_bound(1e308)
-    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        ph.arrays.epsilon_of_bound(1e300, n_draws_released=10**9)
-    assert ph.arrays.epsilon_of_bound(8e307) == 1.6e308
-
-
 def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None:
     rng = np.random.default_rng(1)
     table = pd.DataFrame({"y": rng.normal(size=60).round(2), "x": rng.choice(["a", "b"], 60)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import warnings
 from dataclasses import replace
@@ -88,18 +87,6 @@ def test_kind_follows_the_weights(mechanism: Any, kind: str, session: FitSession
     assert release.charge.bound == release.charge.cap == 1.5
     assert ("same database" in release.statement) == (kind != "strict")
     assert ("epsilon stated here: it was computed" in release.statement) is False
-
-
-def test_caps_of_both_relations() -> None:
-    assert bound_of_epsilon(4, relation="remove", density_above_one=True) == 2
-    assert bound_of_epsilon(4, relation="replace", density_above_one=False) == 2
-    assert bound_of_epsilon(4, relation="replace", density_above_one=True) == 1
-    for relation, above in itertools.product(("remove", "replace"), (True, False)):
-        cap = bound_of_epsilon(4, relation=relation, density_above_one=above)
-        due = ph.arrays.epsilon_of_bound(
-            cap, relation=relation, density_above_one=above, kind="strict"
-        )
-        assert due == 4
 
 
 def test_chains_elsewhere_are_found(session: FitSession) -> None:

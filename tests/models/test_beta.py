@@ -101,19 +101,6 @@ def test_scaling_and_rounding_look_at_one_record_only(table: pd.DataFrame) -> No
     np.testing.assert_array_equal(whole[:60], half)
 
 
-@pytest.mark.samples
-def test_densities_can_exceed_one_and_replacement_costs_double(table: pd.DataFrame) -> None:
-    removed, replaced = (
-        ph.LipschitzWeighted(ph.Beta("y ~ 1"), relation=relation, accounting="lipschitz").release(
-            table, seed=1, engine="embedded"
-        )
-        for relation in ("remove", "replace")
-    )
-    assert removed.charge.bound == replaced.charge.bound
-    assert replaced.charge.epsilon == ph.arrays.epsilon_of_bound(2 * removed.charge.bound)
-    assert "can be above and below 0 here" in replaced.statement
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -306,18 +306,6 @@ def test_the_unit_moves_the_log_scale_by_a_constant(incomes: pd.DataFrame) -> No
     np.testing.assert_allclose(one - thousand, np.log(1000))
 
 
-@pytest.mark.normal_draws
-def test_censored_releases_are_strict(incomes: pd.DataFrame) -> None:
-    model = ph.NormalRegression("income ~ 1", transform="log", unit=10_000, decimals=0)
-    release = ph.Censored(model, epsilon=6, inner=ph.Unweighted(model)).release(
-        incomes, seed=1, engine="embedded", settings=SHORT
-    )
-    assert release.charge.kind == "strict"
-    assert release.charge.bound == 3
-    assert release.confidential.lipschitz.max() <= 3
-    assert release.diagnostics.n_elsewhere is not None
-
-
 def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
     several, one = (_mixture(c).bind(_two_components()).assumptions for c in (2, 1))
     assert "none of them reached are assumed to have no weight" in " ".join(several)

@@ -90,23 +90,6 @@ def test_the_target_moves_with_the_clipped_sum_of_a_record(cap: str) -> None:
 
 
 @pytest.mark.samples
-def test_without_a_cap_each_part_has_the_posterior_of_its_own_records() -> None:
-    """The joint fit of the amounts against the fit of the positive records alone."""
-    import arviz
-
-    table = _table()
-    alone = ph.LogNormal("y ~ x", decimals=2).bind(table[table["y"] > 0])
-    joint = _model().bind(table)
-    one, two = (draws_of(each, draws=800).variables for each in (alone, joint))
-    for name in ("beta", "sigma"):
-        ours, theirs = two[f"{name}_positive"], one[name]
-        for k in range(int(np.prod(ours.shape[2:], dtype=int))):
-            a, b = (v.reshape(*v.shape[:2], -1)[..., k] for v in (ours, theirs))
-            error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (a, b)))
-            assert abs(a.mean() - b.mean()) < 5 * error
-
-
-@pytest.mark.samples
 def test_shares_signs_and_amounts_come_back() -> None:
     """5 Monte Carlo standard errors over 20 replicates of one draw; no value at an excluded end."""
     bound = _model().bind(_table())

@@ -123,13 +123,6 @@ def test_numbers_of_numpy_compose_as_their_own() -> None:
     assert whole(own, own).bound == 0.2
 
 
-def test_the_composed_bound_of_small_parts_is_not_above_the_exact_one() -> None:
-    rng = np.random.default_rng(1)
-    for a, b in rng.uniform(0, 0.4, (300, 2)).round(3).tolist():
-        found = whole(part(a, safety_factor=1.05), part(b)).bound
-        assert Fraction(repr(found)) <= Fraction(repr(a)) + Fraction(repr(b)) / Fraction("1.05")
-
-
 CENTER = poisson.logpmf(SUPPORT, 5.0)
 ORDERS = np.array([1.0001, 1.5, 2.0, 4.0, 16.0])
 STEP = 1e-3  # of losses, which are rounded up to it

@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import pyhybrid as ph
 from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.weights import (
@@ -158,29 +157,6 @@ def test_censored_terms_never_leave_the_cap(
     for (s, i), f in np.ndenumerate(log_lik):
         expected = -cap if math.isnan(f) else max(-cap, min(cap, alpha[i] * f)) if alpha[i] else 0
         assert result[s, i] == (0 if alpha[i] == 0 else expected)
-
-
-@pytest.mark.parametrize("quantile", [1.0, 0.9])
-def test_float32_is_never_rounded_down(quantile: float) -> None:
-    """Half the memory; bounds at least those of the values that were rounded, by little."""
-    exact = np.random.default_rng(3).normal(-20, 8, size=(400, 300))
-    alpha = np.random.default_rng(4).random(300)
-    single = exact.astype(np.float32)
-    ours = ph.lipschitz_bounds(single, alpha, draw_quantile=quantile)
-    truth = ph.lipschitz_bounds(exact, alpha, draw_quantile=quantile)
-    assert (single.astype(np.float64).max(axis=0) < exact.max(axis=0)).any()  # some rounded down
-    assert (ours.by_record >= truth.by_record).all()
-    assert ours.overall >= truth.overall
-    np.testing.assert_allclose(ours.by_record, truth.by_record, rtol=4e-7)
-    assert ours.by_record.dtype == np.float64
-    np.testing.assert_array_equal(ours.kept_draws, truth.kept_draws)
-    np.testing.assert_allclose(
-        ph.lipschitz_weights(single), ph.lipschitz_weights(exact), rtol=0, atol=1e-5
-    )
-    censored = (ph.arrays.censor(f, alpha, cap=2.0) for f in (single, exact))
-    np.testing.assert_allclose(*censored, atol=1e-5)
-    single[3, 7] = np.nan
-    assert ph.lipschitz_bounds(single).by_record[7] == np.inf
 
 
 @pytest.mark.parametrize("f", [0.1 * 2.0**60, 0.1 * 2.0**900])
