@@ -134,7 +134,6 @@ def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
     for name, draws in means.items():
         assert draws.shape == (1200,)
         fit = found.releases[name].fit
-        assert fit is not None
         expected = np.exp(fit.draws.flat("beta"))[:, 0]
         assert abs(draws.mean() - expected.mean()) < 5 * draws.std() / np.sqrt(1200)
         assert draws.std() > expected.std()  # the posterior, and the noise of one set

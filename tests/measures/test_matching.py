@@ -68,7 +68,6 @@ def test_worked_out_by_hand(real: pd.DataFrame) -> None:
         real, [first, real], keys=["age", "sex"], radius={"age": 2}, rows_correspond=True
     )
     assert risk.by_record.tolist() == [0.75, 0.5, 0.75, 0.75]
-    assert risk.correct_by_record is not None
     assert risk.correct_by_record.tolist() == [0.75, 0.5, 0.75, 0.25]
     assert risk.n_matches.tolist() == [1.5, 0.5, 1.5, 1.5]
     by_set = {name: values.tolist() for name, values in risk.by_set.items()}

@@ -63,7 +63,6 @@ def released(session: FitSession, mechanism: Any, m: int = 1) -> ph.Release:
 
 def terms_of(release: ph.Release) -> np.ndarray:
     """alpha_i f_i at the draws of the released fit, by scipy, (S, n)."""
-    assert release.fit is not None
     mean = np.exp(release.fit.draws.flat("beta")[:, 0])
     log_lik = stats.poisson.logpmf(counts()["y"].to_numpy(), mean[:, None])
     return np.asarray(release.confidential.alpha * log_lik)
@@ -75,7 +74,6 @@ def test_every_local_charge_carries_three_accountings(name: str, session: FitSes
     mechanism = MECHANISMS[name]
     release = released(session, mechanism)
     charge, account = release.charge, release.confidential.account
-    assert account is not None
     by_mu = account.largest_of_limit > 0
     counted = ("gaussian", 1e-6) if by_mu else ("range", 0.0)
     assert (charge.accounting, charge.delta, charge.is_sealed) == (*counted, True)
@@ -129,8 +127,6 @@ def test_every_round_of_re_weighting_is_recomputed(name: str, session: FitSessio
     """As it was, weights re-weighted more than once were charged as if they did not change."""
     release = released(session, replace(MECHANISMS[name], reweighting=True))
     path, account = release.reweighted, release.confidential.account
-    assert path is not None
-    assert account is not None
     if path.fit is path.start:
         assert account.draws_recounted == (0 if name == "Unweighted" else 2400)
         return
@@ -158,7 +154,6 @@ def test_a_person_is_charged_for_all_rows(session: FitSession) -> None:
     person = released(session, ph.Unweighted(MODEL, unit="person"))
     row = released(session, ph.Unweighted(MODEL))
     assert person.charge.mu > row.charge.mu  # type: ignore[operator]
-    assert person.confidential.account is not None
     assert person.confidential.account.loss_ranges.size == counts()["person"].nunique()
 
 
@@ -191,7 +186,6 @@ def test_a_record_whose_limit_fails_pays_by_its_range_and_the_charge_says_so(see
         return
     assert (charge.delta, charge.epsilon) == (1e-6, charge.epsilon_failing)
     account = release.confidential.account
-    assert account is not None
     assert charge.range_failing >= account.loss_ranges[4]  # type: ignore[operator]
     assert "Where the limit does not hold for a record, it pays by its range" in release.statement
 

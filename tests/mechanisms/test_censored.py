@@ -55,7 +55,6 @@ def test_the_cap_holds_in_every_draw(session: FitSession) -> None:
     fit = ph.Censored(MODEL, epsilon=4, check_modes=False).fit(session).fit
     log_lik = np.concatenate(list(session.bound.log_lik_blocks(fit.draws)), axis=1)
     weighted = np.abs(fit.alpha * log_lik[:, session.bound.row_of]).max(axis=0)
-    assert fit.cap is not None
     assert (fit.cap.below, fit.cap.above, fit.cap.reference) == (2, 2, None)
     assert fit.bounds.overall <= 2
     assert fit.censored is not None
@@ -66,7 +65,6 @@ def test_the_cap_holds_in_every_draw(session: FitSession) -> None:
 def test_a_high_cap_changes_nothing(session: FitSession) -> None:
     plain = ph.LipschitzWeighted(MODEL).fit(session).fit
     capped = ph.Censored(MODEL, cap=1e6, check_modes=False).fit(session).fit
-    assert capped.censored is not None
     assert not capped.censored.any()
     assert_near(capped.draws.variables["phi"], plain.draws.variables["phi"])
 

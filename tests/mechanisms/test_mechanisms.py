@@ -29,8 +29,6 @@ def test_weights_of_one_are_unweighted() -> None:
     plain = _release(ph.Unweighted(MODEL))
     flat = _release(ph.LipschitzWeighted(MODEL, scale=0.0, shift=1.0))
     assert flat.charge.bound == plain.charge.bound
-    assert flat.fit is not None
-    assert plain.fit is not None
     np.testing.assert_array_equal(flat.fit.draws.flat("beta"), plain.fit.draws.flat("beta"))
 
 
@@ -45,7 +43,6 @@ def test_lipschitz_weights_follow_the_unweighted_fit() -> None:
 
 def test_bounds_are_those_of_the_released_draws() -> None:
     release = _release(ph.LipschitzWeighted(MODEL, accounting="lipschitz"))
-    assert release.fit is not None
     eta = release.fit.draws.flat("beta")[:, 0]
     log_lik = stats.poisson.logpmf(COUNTS["y"].to_numpy(), np.exp(eta)[:, None])
     expected = np.abs(release.confidential.alpha * log_lik).max(axis=0)
@@ -72,7 +69,6 @@ def _beta_posterior(y: np.ndarray, alpha: np.ndarray) -> tuple[float, float]:
 def test_weighted_posterior_agrees_with_quadrature(scale: float) -> None:
     table = COUNTS.head(15)
     release = _release(ph.LipschitzWeighted(MODEL, scale=scale), table)
-    assert release.fit is not None
     beta = release.fit.draws.variables["beta"][:, :, 0]
     mean, sd = _beta_posterior(table["y"].to_numpy(dtype=float), release.confidential.alpha)
     assert abs(beta.mean() - mean) < 5 * float(arviz.mcse(beta, method="mean"))
@@ -106,7 +102,6 @@ def test_options_enter_the_charge() -> None:
     charge = release.charge
     assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
     assert charge.epsilon == ph.arrays.epsilon_of_bound(charge.bound, safety_factor=1.04)
-    assert release.fit is not None
     assert 0.94 < release.fit.bounds.kept_draws.mean() <= 0.95
     assert any("dropped" in sentence for sentence in charge.assumes)
 
@@ -153,7 +148,6 @@ def test_a_session_fits_equal_weights_once() -> None:
     one = ph.Unweighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
     two = ph.LipschitzWeighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
     assert session.n_fits == 2
-    assert one.fit is not None
     assert two.fit is not None
     assert one.fit.draws is session.unweighted().draws
 

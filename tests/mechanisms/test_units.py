@@ -43,7 +43,6 @@ def session() -> FitSession:
 def _terms(session: FitSession, release: ph.Release) -> np.ndarray:
     """alpha_i f_i summed by person at the released fit's draws, by scipy; (S, persons)."""
     table = people()
-    assert release.fit is not None
     mu = np.exp(release.fit.draws.flat("beta")[:, 0])
     terms = release.confidential.alpha * stats.poisson.logpmf(table["y"].to_numpy(), mu[:, None])
     codes, levels = pd.factorize(table["person"])
@@ -189,8 +188,6 @@ def test_a_censored_release_by_person_is_strict(session: FitSession) -> None:
     met = people().assign(met=release.confidential.censored).groupby("person")["met"]
     assert (met.nunique() == 1).all(), "a person meets the cap as a whole"
     by_row = _censored().release_from(session, n_synthetic=1, n_draws_released=1)
-    assert by_row.fit is not None
-    assert release.fit is not None
     assert by_row.fit.draws is not release.fit.draws, "the two posteriors are not one"
 
 

@@ -198,8 +198,6 @@ def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), design=design)
     release = mechanism.release(table, seed=1, engine="embedded")
     account, fit = release.confidential.account, release.fit
-    assert account is not None
-    assert fit is not None
     y, w = table["y"].to_numpy(), table["w"].to_numpy()
     f = stats.poisson.logpmf(y, np.exp(fit.draws.flat("beta")))
     for i in (0, int(np.argmax(w))):

@@ -273,8 +273,6 @@ def _precise() -> ModuleType:
     """The brute force of the golden cases, which imports nothing but the standard library."""
     path = Path(__file__).parents[1] / "golden" / "gaussian_formulas.py"
     spec = importlib.util.spec_from_file_location("gaussian_formulas", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -57,6 +57,5 @@ def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_pa
 
 
 def test_draws_are_one_call_away(release: ph.Release) -> None:
-    assert release.fit is not None
     posterior = release.inference_data().posterior
     assert posterior.sizes["draw"] * posterior.sizes["chain"] == release.fit.draws.n_draws

@@ -118,7 +118,6 @@ def test_a_lock_is_held_by_one_process_and_goes_with_it(tmp_path: Path) -> None:
         [sys.executable, "-c", HOLDING, str(path)],
         env={**os.environ, "PYTHONPATH": str(ROOT.parent)}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert other.stdout is not None
     with other.stdout, path.open("r+b") as stream:
         assert other.stdout.readline() == "held\n"
         assert not lock(stream.fileno())

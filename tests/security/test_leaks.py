@@ -367,7 +367,6 @@ def started(script: str, places: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     with process.stdout:
         assert process.stdout.readline() == "ready\n"
     return process

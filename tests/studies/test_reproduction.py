@@ -32,7 +32,6 @@ def stored() -> dict[str, pd.DataFrame]:
 def test_the_page_is_generated_from_the_stored_numbers(stored: dict[str, pd.DataFrame]) -> None:
     page = (NOTEBOOKS / "reproduction.md").read_text(encoding="utf-8")
     made = re.search(r"study table`; (.*?)\. Ours: mean", page, re.DOTALL)
-    assert made is not None
     assert page == reproduction_page(STUDIES, stored, made[1])
     assert list(stored) == list("ABCDEFGHI")
 

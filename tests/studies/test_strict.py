@@ -51,7 +51,6 @@ def test_the_censoring_has_reweighted_weights_and_the_truncation_plain_ones() ->
     weighted, truncated = made["Censor_w"], made["Weighted-e"]
     assert isinstance(weighted, Censored)
     assert isinstance(truncated, Truncated)
-    assert weighted.inner is not None
     plan = weighted.inner.reweighting
     assert (plan.k, plan.search, plan.recursive) == (0.95, False, False)  # type: ignore[union-attr]
     assert truncated.inner is None
