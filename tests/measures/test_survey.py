@@ -51,19 +51,6 @@ def test_strata_take_their_means_out_of_the_variance() -> None:
     assert without.standard_error > 4 * with_strata.standard_error
 
 
-def test_intervals_cover() -> None:
-    covered = [
-        abs(found.estimate) <= (found.upper - found.lower) / 2
-        for found in (
-            ph.measures.survey_mean(
-                t["y"], ph.measures.SurveyDesign(weights="w", clusters="c").read(t)
-            )
-            for t in (_sample(np.random.default_rng(seed)) for seed in range(400))
-        )
-    ]
-    assert abs(np.mean(covered) - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 400)
-
-
 def test_values_must_be_one_for_each_record() -> None:
     table = _sample(np.random.default_rng(1))
     records = ph.measures.SurveyDesign(weights="w").read(table)

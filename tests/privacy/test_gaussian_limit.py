@@ -66,22 +66,6 @@ def test_without_the_neighbor_an_exact_delta_is_missed(n: int) -> None:
         assert ph.arrays.delta_of_mu(alone.overall, epsilon) < exact
 
 
-def test_a_conjugate_poisson_model() -> None:
-    rng = np.random.default_rng(4)
-    y = np.append(rng.poisson(100, 999), 140)
-    shape, rate = 1 + y.sum(), 0.01 + y.size
-    theta = rng.gamma(shape, 1 / rate, 10_000)
-    shown = y[-20:]
-    log_lik = np.outer(np.log(theta), shown) - theta[:, None]
-    limit = ph.arrays.gaussian_limit(log_lik)
-    # term y log(theta) - theta is nearly linear: (y/theta - 1) times a deviation of theta
-    slope = np.abs(shown * rate / shape - 1) * np.sqrt(shape) / rate
-    far = slope > 0.02
-    np.testing.assert_allclose(limit.mu.by_record[far], slope[far], rtol=0.05)
-    assert np.argmax(limit.mu_charged) == 19
-    assert limit.reliable
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
 def test_the_standard_error_covers_what_repetitions_show(correlation: float) -> None:
     rng, length, runs = np.random.default_rng(5), 500, 150
