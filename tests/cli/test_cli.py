@@ -67,21 +67,6 @@ def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path
     assert "CONFIDENTIAL" in report
 
 
-def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
-    code, _, _ = run(
-        "synthesize", str(csv), *FORMULA, *OF_SIZE, "--out", "out", "--scale", "0.5",
-        "--shift", "0.1", "--relation", "replace", "--safety-factor", "1.05", "--warmup", "1200",
-        *FAST,
-    )  # fmt: skip
-    assert code == 0
-    release = ph.Release.load(csv.parent / "out")
-    assert release.settings["scale"] == 0.5
-    assert release.settings["shift"] == 0.1
-    assert release.charge.relation == "replace"
-    assert release.charge.safety_factor == 1.05
-    assert release.requested.warmup == 1200
-
-
 FORMULA = ["--formula", "visits ~ 1"]
 NAMED = ["--model", "poisson"]
 OF_SIZE = ["--mechanism", "lipschitz"]

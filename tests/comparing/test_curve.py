@@ -99,18 +99,6 @@ def test_the_control_steps_by_the_power_alone_do_not_cross_it() -> None:
         assert cost > wanted
 
 
-@pytest.mark.parametrize("power", [1.0, 2.0])
-@pytest.mark.parametrize("wanted", [0.02, 1.0, 7.9])
-def test_the_search_ends_at_once_where_the_cost_follows_its_power(
-    power: float, wanted: float
-) -> None:
-    search = curve._WeightSearch(wanted=wanted, unweighted=8.0, power=power, near=0.98)
-    for _ in range(2):
-        cost = 8.001 * search.weight ** (1 / power)
-        search.found(cost)
-    assert 0.98 * wanted < cost <= wanted
-
-
 @pytest.mark.long
 def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
     release = ph.LipschitzWeighted(MODEL, scale=0.6, shift=-0.1).release(table, **OPTIONS)

@@ -112,16 +112,6 @@ def test_all_rows_of_a_person_have_one_weight(name: str, session: FitSession) ->
 
 
 @pytest.mark.samples
-def test_lipschitz_weights_are_the_map_of_the_units(session: FitSession) -> None:
-    plain = MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1)
-    f = np.abs(_terms(session, plain)).max(axis=0)
-    expected = ph.arrays.weights_from_lipschitz(f)
-    codes = pd.factorize(people()["person"])[0]
-    found = MECHANISMS["LipschitzWeighted"].fit(session).fit.alpha
-    np.testing.assert_allclose(found, expected[codes], rtol=1e-9)
-
-
-@pytest.mark.samples
 def test_units_of_one_row_change_nothing(session: FitSession) -> None:
     table = people().assign(person=np.arange(60))
     alone = open_session(MODEL.bind(table), **OPTIONS)

@@ -153,13 +153,6 @@ def test_pattern_of_strings_equals_pattern_of_numbers() -> None:
     np.testing.assert_allclose(radius_risk(y, pattern=joined), expected, atol=1e-15)
 
 
-@pytest.mark.parametrize("q", [0.5, 1.0])
-def test_streamed_bounds_below_one_are_not_raised(q: float) -> None:
-    columns = np.array([[-0.25, -0.5], [-0.125, -0.25]])
-    found = bounds_of(LogLik.of(columns), np.array([1.0, 0.5]), draw_quantile=q)
-    assert found.overall == {1.0: 0.25, 0.5: 0.1875}[q]
-
-
 def test_patterns_of_several_columns_do_not_run_together() -> None:
     """First level 3 beside second level 1, and 1 beside 2, are alone, as all others are."""
     pattern = [["a", "p"], ["a", "q"], ["b", "p"], ["c", "p"]]
