@@ -40,7 +40,6 @@ ELSEWHERE = {
     "make": "its targets are looked up in the Makefile",
     "pyhybrid demo": "tests/test_distribution.py runs it from the wheel",
 }
-OF_SHORT_CHAINS = "(?s).*converged"
 TOLD = "(?s).*(scalar weight|further from the data)"
 """Warnings of `compare` and of the curve that their page, guide/mechanisms.md, speaks of."""
 NOT_RUN = {

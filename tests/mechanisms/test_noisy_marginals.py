@@ -459,18 +459,6 @@ def synthesize(folder: Path, formula: str, text: str, *options: str) -> int:
     return command(*words, "--out", f"{folder}/out", *options)
 
 
-def test_on_the_command_line(files: Path) -> None:
-    text = f"noisy_marginals:epsilon=2,noise_aware=false,domain={files}/domain.json"
-    more = ("--n-synthetic", "2", "--relation", "remove")
-    assert synthesize(files, "visits + region ~ age + sex", text, *more) == 0
-    release = ph.Release.load(files / "out")
-    assert release.synthesized == ("visits", "region")
-    assert (release.charge.epsilon, release.charge.relation) == (2.0, "remove")
-    assert release.settings["predictors"]["region"] == ["age", "sex", "visits"]
-    assert not release.settings["noise_aware"]
-    assert "income" not in release.settings["domain"]
-
-
 @pytest.mark.parametrize(
     ("formula", "text", "words"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -264,26 +263,6 @@ def test_formulas_name_the_column() -> None:
 
 
 # --- Command line -------------------------------------------------------------------------------
-
-
-PH = "perturbed_histogram:lower=0,upper=100,n_bins=20,epsilon=1"
-
-
-def test_on_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any) -> None:
-    table.to_csv(tmp_path / "data.csv", index=False)
-    out = tmp_path / "out"
-    start = ("synthesize", str(tmp_path / "data.csv"), "--out", str(out))
-    code, shown, error = run(
-        *start, "--formula", "age ~ 1", "--mechanism", PH, "--n-synthetic", "2"
-    )
-    assert (code, error) == (0, "")
-    assert "strict" in shown
-    assert "OpenDP" in shown
-    assert "R-hat" not in shown
-    loaded = ph.Release.load(out)
-    assert loaded.charge.epsilon == 1
-    assert loaded.synthetic[1]["id"].tolist() == table["id"].tolist()
-    assert (out / "confidential/report.html").exists()
 
 
 def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(

@@ -111,16 +111,6 @@ def test_all_rows_of_a_person_have_one_weight(name: str, session: FitSession) ->
     assert (people().assign(alpha=alpha).groupby("person")["alpha"].nunique() == 1).all()
 
 
-@pytest.mark.samples
-def test_units_of_one_row_change_nothing(session: FitSession) -> None:
-    table = people().assign(person=np.arange(60))
-    alone = open_session(MODEL.bind(table), **OPTIONS)
-    one = ph.LipschitzWeighted(MODEL, unit="person").fit(alone).fit
-    other = ph.LipschitzWeighted(MODEL).fit(alone).fit
-    np.testing.assert_allclose(one.alpha, other.alpha, rtol=1e-12)
-    assert one.bounds.overall == pytest.approx(other.bounds.overall, rel=1e-12)
-
-
 def _censored(**options: Any) -> ph.Censored:
     inner = ph.Unweighted(MODEL, **options)
     return ph.Censored(MODEL, epsilon=30, inner=inner, check_modes=False, **options)

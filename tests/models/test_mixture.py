@@ -311,18 +311,6 @@ def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
     assert one == ()
 
 
-@pytest.mark.normal_draws
-def test_calibrations_keep_the_model(incomes: pd.DataFrame, tmp_path: Any) -> None:
-    model = ph.NormalRegression("income ~ age10", transform="asinh", unit=1e4, min_sd=0.01)
-    made = ph.calibrate(model, incomes, epsilon=4, seed=1, engine="embedded", settings=SHORT,
-                        n_draws=50, holds_no_released_record=True)  # fmt: skip
-    made.save(tmp_path / "calibration")
-    again = ph.mechanisms.Calibration.load(tmp_path / "calibration")
-    assert again.model == model
-    bound = model.bind(incomes)
-    np.testing.assert_array_equal(again.weights(bound), made.weights(bound))
-
-
 @pytest.mark.samples
 def test_deviations_stay_above_their_floor() -> None:
     """Half of the outcomes are one value: without a floor a component would narrow onto it."""

@@ -15,7 +15,6 @@ from pyhybrid.validation.agreement import arrays
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden"
 _NUMBERS = {"Inf": np.inf, "-Inf": -np.inf, "NaN": np.nan}
-_MATRICES = ("log_lik", "estimates", "variances", "pattern")
 
 
 def golden_cases() -> list[tuple[str, dict[str, Any]]]:

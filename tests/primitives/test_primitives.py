@@ -27,7 +27,6 @@ try:
 except ImportError:
     dp = None
 
-Array = np.ndarray
 P_VALUE = 1e-6
 
 
