@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -182,29 +180,6 @@ def test_python_m_is_the_command(tmp_path: Path) -> None:
     assert (code, out) == (2, "")
     assert err.startswith("pyhybrid: ")
     assert err.count("\n") == 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
-    rng = np.random.default_rng(1)
-    many = pd.DataFrame({"visits": rng.poisson(5, 3000), "x": rng.normal(size=3000)})
-    many.to_csv(csv.parent / "many.csv", index=False)
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from pyhybrid.cli import main; main()", "synthesize", "many.csv",
-         "--formula", "visits ~ x", "--out", "out", "--draws", "20000", *FAST],
-        cwd=csv.parent,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    time.sleep(6)
-    assert process.poll() is None
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err == "pyhybrid: interrupted; nothing was left half written\n"
-    assert sorted(p.name for p in csv.parent.iterdir()) == ["data.csv", "many.csv"]
 
 
 @pytest.mark.long
