@@ -159,6 +159,11 @@ def test_patterns_of_several_columns_do_not_run_together() -> None:
     assert radius_risk([1.0, 5.0, 7.0, 9.0], radius=0.1, pattern=pattern).tolist() == [0.0] * 4
 
 
+def test_risks_of_no_record_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="shape"):
+        radius_risk([])
+
+
 def test_missing_parts_of_a_pattern_are_one_level_however_they_are_written() -> None:
     y = np.array([1.0, 5.0, 9.0, 3.0])
     pattern = np.array([None, np.nan, None, "a"], dtype=object)

@@ -260,9 +260,16 @@ def test_a_negative_epsilon_is_not_rounded() -> None:
     assert round_up(0.0) == 0.0
 
 
-def test_an_epsilon_beyond_any_float_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        epsilon_of_bound(1e308)
+def test_numbers_that_no_float_holds_are_refused() -> None:
+    for call in (
+        lambda: epsilon_of_bound(1e308),
+        lambda: ph.arrays.rho_of_range(1e300),
+        lambda: ph.epsilon_of_mu(1e200, 1e-6),
+    ):
+        with pytest.raises(InvalidInput, match="that floats can hold"):
+            call()
+    with pytest.raises(InvalidInput, match="safety_factor must be a finite number"):
+        epsilon_of_bound(1.0, safety_factor=math.nan)
 
 
 GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]

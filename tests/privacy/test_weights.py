@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.weights import (
@@ -141,6 +142,12 @@ def test_maxima_per_draw_would_break_the_cap_of_reweighting() -> None:
     broken = reweight(alpha, by_draw, bound=bound) * f.max(axis=0)
     assert right.max() <= 0.95 * bound * (1 + 1e-12)
     assert broken.max() > 1.5 * bound
+
+
+@pytest.mark.parametrize(("alpha", "by_record"), [([0.5], [math.nan]), ([1.5], [1.0])])
+def test_bad_reweighting(alpha: list[float], by_record: list[float]) -> None:
+    with pytest.raises(InvalidInput, match="alpha|by_record"):
+        reweight(alpha, by_record)
 
 
 # --- Censoring ----------------------------------------------------------------------------------
