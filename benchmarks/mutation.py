@@ -45,7 +45,7 @@ MODULES = {
     "mechanisms.accounting.charge": ["tests/mechanisms/test_charge_of_fit.py"],
     "mechanisms.censored.calibration": ["tests/mechanisms/test_censored.py"],
 }
-_LIMIT = 60  # seconds for a mutant
+_LIMIT = 180  # seconds for a mutant, also on a loaded machine
 _EXAMPLES = 40
 _OPTIONS = [
     "-x",

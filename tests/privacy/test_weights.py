@@ -146,7 +146,7 @@ def test_maxima_per_draw_would_break_the_cap_of_reweighting() -> None:
 
 @pytest.mark.parametrize(("alpha", "by_record"), [([0.5], [math.nan]), ([1.5], [1.0])])
 def test_bad_reweighting(alpha: list[float], by_record: list[float]) -> None:
-    with pytest.raises(InvalidInput, match="alpha|by_record"):
+    with pytest.raises(InvalidInput, match=r"alpha|by_record"):
         reweight(alpha, by_record)
 
 
