@@ -8,8 +8,6 @@ R_FIXTURES) or `long`. One without marker that reaches a sampler or R fails, whe
 taken by `tests/normal_draws.py`.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import os

@@ -1,7 +1,5 @@
 """Each check accepts what it states, returns it unchanged as a float array, refuses the rest."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from decimal import Decimal

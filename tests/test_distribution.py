@@ -1,7 +1,5 @@
 """What is given away: sdist and wheel, the same bytes each time, which work anywhere."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The layout holds: imports go down only, the array core is pure, importing does no work."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import subprocess

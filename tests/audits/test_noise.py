@@ -4,8 +4,6 @@ Each audit has a negative control: the same mechanism with half the noise, which
 OpenDP's noise has no seed; a confidence of 1 - 1e-6 makes a false alarm as rare as that.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Households, totals and rows from the command line: the page that shows them, and bad input."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

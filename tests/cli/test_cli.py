@@ -1,7 +1,5 @@
 """The command line: releases from files, text kept, and every bad input one line and exit 2."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a terminal of 80 columns shows: no line is longer, no word is broken, errors show a call."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`pyhybrid utility` and `pyhybrid risk` as a user runs them: files, tables, JSON, HTML, errors."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """`pyhybrid plan`, and `pyhybrid synthesize --plan`: two commands from a file to a release."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

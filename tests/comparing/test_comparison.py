@@ -1,7 +1,5 @@
 """Comparisons: shared fits, numbers that are the releases' own, the private folder, bad input."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any

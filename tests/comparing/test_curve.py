@@ -1,7 +1,5 @@
 """The curve: equal bounds, numbers recomputed, resumption bit for bit, workers, bad input."""
 
-from __future__ import annotations
-
 import json
 import signal
 import stat

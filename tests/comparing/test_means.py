@@ -1,7 +1,5 @@
 """A warning where re-weighting takes the mean from the data; none where it does not."""
 
-from __future__ import annotations
-
 import html
 import warnings
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The documentation: every name exists, tables are those stored, no link is dead."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

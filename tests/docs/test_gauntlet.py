@@ -1,7 +1,5 @@
 """A part of the gauntlet: tables that statsmodels and scikit-learn carry, as a newcomer types."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ In the suite chains are short (`short_chains`), and nothing else differs from wh
 `make snippets` runs the same at full length (PYHYBRID_SNIPPETS=full).
 """
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import json

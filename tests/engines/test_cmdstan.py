@@ -1,7 +1,5 @@
 """The cmdstan engine: against stored CmdStan output everywhere, live where CmdStan is found."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

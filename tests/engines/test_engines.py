@@ -1,7 +1,5 @@
 """The engines behind one protocol: programs, warm starts, progress, convergence, choice."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import signal

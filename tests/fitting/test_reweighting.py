@@ -1,7 +1,5 @@
 """Re-weighting: never above the starting bound, no slack left, refits saved, steps recorded."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line: `main` with options of every sort, in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

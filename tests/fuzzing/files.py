@@ -1,7 +1,5 @@
 """Files: bytes that call themselves CSV or Parquet, and saved folders with something broken."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json

@@ -1,7 +1,5 @@
 """Measures and masking: data and synthetic sets that do and do not belong together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Plans of whole tables and noisy marginals on any table, with any types, rules and domains."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Releases: every mechanism with every model on any table, and sequences of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Surveys: designs of any table, private answers, and what is done to a release afterwards."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -4,8 +4,6 @@ Hypothesis chooses kinds, sizes, names and what is broken; numpy fills the cells
 it chose. A failing table so shrinks to the fewest columns and the plainest kinds.
 """
 
-from __future__ import annotations
-
 import datetime
 import decimal
 from collections.abc import Callable

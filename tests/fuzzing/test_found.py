@@ -1,7 +1,5 @@
 """What the fuzzers found, each as a case of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Cases of ranges, the Gaussian curve, leave-one-out loss and re-centered censoring."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

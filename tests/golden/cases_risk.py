@@ -1,7 +1,5 @@
 """Cases of bounds, weights and risks: name, arguments, and for bad input the message."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

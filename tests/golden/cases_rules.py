@@ -1,7 +1,5 @@
 """Cases of histograms, accounting and combining rules."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Python numbers and fractions only: nothing of pyhybrid, numpy or R.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable

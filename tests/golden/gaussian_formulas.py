@@ -3,8 +3,6 @@
 Nothing of pyhybrid, numpy or R.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from decimal import Decimal, getcontext

@@ -1,7 +1,5 @@
 """Masked releases: what comes back, limits of the mask, missing values, subgroups, bad input."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

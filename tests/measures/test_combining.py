@@ -1,7 +1,5 @@
 """Combining rules: numbers worked out by hand, collapsing cases, coverage by simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Matching risk against a double loop and hand-worked cases; attribute risk; replicated uniques."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`pool` on statsmodels results and arrays, against rules worked out by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Design-based means against statsmodels' cluster-robust weighted regression and by simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Weights of 1 change nothing to the last digit; whole weights are repeated records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

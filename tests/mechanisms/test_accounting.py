@@ -1,7 +1,5 @@
 """What local releases are charged: three accountings, against scipy, held weights and refits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

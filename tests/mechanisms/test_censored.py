@@ -1,7 +1,5 @@
 """Censored releases and frozen calibrations: strict by construction, audited by enumeration."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import replace

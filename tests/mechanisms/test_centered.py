@@ -1,7 +1,5 @@
 """Censoring from a frozen center: strict by enumeration of the mechanism itself, and accurate."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Refits without the records that most is told about: against the exact posterior, and shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

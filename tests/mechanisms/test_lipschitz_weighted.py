@@ -1,7 +1,5 @@
 """Lipschitz weights by what a record tells: the map of the unweighted draws, stated, recomputed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mechanisms: collapsing cases, posteriors against quadrature, charges, convergence policy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import arviz

@@ -1,7 +1,5 @@
 """Noisy marginals: tables that come back, dtypes, charge, noise, refusals, files, coverage."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """Perturbed histogram: bins, values, dtypes, charge, refusals, files, command line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

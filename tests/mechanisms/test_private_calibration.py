@@ -1,7 +1,5 @@
 """A center that is bought from the records themselves: charged, strict and near the data."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

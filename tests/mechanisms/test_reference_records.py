@@ -1,7 +1,5 @@
 """A calibration on the records that are released is never strict; on others it is."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,5 @@
 """Several columns in sequence: what is read, what is drawn, what it costs, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

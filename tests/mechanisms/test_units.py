@@ -1,7 +1,5 @@
 """A person with several rows: epsilon by unit, in bounds, weights, censoring, charge and words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

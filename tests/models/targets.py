@@ -1,7 +1,5 @@
 """Two properties of every program: its log_lik is numpy's, and only weights move its target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

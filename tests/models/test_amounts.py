@@ -1,7 +1,5 @@
 """Gamma and bounded amounts: likelihoods against scipy and Stan, replicates within the bounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outcomes with two levels: likelihood, weights, replicates, posterior, levels and their dtypes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outcomes in an interval: densities, sums that stand for records, scaling, edges, rounding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counts with two public ends: likelihood, posterior, replicates, support."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 `python -m benchmarks.calibration` is the long run.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

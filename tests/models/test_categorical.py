@@ -1,7 +1,5 @@
 """Outcomes with any number of levels: likelihood, target, replicates, posterior, levels, dtypes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The coefficients' two priors: the target is the documented one, whatever the rough fit says."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -5,8 +5,6 @@ refused for what it says, whatever the data. What a likelihood can do within its
 enumeration of all neighbors of small databases, with the broken program beside it.
 """
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 from typing import Any

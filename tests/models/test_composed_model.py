@@ -1,7 +1,5 @@
 """Composed programs beside the built-in models: terms, clip and center; entries of records."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import subprocess

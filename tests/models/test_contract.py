@@ -5,8 +5,6 @@ replicates' distribution; settings that outlive files and processes. What a mode
 in its own file.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable

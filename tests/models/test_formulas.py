@@ -1,7 +1,5 @@
 """Formulas: the same design as R's, what is refused, and whether terms look at one record alone."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import pickle

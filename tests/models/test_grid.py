@@ -1,7 +1,5 @@
 """Grids of parameters: coordinates and their inverses, priors with Jacobians, what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

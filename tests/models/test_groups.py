@@ -3,8 +3,6 @@
 That the programs' target is the documented one is held in `test_coefficients.py`.
 """
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 What one of the models has alone is in its own file, the laws are in test_contract.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Factors with many levels: chains start, and find the effects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Normal and mixture regressions: densities, priors, hints, transforms, convergence, releases."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The count models: likelihood, Stan's own log_lik, target, collapsing, formulas, replicates."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -4,8 +4,6 @@ The formulas are held against R's model.offset in `test_formulas.py`, the target
 offset in `test_models.py` and `test_coefficients.py`, those of the programs alone in R.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The papers' own programs beside the built-in ones: same log-likelihood, same posterior."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

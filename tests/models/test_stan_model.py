@@ -1,7 +1,5 @@
 """Users' own Stan programs: the page about them runs; programs that break a demand are refused."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace

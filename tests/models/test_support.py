@@ -1,7 +1,5 @@
 """The support of an outcome: the model that is chosen for it, and what never leaves."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Survey weights: what is sampled, bounded and clipped is the weighted term."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

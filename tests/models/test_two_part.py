@@ -1,7 +1,5 @@
 """Amounts with zeros and signs: one joint target, shares that come back, one charge for all."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

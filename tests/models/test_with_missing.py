@@ -1,7 +1,5 @@
 """Missing values: shares, markers and dtypes that come back; predictors completed; one charge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counts with extra zeros: likelihood, target, replicates; within missing values, too."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading tests/golden and comparing what two languages make of a case."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, is_dataclass

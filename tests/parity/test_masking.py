@@ -1,7 +1,5 @@
 """Mask densities and closed forms: Python and live R give the same numbers and refusals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

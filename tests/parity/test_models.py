@@ -3,8 +3,6 @@
 The count models' means in rstan are in test_rstan_engine.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """The workflow in R alone: its weights, bound and charge are Python's on the same draws."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

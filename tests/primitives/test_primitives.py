@@ -3,8 +3,6 @@
 OpenDP's noise has no seed: every Monte Carlo check allows 5 standard errors or a p-value of 1e-6.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import replace

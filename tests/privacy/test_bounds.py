@@ -3,8 +3,6 @@ against enumeration, the papers' bound, and what must stay infinite. Ranges with
 exact coverage over repetitions of the sampling.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -2,8 +2,6 @@
 asymmetric caps, controls, noise.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -4,8 +4,6 @@ rounding up, zCDP against exact losses of the exponential mechanism. zCDP to (ep
 against OpenDP, the exact Gaussian mechanism, and its own inverse.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import itertools

@@ -1,7 +1,5 @@
 """Gaussian mu: conjugate models, standard errors, the neighbor, the check of the limit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq

@@ -2,8 +2,6 @@
 of both posteriors: against normals, gamma posteriors and enumeration.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

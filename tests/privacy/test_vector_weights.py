@@ -1,7 +1,5 @@
 """The vector-weighted mechanisms beyond LW: their weights, collapsing cases and bad input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

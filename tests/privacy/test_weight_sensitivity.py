@@ -1,7 +1,5 @@
 """Weights that move: every map against leaving each record out, and against exact posteriors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Weight maps against their formulas, written out record by record."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,8 +1,6 @@
 """What was done afterwards is said wherever a release is described, and reads released values
 alone: a change that looks at the confidential table is caught."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable

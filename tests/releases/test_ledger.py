@@ -1,7 +1,5 @@
 """The ledger: only releases, never past the budget, never a release without an entry."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

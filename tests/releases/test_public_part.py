@@ -1,7 +1,5 @@
 """The public part of a strict release: requested settings, and nothing that a fit had a say in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

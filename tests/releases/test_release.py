@@ -1,7 +1,5 @@
 """Releases: what is kept of the input, determinism, files, modes, atomic saving, leaks."""
 
-from __future__ import annotations
-
 import json
 import stat
 from dataclasses import replace

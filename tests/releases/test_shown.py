@@ -1,7 +1,5 @@
 """What results show in a notebook: escaped, short, and nothing confidential."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The reviewer's checklist: what stands out is marked, and what does not is not."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

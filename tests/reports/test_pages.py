@@ -1,7 +1,5 @@
 """Pages on curves, utility and risk; what is drawn by predictor; contrast of the colors."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

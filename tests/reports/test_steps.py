@@ -1,7 +1,5 @@
 """The pages of a sequence: each step has the checks of its fit that a single release has."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The top of a report, a row for each column, and the data by predictor."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

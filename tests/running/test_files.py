@@ -1,7 +1,5 @@
 """Files whole or not at all, one lock, one rule of who can read what, and no second of each."""
 
-from __future__ import annotations
-
 import ast
 import os
 import stat

@@ -1,8 +1,6 @@
 """Canaries: values planted in the data are searched for wherever a release, a failure or a killed
 process could have left them: public files, terminal, log, temporary folders, caches, messages."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

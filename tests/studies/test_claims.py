@@ -1,7 +1,5 @@
 """Claims of the studies hold for numbers that meet them, and fail for numbers that do not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd

@@ -3,8 +3,6 @@
 `notebooks/reproduction.md` and `.csv` are made by `make reproduction`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Studies F and G: the papers' mechanisms, counts held against theirs, the cost of a cap."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Studies C and D: the papers' step, and a mean that does not come back is said."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from pyhybrid.fitting.reweighting import Reweighting

@@ -1,7 +1,5 @@
 """Private verification: what one record can change, error rates, refusals, the command."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The table and the formulas, for the stored matrices and for R itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

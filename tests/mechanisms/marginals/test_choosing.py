@@ -1,7 +1,5 @@
 """The private choice of tables: sensitivity of its scores, its price, what it finds, refusals."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 from typing import Any

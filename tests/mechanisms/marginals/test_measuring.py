@@ -1,7 +1,5 @@
 """What noisy marginals count: sizes, prices of the two steps, refusals, a reference beside them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

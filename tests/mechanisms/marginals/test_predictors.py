@@ -1,7 +1,5 @@
 """Predictors: shares by hand, every kind of public column, distinct rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
