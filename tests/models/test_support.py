@@ -111,6 +111,16 @@ def test_dates_have_no_model() -> None:
         default_name("y ~ 1", table)
 
 
+def test_counts_get_the_model_for_counts() -> None:
+    table = pd.DataFrame({"y": COUNTS})
+    bound = build_model(None, "y ~ 1").bind(table)
+    assert bound.model.name == "NegativeBinomial"
+    named = ph.NegativeBinomial("y ~ 1").bind(table)
+    assert bound.model.describe() == named.model.describe()
+    for name, value in named.stan_data(np.ones(N)).items():
+        np.testing.assert_array_equal(bound.stan_data(np.ones(N))[name], value)
+
+
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])
 @pytest.mark.parametrize(("lower", "upper"), [(0, 1), (1, 5), (3, None)])
 def test_nothing_outside_the_support_leaves(model: Any, lower: int, upper: int | None) -> None:
