@@ -251,6 +251,7 @@ def budget_cases(_: random.Random) -> list[Case]:
         {"name": "few lowered", "args": args(few, 9.0, 1)},
         {"name": "many parameters", "args": args(few, 30.0, 11)},
         {"name": "many records", "args": args([0.05 * i for i in range(40)], 1.5, 2)},
+        {"name": "one parameter", "args": args([0.5, 2.0, 10.0] * 14, 3.0, 1)},
         bad("no parameter", args(few, 0.25, 0), "n_parameters must be a whole number >= 1"),
         bad("no budget", args(few, 0, 1), "mu must be above 0"),
         bad("negative", args([0.1, -0.1], 1, 1),
