@@ -8,8 +8,6 @@ R_FIXTURES) or `long`. One without marker that reaches a sampler or R fails, whe
 taken by `tests/normal_draws.py`.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import os
@@ -67,11 +65,14 @@ def opendp() -> None:
 
 
 SLOWEST = (
-    "parity/test_models.py", "models/test_calibration_by_simulation.py",
-    "reports/test_moving_from_r.py", "studies/test_reproduction.py", "docs/test_snippets.py",
-    "parity/test_pseudo_posterior.py", "models/test_mixture.py", "tests/test_r_package.py",
-    "cli/test_own_program.py", "security/test_faults.py", "comparing/test_curve.py",
-    "security/test_load.py", "audits/test_noise.py", "tests/test_distribution.py",
+    "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
+    "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
+    "models/test_calibration_by_simulation.py", "docs/test_gauntlet.py", "audits/test_noise.py",
+    "models/test_stan_model.py", "mechanisms/test_budget.py", "tests/test_r_package.py",
+    "tests/test_distribution.py", "parity/test_pseudo_posterior.py", "cli/test_own_program.py",
+    "mechanisms/test_sequential.py", "mechanisms/test_support.py", "security/test_leaks.py",
+    "mechanisms/test_accounting.py", "mechanisms/test_reference_records.py",
+    "security/test_load.py",
 )  # fmt: skip
 """They start first, so that two processes end together."""
 LEFT_OUT = ("samples", "needs_r", "long")

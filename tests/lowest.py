@@ -7,8 +7,6 @@ declared lower bound (what those need is the newest that they allow), and runs T
 only R or a cluster needs is left out.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

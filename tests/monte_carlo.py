@@ -1,7 +1,5 @@
 """What chains find against what is so, in Monte Carlo standard errors of the chains."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import arviz

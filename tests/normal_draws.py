@@ -6,8 +6,6 @@ converge under every rule, cost no chain, and move with the processor by no more
 Tests only: no registry names this engine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

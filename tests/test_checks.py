@@ -1,7 +1,5 @@
 """Each check accepts what it states, returns it unchanged as a float array, refuses the rest."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -93,15 +91,11 @@ def test_vectors_may_hold_nan_and_infinity() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (1.0, r"shape \(n,\)"),
-        ([], r"found \(0,\)"),
-        ([[1.0]], r"found \(1, 1\)"),
-        (["a"], "numeric"),
-        ([None, object()], "numeric"),
-        ([[1], [2, 3]], "numeric"),
+        (1.0, r"shape \(n,\)"), ([], r"found \(0,\)"), ([[1.0]], r"found \(1, 1\)"),
+        (["a"], "numeric"), ([None, object()], "numeric"), ([[1], [2, 3]], "numeric"),
         ([1.0, 2.0, 3.0], "have 2 elements: found 3"),
     ],
-)
+)  # fmt: skip
 def test_not_vectors(values: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^v must .*{message}"):
         checks.check_vector(values, "v", length=2)

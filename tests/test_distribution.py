@@ -1,7 +1,5 @@
 """What is given away: sdist and wheel, the same bytes each time, which work anywhere."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -193,8 +191,6 @@ def test_versions_agree(built: dict[str, Path]) -> None:
     """Python, R, the citation, the newest part of NEWS.md and the names of the archives."""
     description = re.search(r"^Version: (.*)$", (ROOT / "DESCRIPTION").read_text(), re.M)
     news = re.search(r"^# pyhybrid (\S+)", (ROOT / "NEWS.md").read_text(), re.M)
-    assert description is not None
-    assert news is not None
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     found = {description[1], news[1], str(citation["version"])}
     assert found == {pyhybrid.__version__}
@@ -210,7 +206,6 @@ def test_the_citation_is_of_the_format_and_names_who_pyproject_names() -> None:
     assert isinstance(citation["date-released"], date)
     named = re.search(r'^authors = \[\{ name = "(.*)" \}\]$', (ROOT / "pyproject.toml").read_text(),
                       re.M)  # fmt: skip
-    assert named is not None
     assert [author["name"] for author in citation["authors"]] == [named[1]]
     sources = (ROOT / "docs" / "pages" / "sources.md").read_text()
     for paper in citation["references"]:

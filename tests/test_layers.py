@@ -1,7 +1,5 @@
 """The layout holds: imports go down only, the array core is pure, importing does no work."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import subprocess
@@ -22,13 +20,9 @@ ROOMS = (
 ARRAYS = ("core/errors", "core/checks", "privacy", "arrays", "measures/arrays", "primitives")
 """What a statistician checks with pencil and paper: numpy and scipy only."""
 OWNERS = {
-    "rpy2": "rbridge",
-    "cmdstanpy": "engines/cmdstan",
-    "stanli": "engines/embedded",
-    "matplotlib": "reports",
-    "typer": "cli",
-    "rich": "cli",
-}
+    "rpy2": "rbridge", "cmdstanpy": "engines/cmdstan", "stanli": "engines/embedded",
+    "matplotlib": "reports", "typer": "cli", "rich": "cli",
+}  # fmt: skip
 FILES = sorted(ROOT.rglob("*.py"))
 
 

@@ -1,7 +1,5 @@
 """What newcomers try from Python ends in one line that says what to do; none of it samples."""
 
-from __future__ import annotations
-
 import pickle
 import traceback
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The R package: R CMD check on the built tarball, which runs testthat on the shared cases."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Named random streams: functions of (seed, name), independent of one another."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

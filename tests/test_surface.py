@@ -1,7 +1,5 @@
 """The public names: few at the top, typed, the others in rooms that the old names lead to."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

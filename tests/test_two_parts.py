@@ -1,7 +1,5 @@
 """`make test` and `make test-rest`: what is where; nothing samples or starts R unmarked."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

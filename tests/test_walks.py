@@ -1,7 +1,5 @@
 """The walks of CONTRIBUTING.md are what a release does: its calls are recorded and compared."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`validate --published`: the papers' programs against ours; wrong programs are caught."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

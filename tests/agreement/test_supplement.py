@@ -1,7 +1,5 @@
 """`validate --supplement`: the printed script and program, and scripts that are none of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

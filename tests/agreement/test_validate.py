@@ -1,7 +1,5 @@
 """`validate`: Python against live R; broken functions, wrong models, biased means are caught."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -10,8 +10,6 @@ loose by a factor of two there; "tight" is built so that 2 x bound is nearly att
 what shows that a bound stated too small is caught.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

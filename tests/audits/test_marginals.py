@@ -1,7 +1,5 @@
 """Audits of noisy marginals: attained exactly, each broken mechanism caught."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """`pyhybrid audit`: the same code as the audits in these tests, and it fails when it must."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

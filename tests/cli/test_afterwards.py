@@ -1,7 +1,5 @@
 """Households, totals and rows from the command line: the page that shows them, and bad input."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -26,7 +24,6 @@ def persons(tmp_path: Path) -> pd.DataFrame:
     """The page's survey, written where it says."""
     made: dict[str, Any] = {}
     snippet = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert snippet is not None
     exec(snippet.group(1), made)
     table: pd.DataFrame = made["persons"]
     assert (tmp_path / "persons.csv").exists()
@@ -36,7 +33,6 @@ def persons(tmp_path: Path) -> pd.DataFrame:
 def commands() -> list[list[str]]:
     """The page's commands, without `pyhybrid`."""
     shown = re.search(r"```\n(pyhybrid ledger.*?)```", PAGE.read_text(), re.DOTALL)
-    assert shown is not None
     return [shlex.split(line)[1:] for line in shown.group(1).replace("\\\n", " ").splitlines()]
 
 

@@ -1,7 +1,5 @@
 """Bad tables, rules and plans by command: one line each, nothing written, for models and tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a terminal of 80 columns shows: no line is longer, no word is broken, errors show a call."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex
@@ -168,17 +166,3 @@ def test_slips_in_names_are_told_what_was_meant(
     assert code == 2
     assert meant in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("ledger", "study")])
-def test_help_at_80_columns_cuts_no_name(
-    run: Callable[..., tuple[int, str, str]], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
-    code, out, _ = run(name, "--help")
-    assert code == 0
-    assert "…" not in out
-    assert max(map(len, out.splitlines())) <= 80
-    options = [n for each in _command(name).params for n in (*each.opts, *each.secondary_opts)]
-    assert [n for n in options if n.startswith("--") and f" {n} " not in out] == []

@@ -1,7 +1,5 @@
 """`pyhybrid utility` and `pyhybrid risk` as a user runs them: files, tables, JSON, HTML, errors."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -157,16 +155,14 @@ def test_a_release_folder_stands_for_its_sets(
         ([*UTILITY, "--formula", "income ~ town"], "cannot be fitted to the data"),
         ([*UTILITY, "--rule", "nested"], "rule must be one of"),
         ([*UTILITY, "--seed", "-1"], "seed must be a whole number >= 0: found -1"),
-        (
-            ["risk", *RISK[1:3], "--key", "age", "--holdout", "real.csv"],
-            "name at least one sensitive column",
-        ),
+        (["risk", *RISK[1:3], "--key", "age", "--holdout", "real.csv"],
+            "name at least one sensitive column"),
         ([*UTILITY[:3], "--formula", "income ~ age", "--rule", "fully_synthetic"], "at least 2"),
         ([*UTILITY, "--html", "."], "must be a file: it is a folder"),
         ([*UTILITY, "--html", "x", "--json", "./x"], "must name two files"),
         (["utility", "real.csv", "nothing.csv"], "data file nothing.csv must exist"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_named_and_nothing_written(
     folder: Path, arguments: list[str], message: str
 ) -> None:

@@ -1,7 +1,5 @@
 """What the options of re-weighting ask for."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A user's own Stan program from the command line: the formula's design goes into it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

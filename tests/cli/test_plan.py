@@ -1,7 +1,5 @@
 """`pyhybrid plan`, and `pyhybrid synthesize --plan`: two commands from a file to a release."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -126,36 +124,22 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         ((), "epsilon must be given to mechanism 'censored'"),
         (("--epsilon", "1", "--mechanism", "count"), "mechanism must be one of censored"),
         (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
-        (
-            ("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
-            "leave out --scale, --reweight, or --plan",
-        ),
+        (("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
+            "leave out --scale, --reweight, or --plan"),
         (("--epsilon", "1", "--delta", "1e-7"), "delta is read by mechanism 'marginals' only"),
         (("--epsilon", "1", "--select", "all"), "select is read by mechanism 'marginals' only"),
         (("--epsilon", "1", "--mechanism", "marginals", "--select", "some"), "one of all, private"),
         (("--epsilon", "1", "--mechanism", "marginals", "--delta", "0.5"), "must be below 1 / n"),
         (("--epsilon", "1", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
-        (
-            ("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
-            "a strict charge needs the owner's word",
-        ),
-        (
-            (
-                "--epsilon",
-                "1",
-                "--mechanism",
-                "marginals",
-                "--reference",
-                "survey.csv",
-                "--holds-no-released-record",
-            ),
-            "must be other records than those to be released",
-        ),
+        (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
+            "a strict charge needs the owner's word"),
+        (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv",
+            "--holds-no-released-record"), "must be other records than those to be released"),
         (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),
         (("--epsilon", "1", "--allow-unlike"), "--allow-unlike goes with --ledger"),
         (("--epsilon", "1", "--relation", "add"), "relation must be one of"),
     ],
-)
+)  # fmt: skip
 def test_bad_releases_are_one_line_and_nothing_is_written(
     run: Run, csv: Path, more: tuple[str, ...], message: str
 ) -> None:

@@ -1,7 +1,5 @@
 """Lines of progress for logs: often enough, with times, and without values."""
 
-from __future__ import annotations
-
 import threading
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """`pyhybrid report` and `pyhybrid open`: where the owner's pages are, made anew from the data."""
 
-from __future__ import annotations
-
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path

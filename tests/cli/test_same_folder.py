@@ -1,7 +1,5 @@
 """Python and the command line leave the same folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

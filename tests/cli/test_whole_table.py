@@ -1,7 +1,5 @@
 """`pyhybrid describe`, and a whole table by one command: types are drafted, confirmed and taken."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable

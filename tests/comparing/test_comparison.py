@@ -1,7 +1,5 @@
 """Comparisons: shared fits, numbers that are the releases' own, the private folder, bad input."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any
@@ -127,18 +125,6 @@ def test_the_tidy_estimates_agree_with_the_table(found: Comparison, table: pd.Da
         assert row.lower <= row.estimate <= row.upper
 
 
-def test_one_draw_costs_one(table: pd.DataFrame) -> None:
-    options: dict[str, Any] = {"seed": 5, "engine": "embedded", "settings": SHORT}
-    only = {"plain": ph.Unweighted(MODEL)}
-    one = compare(only, table, n_synthetic=3, n_draws_released=1, **options)
-    three = compare(only, table, n_synthetic=3, **options)
-    assert one.table["lipschitz_bound"][0] == three.table["lipschitz_bound"][0]
-    due = ph.arrays.epsilon_of_bound(one.table["lipschitz_bound"][0])
-    assert one.table["epsilon_lipschitz"][0] == due < three.table["epsilon_lipschitz"][0]
-    assert one.table["epsilon"][0] < three.table["epsilon"][0]
-    assert (one.fits_made, one.fits_saved) == (1, 0)
-
-
 @pytest.mark.long
 def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
     means = synthetic_means(found, n_draws=1200)  # so many that a twentieth more spread is seen
@@ -146,7 +132,6 @@ def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
     for name, draws in means.items():
         assert draws.shape == (1200,)
         fit = found.releases[name].fit
-        assert fit is not None
         expected = np.exp(fit.draws.flat("beta"))[:, 0]
         assert abs(draws.mean() - expected.mean()) < 5 * draws.std() / np.sqrt(1200)
         assert draws.std() > expected.std()  # the posterior, and the noise of one set
@@ -181,16 +166,12 @@ def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
         ({"data": ph.Unweighted(MODEL)}, "other than 'data'"),
         ({1: ph.Unweighted(MODEL)}, "must be text"),
         ({"a": MODEL}, r"mechanisms\['a'\] must be a mechanism: found NegativeBinomial"),
-        (
-            {"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.Poisson("visits ~ 1"))},
-            "over one model: 'a' has .* 'b' Poisson",
-        ),
-        (
-            {"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.NegativeBinomial("visits ~ sex"))},
-            "over one model",
-        ),
+        ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.Poisson("visits ~ 1"))},
+            "over one model: 'a' has .* 'b' Poisson"),
+        ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.NegativeBinomial("visits ~ sex"))},
+            "over one model"),
     ],
-)
+)  # fmt: skip
 def test_candidates_that_are_none(mechanisms: Any, message: str, table: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match=message):
         compare(mechanisms, table)

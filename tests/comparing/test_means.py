@@ -1,7 +1,5 @@
 """A warning where re-weighting takes the mean from the data; none where it does not."""
 
-from __future__ import annotations
-
 import html
 import warnings
 from dataclasses import replace
@@ -77,7 +75,6 @@ def test_only_a_material_move_away_counts(
     """Half a standard error of the data's mean is where it begins to matter."""
     release = skewed.releases["CW_final"]
     path = release.reweighted
-    assert path is not None
     data = np.asarray(skewed.session.bound.outcome, dtype=np.float64)
     error = data.std() / np.sqrt(data.size)
 

@@ -1,7 +1,5 @@
 """Outcomes of levels are compared by shares; missing values have a share of their own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The snippets of a page of the documentation, in their order, and how each is run."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import textwrap

@@ -1,7 +1,5 @@
 """The documentation: every name exists, tables are those stored, no link is dead."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -104,19 +102,10 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
 @pytest.mark.parametrize(
     "benchmark",
     [
-        everyday,
-        gauntlet,
-        metrics,
-        parallel,
-        peers,
-        priors,
-        published,
-        reduce_sum,
-        rstan_packages,
-        second_fit,
-        tables,
+        everyday, gauntlet, metrics, parallel, peers, priors, published, reduce_sum, rstan_packages,
+        second_fit, tables,
     ],
-)
+)  # fmt: skip
 def test_tables_that_benchmarks_write_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
     name = benchmark.__name__.split(".")[1]

@@ -1,7 +1,5 @@
 """What docs/ adds to mkdocs: equations as MathML, and R's help pages beside the Python names."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

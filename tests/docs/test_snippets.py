@@ -4,8 +4,6 @@ In the suite chains are short (`short_chains`), and nothing else differs from wh
 `make snippets` runs the same at full length (PYHYBRID_SNIPPETS=full).
 """
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import json
@@ -40,7 +38,6 @@ ELSEWHERE = {
     "make": "its targets are looked up in the Makefile",
     "pyhybrid demo": "tests/test_distribution.py runs it from the wheel",
 }
-OF_SHORT_CHAINS = "(?s).*converged"
 TOLD = "(?s).*(scalar weight|further from the data)"
 """Warnings of `compare` and of the curve that their page, guide/mechanisms.md, speaks of."""
 NOT_RUN = {
@@ -149,14 +146,10 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     brms = pd.read_csv(BRMS / "data.csv")
     Path("visits.stan").write_text((BRMS / "counts.stan").read_text("utf-8"), encoding="utf-8")
     return {
-        **given,
-        "model": model,
-        "df": table.assign(person=range(len(table))),
-        "this_year": table,
-        "release": histogram.release(table),
-        "brms_data": brms,
+        **given, "model": model, "df": table.assign(person=range(len(table))), "this_year": table,
+        "release": histogram.release(table), "brms_data": brms,
         "standata": json.loads((BRMS / "counts.json").read_text("utf-8")),
-    }
+    }  # fmt: skip
 
 
 def test_there_are_examples() -> None:

@@ -1,7 +1,5 @@
 """The cmdstan engine: against stored CmdStan output everywhere, live where CmdStan is found."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -88,7 +86,6 @@ def test_reads_cmdstan_output_into_chains_and_draws(fake: Fake) -> None:
         np.testing.assert_array_equal(draws.variables["m"][chain - 1, :, 0, 1], stored["m.1.2"])
         np.testing.assert_array_equal(draws.energy[chain - 1], stored["energy__"])
         np.testing.assert_array_equal(draws.treedepth[chain - 1], stored["treedepth__"])
-    assert draws.inv_metric is not None
     np.testing.assert_allclose(draws.inv_metric[0][:2], [0.629786, 1.1357])
     np.testing.assert_allclose(draws.step_size[0], 0.652524)
     assert draws.provenance.engine_version.startswith("CmdStan 2.35")
@@ -166,7 +163,6 @@ def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
         text=True,
         cwd=Path(__file__).parents[2],
     )
-    assert process.stdout is not None
     process.stdout.readline()
     while not fake.entries:
         assert process.poll() is None

@@ -1,7 +1,5 @@
 """Exact sampling: the posterior against scipy, the draws against it, the loss by enumeration."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, cast
 

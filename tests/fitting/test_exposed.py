@@ -1,7 +1,5 @@
 """Columns that need a decision before they are published: found, and others left alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

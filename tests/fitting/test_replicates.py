@@ -1,7 +1,5 @@
 """Replicates: columns alone, and tables that are joined without copies of what stays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

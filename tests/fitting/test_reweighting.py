@@ -1,7 +1,5 @@
 """Re-weighting: never above the starting bound, no slack left, refits saved, steps recorded."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +108,6 @@ def test_a_release_never_costs_more_for_it(session: FitSession, tmp_path: Path) 
     plain = ph.LipschitzWeighted(MODEL, **papers).release_from(session, **options)
     final = ph.LipschitzWeighted(MODEL, reweighting=True, **papers).release_from(session, **options)
     assert final.charge.epsilon <= plain.charge.epsilon
-    assert final.reweighted is not None
     final.save(tmp_path / "out")
     run = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
     assert [s["k"] for s in run["reweighting_steps"]] == [s.k for s in final.reweighted.steps]
@@ -128,16 +125,10 @@ def test_unweighted_bounds_can_be_spread_too(session: FitSession) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"k": 0.0},
-        {"k": 1.2},
-        {"k": np.nan},
-        {"tolerance": 0},
-        {"max_refits": 0},
-        {"search": False},
-        {"search": 0, "recursive": False},
-        {"risk": "mean"},
+        {"k": 0.0}, {"k": 1.2}, {"k": np.nan}, {"tolerance": 0}, {"max_refits": 0},
+        {"search": False}, {"search": 0, "recursive": False}, {"risk": "mean"},
     ],
-)
+)  # fmt: skip
 def test_bad_plans_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):
         Reweighting(**wrong)  # type: ignore[arg-type]
@@ -241,7 +232,6 @@ def test_a_published_step_is_counted_without_each_record(
         base = ph.LipschitzWeighted(model).recomputed(own)
         assert base is not None
         found = stepped(own, path, base)
-        assert found is not None
         np.testing.assert_allclose(found.alpha, path.fit.alpha, rtol=1e-9, atol=1e-12)
         other = replace(path, fit=replace(path.fit, alpha=path.fit.alpha * 0.99))
         assert stepped(own, other, base) is None
@@ -302,7 +292,6 @@ def test_a_step_by_another_risk_is_the_formula_and_is_counted_without_each_recor
     np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * alpha * ratio, 0, 1), rtol=1e-9)
     base = ph.LipschitzWeighted(MODEL, risk=risk).recomputed(session)
     found = stepped(session, path, base)
-    assert found is not None
     np.testing.assert_allclose(found.alpha, path.fit.alpha, rtol=1e-9, atol=1e-12)
     assert stepped(session, replace(path, risk="size"), base) is None, "the control"
 

@@ -1,7 +1,5 @@
 """A fit goes on until it has converged: more draws where they are short, a second try else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

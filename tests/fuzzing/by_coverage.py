@@ -1,7 +1,5 @@
 """Targets of the coverage-guided fuzzer: bytes in, nothing out but for a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import formulaic.parser  # noqa: F401  (instrumented with what imports it)

@@ -1,7 +1,5 @@
 """The command line: `main` with options of every sort, in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io
@@ -27,143 +25,63 @@ from tests.fuzzing.tables import OFTEN, Recipe, formulas, recipes
 _TEXT = st.one_of(
     st.sampled_from(
         [
-            "",
-            "-1",
-            "0",
-            "nan",
-            "inf",
-            "1e400",
-            "a=b",
-            ":",
-            ",",
-            "x" * 300,
-            "é",
-            "--",
-            "/",
-            "../..",
-            "y",
-            "1,2",
-            "true",
+            "", "-1", "0", "nan", "inf", "1e400", "a=b", ":", ",", "x" * 300, "é", "--", "/",
+            "../..", "y", "1,2", "true",
         ]
     ),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=5),
-)
+)  # fmt: skip
 _NUMBER = ["1", "0.5", "2", "1.0"]
 _FORMULA = ["y ~ 1", "y ~ x", "y ~ x + g"]
 _MECHANISM = [
-    "unweighted",
-    "lipschitz",
-    "lipschitz:scale=0.7",
-    "count",
-    "count:radius=0.2,kind=absolute",
-    "count:pattern=g",
-    "scalar:target_epsilon=5",
-    "truncated:epsilon=6",
-    "censored:epsilon=4",
+    "unweighted", "lipschitz", "lipschitz:scale=0.7", "count", "count:radius=0.2,kind=absolute",
+    "count:pattern=g", "scalar:target_epsilon=5", "truncated:epsilon=6", "censored:epsilon=4",
     "censored:epsilon=4,inner=unweighted",
-    "perturbed_histogram:lower=0,upper=100,n_bins=5,epsilon=1",
-    "lipschitz:reweighting=true",
-    "lipschitz:scale",
-    "count:pattern",
-    "scalar",
-    "lipschitz:scale=x",
-    "truncated:inner=count",
-    "censored:calibration=1",
-    "given",
-    "lipschitz:scale=0.7,scale=0.5",
-]
+    "perturbed_histogram:lower=0,upper=100,n_bins=5,epsilon=1", "lipschitz:reweighting=true",
+    "lipschitz:scale", "count:pattern", "scalar", "lipschitz:scale=x", "truncated:inner=count",
+    "censored:calibration=1", "given", "lipschitz:scale=0.7,scale=0.5",
+]  # fmt: skip
 _MODEL = [
-    "negative_binomial",
-    "poisson",
-    "bernoulli",
-    "bernoulli:levels=0+1",
-    "bernoulli:levels=0",
-    "beta_binomial",
-    "beta_binomial:upper=300",
-    "categorical",
-    "categorical:levels=0+1+2",
-    "ordinal",
-    "ordinal:levels=0+1+2",
-    "beta",
-    "beta:lower=0,upper=100",
-    "normal",
-    "mixture",
-    "mixture:n_components=2,transform=asinh",
-    "beta:lower=x",
-    "normal:transform=log",
-    "beta_regression:upper=300",
-    "mixture:n_components=0.5",
-    "normal:unit=1e-300",
-]
+    "negative_binomial", "poisson", "bernoulli", "bernoulli:levels=0+1", "bernoulli:levels=0",
+    "beta_binomial", "beta_binomial:upper=300", "categorical", "categorical:levels=0+1+2",
+    "ordinal", "ordinal:levels=0+1+2", "beta", "beta:lower=0,upper=100", "normal", "mixture",
+    "mixture:n_components=2,transform=asinh", "beta:lower=x", "normal:transform=log",
+    "beta_regression:upper=300", "mixture:n_components=0.5", "normal:unit=1e-300",
+]  # fmt: skip
 _SAMPLER = {
-    "--chains": ["2", "1"],
-    "--warmup": ["1"],
-    "--draws": ["8", "3"],
-    "--engine": ["embedded"],
-    "--seed": ["1", "-1"],
-    "--on-not-converged": ["warn", "raise", "ask"],
-}
+    "--chains": ["2", "1"], "--warmup": ["1"], "--draws": ["8", "3"], "--engine": ["embedded"],
+    "--seed": ["1", "-1"], "--on-not-converged": ["warn", "raise", "ask"],
+}  # fmt: skip
 _OUT = {"--out": ["OUT", "OUT", "OUT/deep/er", "DATA", "FULL", ""]}
 COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
     "synthesize": (
         ["DATA"],
         {
-            **_OUT,
-            "--formula": _FORMULA,
-            "--model": _MODEL,
-            "--mechanism": _MECHANISM,
-            **_SAMPLER,
-            "--scale": _NUMBER,
-            "--shift": ["0", "-0.2"],
-            "--transform": ["linear", "softmax"],
-            "--threshold": _NUMBER,
-            "--draw-quantile": ["0.9"],
-            "--relation": ["remove", "replace"],
-            "--safety-factor": ["1.05"],
-            "--k": ["0.9"],
-            "--n-synthetic": ["2", "0"],
-            "--format": ["csv", "parquet"],
-            "--ledger": ["LEDGER", "DATA"],
-            "--calibration": ["DATA", "FULL"],
-            "--reweight": [],
-            "--single-step": [],
-            "--one-draw": [],
-            "--overwrite": [],
-            "--allow-unlike": [],
+            **_OUT, "--formula": _FORMULA, "--model": _MODEL, "--mechanism": _MECHANISM, **_SAMPLER,
+            "--scale": _NUMBER, "--shift": ["0", "-0.2"], "--transform": ["linear", "softmax"],
+            "--threshold": _NUMBER, "--draw-quantile": ["0.9"], "--relation": ["remove", "replace"],
+            "--safety-factor": ["1.05"], "--k": ["0.9"], "--n-synthetic": ["2", "0"],
+            "--format": ["csv", "parquet"], "--ledger": ["LEDGER", "DATA"],
+            "--calibration": ["DATA", "FULL"], "--reweight": [], "--single-step": [],
+            "--one-draw": [], "--overwrite": [], "--allow-unlike": [],
         },
     ),
     "calibrate": (
         ["DATA"],
         {
-            **_OUT,
-            "--formula": _FORMULA,
-            "--model": _MODEL,
-            "--epsilon": ["4"],
-            "--engine": ["embedded"],
-            "--scale": _NUMBER,
-            "--shift": ["0"],
-            "--n-draws": ["5"],
-            "--center": [],
-            "--no-center": [],
-            "--region": _NUMBER,
-            "--public": [],
-            "--relation": ["remove"],
-            "--overwrite": [],
+            **_OUT, "--formula": _FORMULA, "--model": _MODEL, "--epsilon": ["4"],
+            "--engine": ["embedded"], "--scale": _NUMBER, "--shift": ["0"], "--n-draws": ["5"],
+            "--center": [], "--no-center": [], "--region": _NUMBER, "--public": [],
+            "--relation": ["remove"], "--overwrite": [],
         },
     ),
     "utility": (
         ["DATA", "DATA"],
         {
-            "--columns": ["y", "y,x", ""],
-            "--categorical": ["y", "x"],
-            "--formula": _FORMULA,
-            "--model": ["ols", "poisson"],
-            "--rule": ["single"],
-            "--permutations": ["2", "1"],
-            "--weights": ["x", "weights=y", "g", "weights=", ""],
-            "--interactions": [],
-            "--json": ["-", "OUT.json"],
-            "--versus": ["DATA", "FULL"],
+            "--columns": ["y", "y,x", ""], "--categorical": ["y", "x"], "--formula": _FORMULA,
+            "--model": ["ols", "poisson"], "--rule": ["single"], "--permutations": ["2", "1"],
+            "--weights": ["x", "weights=y", "g", "weights=", ""], "--interactions": [],
+            "--json": ["-", "OUT.json"], "--versus": ["DATA", "FULL"],
         },
     ),
     "risk": (
@@ -180,23 +98,12 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
     "mask": (
         ["DATA"],
         {
-            **_OUT,
-            "--keys": ["y", "y,x", ""],
-            "--copies": ["3"],
-            "--variance": _NUMBER,
-            "--separation": ["6"],
-            "--association": ["sequential", "copula"],
-            "--predictors": ["x", "g"],
-            "--types": ["y=ordered", "y=text", "y"],
-            "--n-synthetic": ["1"],
-            "--formula": _FORMULA,
-            "--family": ["linear", "probit"],
-            "--radius": ["y=1", "y"],
-            "--k0": ["1"],
-            "--on-not-converged": ["warn"],
-            "--format": ["csv"],
-            "--seed": ["1"],
-            "--overwrite": [],
+            **_OUT, "--keys": ["y", "y,x", ""], "--copies": ["3"], "--variance": _NUMBER,
+            "--separation": ["6"], "--association": ["sequential", "copula"],
+            "--predictors": ["x", "g"], "--types": ["y=ordered", "y=text", "y"],
+            "--n-synthetic": ["1"], "--formula": _FORMULA, "--family": ["linear", "probit"],
+            "--radius": ["y=1", "y"], "--k0": ["1"], "--on-not-converged": ["warn"],
+            "--format": ["csv"], "--seed": ["1"], "--overwrite": [],
         },
     ),
     "ledger create": (
@@ -214,40 +121,22 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
     "compare": (
         ["DATA"],
         {
-            **_OUT,
-            "--formula": ["y", "y ~ q"],
-            "--mechanism": _MECHANISM,
-            "--model": _MODEL,
-            "--n-synthetic": ["0"],
-            "--workers": ["0"],
+            **_OUT, "--formula": ["y", "y ~ q"], "--mechanism": _MECHANISM, "--model": _MODEL,
+            "--n-synthetic": ["0"], "--workers": ["0"],
         },
     ),
     "curve": (
         ["DATA"],
         {
-            **_OUT,
-            "--formula": ["y", "y ~ q"],
-            "--scales": ["1,0.5", "x", ""],
-            "--shifts": ["0"],
-            "--model": _MODEL,
-            "--workers": ["0"],
+            **_OUT, "--formula": ["y", "y ~ q"], "--scales": ["1,0.5", "x", ""], "--shifts": ["0"],
+            "--model": _MODEL, "--workers": ["0"],
         },
     ),
-}
+}  # fmt: skip
 _ALWAYS = {
     "synthesize": [
-        "--out",
-        "OUT",
-        "--engine",
-        "embedded",
-        "--chains",
-        "2",
-        "--warmup",
-        "1",
-        "--draws",
-        "8",
-        "--on-not-converged",
-        "warn",
+        "--out", "OUT", "--engine", "embedded", "--chains", "2", "--warmup", "1", "--draws", "8",
+        "--on-not-converged", "warn",
     ],
     "calibrate": ["--out", "OUT", "--engine", "embedded", "--epsilon", "4"],
     "mask": ["--out", "OUT", "--keys", "y", "--on-not-converged", "warn", "--n-synthetic", "1"],
@@ -255,7 +144,7 @@ _ALWAYS = {
     "curve": ["--out", "OUT", "--engine", "embedded"],
     "risk": ["--key", "y"],
     "ledger create": ["--budget", "9", "--kind", "strict", "--relation", "replace"],
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

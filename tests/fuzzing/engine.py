@@ -5,8 +5,6 @@ that comes before and after the sampler. `spread` is how far its draws go; the w
 means that overflow, which a release must refuse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Every entry point with its strategy and its check."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Files: bytes that call themselves CSV or Parquet, and saved folders with something broken."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json
@@ -11,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
@@ -23,38 +20,14 @@ from pyhybrid.studies.study import Measured, Size, Study
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.outcomes import attempted, scratch_folder
 from tests.fuzzing.releases import RULE, SETTINGS
-from tests.fuzzing.tables import OFTEN, recipes
+from tests.fuzzing.tables import OFTEN
 
 _CELL = st.sampled_from(
     [
-        "1",
-        "2.5",
-        "007",
-        "NA",
-        "",
-        "nan",
-        "a",
-        '"',
-        '"a,b"',
-        "é",
-        "\x00",
-        " ",
-        "-1e400",
-        "1e-400",
-        "inf",
-        "0x1F",
-        "1_000",
-        "TRUE",
-        "\t",
-        "\\",
-        "١",
-        "9" * 400,
-        "'",
-        "1,5",
-        "2020-01-01",
-        "😀",
+        "1", "2.5", "007", "NA", "", "nan", "a", '"', '"a,b"', "é", "\x00", " ", "-1e400", "1e-400",
+        "inf", "0x1F", "1_000", "TRUE", "\t", "\\", "١", "9" * 400, "'", "1,5", "2020-01-01", "😀",
     ]
-)
+)  # fmt: skip
 _HEADER = st.sampled_from(
     ["y", "x", "g", "y", "", "Unnamed: 0", "1", "a b", '"q"', "y.1", "\ufeffy"]
 )
@@ -370,21 +343,3 @@ def _rechain(damage: Damage, path: Path) -> None:
 
 
 # Tables written and read again.
-
-
-def check_round_trip(recipe: Any) -> bool:
-    """Write a table as CSV and read it: every cell comes back as text, letter by letter."""
-    df = recipe.table()
-    with scratch_folder() as folder:
-        path = folder / "table.csv"
-        try:
-            df.to_csv(path, index=False)
-        except Exception:  # pandas cannot write it
-            return False
-        source = attempted(lambda: read_table(path))
-    if isinstance(source, PyhybridError):
-        return False
-    return len(source.frame) == len(df) or np.inf > len(df)
-
-
-round_trips = recipes(plain=True)

@@ -1,7 +1,5 @@
 """Measures and masking: data and synthetic sets that do and do not belong together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -63,16 +61,9 @@ class SetsCase:
 
 
 _WAYS = [
-    "same",
-    "shuffled",
-    "cut",
-    "twice",
-    "columns reversed",
-    "one column less",
-    "as text",
-    "as objects",
-    "empty",
-]
+    "same", "shuffled", "cut", "twice", "columns reversed", "one column less", "as text",
+    "as objects", "empty",
+]  # fmt: skip
 _RISK = {
     "radius": _mostly(0, 1, 0.1, {"y": 1}, {"x": 2.0}, {"q": 1}, {"y": -1}),
     "kind": _mostly("absolute", "relative", "relative"),

@@ -1,7 +1,5 @@
 """What may come of a call: a valid result, or an error of `pyhybrid.core.errors`; nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 import warnings

@@ -1,7 +1,5 @@
 """Plans of whole tables and noisy marginals on any table, with any types, rules and domains."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any
@@ -24,27 +22,15 @@ _KINDS: list[Any] = [
     {"kind": "Amounts", "lower": 0, "upper": 1e6},
 ]
 _BROKEN: list[Any] = [
-    {"kind": "Counts", "lower": 5, "upper": 1},
-    {"kind": "Nominal", "levels": "ab"},
-    {"kind": "Real", "unit": float("nan")},
-    {"kind": "Colors"},
-    {"levels": [1]},
-    None,
-    7,
-]
+    {"kind": "Counts", "lower": 5, "upper": 1}, {"kind": "Nominal", "levels": "ab"},
+    {"kind": "Real", "unit": float("nan")}, {"kind": "Colors"}, {"levels": [1]}, None, 7,
+]  # fmt: skip
 _RULES = ["y >= 0", "y <= x", "x == 0 -> y == 0", "y < 0", "nothing > 1", "import os", "", 3]
 _DOMAINS: list[Any] = [
-    {"bins": [0, 1, 2, 5, 1e6], "step": 1},
-    {"levels": [0], "bins": [1, 10, 1e6], "missing": True},
-    {"levels": ["a", "b", "c"], "missing": True},
-    [0, 1],
-    {"bins": [3, 1]},
-    {"levels": [1, 1]},
-    {"levels": "ab"},
-    {"bins": [0, float("nan")]},
-    {},
-    *WRONG,
-]
+    {"bins": [0, 1, 2, 5, 1e6], "step": 1}, {"levels": [0], "bins": [1, 10, 1e6], "missing": True},
+    {"levels": ["a", "b", "c"], "missing": True}, [0, 1], {"bins": [3, 1]}, {"levels": [1, 1]},
+    {"levels": "ab"}, {"bins": [0, float("nan")]}, {}, *WRONG,
+]  # fmt: skip
 
 
 @st.composite

@@ -1,7 +1,5 @@
 """Releases: every mechanism with every model on any table, and sequences of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,12 +104,7 @@ _UNIT = ("beta", "beta_regression", "normal", "mixture")
 _FITTING = {
     **dict.fromkeys(
         (
-            "counts",
-            "zeros and ones",
-            "skewed counts",
-            "int8",
-            "uint8",
-            "nullable counts",
+            "counts", "zeros and ones", "skewed counts", "int8", "uint8", "nullable counts",
             "whole floats",
         ),
         _COUNTS,
@@ -119,7 +112,7 @@ _FITTING = {
     "zeros and ones": (*_COUNTS, "bernoulli", "categorical", "ordinal"),
     **dict.fromkeys(("float32", "unit interval", "unit interval with its ends"), _UNIT),
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
-}
+}  # fmt: skip
 _NEEDS = {
     "ScalarWeighted": {"target_epsilon": 4.0},
     "Truncated": {"epsilon": 6.0},

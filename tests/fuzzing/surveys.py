@@ -1,7 +1,5 @@
 """Surveys: designs of any table, private answers, and what is done to a release afterwards."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 
@@ -18,13 +16,9 @@ from tests.fuzzing.tables import OFTEN, Recipe, recipes
 
 _column = st.sampled_from(["y", "x", "g", "q", "", None, 1, ["y"]])
 _DESIGN = {
-    "strata": _column,
-    "clusters": _column,
-    "unit": _column,
-    "population": _mostly(1e5, 30.0),
-    "largest": _mostly(2.0, 0.5),
-    "calibrated": st.booleans(),
-}
+    "strata": _column, "clusters": _column, "unit": _column, "population": _mostly(1e5, 30.0),
+    "largest": _mostly(2.0, 0.5), "calibrated": st.booleans(),
+}  # fmt: skip
 
 
 @st.composite

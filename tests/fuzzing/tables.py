@@ -4,8 +4,6 @@ Hypothesis chooses kinds, sizes, names and what is broken; numpy fills the cells
 it chose. A failing table so shrinks to the fewest columns and the plainest kinds.
 """
 
-from __future__ import annotations
-
 import datetime
 import decimal
 from collections.abc import Callable
@@ -109,27 +107,9 @@ OTHERS: dict[str, Fill] = {
 }
 KINDS = {**OUTCOMES, **OTHERS}
 _NAMES: list[Any] = [
-    "y",
-    "x",
-    "g",
-    "z w",
-    "",
-    "1",
-    "é",
-    "y~",
-    "`",
-    "x:g",
-    "a,b",
-    "__x__",
-    "weights",
-    "lambda",
-    "Intercept",
-    0,
-    None,
-    ("a", 1),
-    2.5,
-    True,
-]
+    "y", "x", "g", "z w", "", "1", "é", "y~", "`", "x:g", "a,b", "__x__", "weights", "lambda",
+    "Intercept", 0, None, ("a", 1), 2.5, True,
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,55 +195,12 @@ def recipes(
 
 
 _TERMS = [
-    "1",
-    "0",
-    "-1",
-    "x",
-    "g",
-    "x + g",
-    "x*g",
-    "x:g",
-    "C(g)",
-    "C(x)",
-    "log(x)",
-    "I(x**2)",
-    "x**2",
-    "poly(x, 2)",
-    "bs(x, df=4)",
-    "cr(x, df=3)",
-    "scale(x)",
-    "center(x)",
-    "`z w`",
-    ".",
-    ". - x",
-    "y",
-    "y.x",
-    "x | g",
-    "nothing",
-    "x +",
-    "+",
-    "(x",
-    "x)",
-    "",
-    "C(g, contr.sum)",
-    "np.log(x)",
-    "{x}",
-    "{x / g}",
-    "x ~ g",
-    "(x + g)**2",
-    "x %in% g",
-    "'x'",
-    "1 + x + 1",
-    "lag(x)",
-    "x.sum()",
-    "x[0]",
-    "exp(1000*x)",
-    "x/0",
-    "1e400",
-    "C(x, levels=[1])",
-    "hashed(g, levels=2)",
-    "Intercept",
-]
+    "1", "0", "-1", "x", "g", "x + g", "x*g", "x:g", "C(g)", "C(x)", "log(x)", "I(x**2)", "x**2",
+    "poly(x, 2)", "bs(x, df=4)", "cr(x, df=3)", "scale(x)", "center(x)", "`z w`", ".", ". - x", "y",
+    "y.x", "x | g", "nothing", "x +", "+", "(x", "x)", "", "C(g, contr.sum)", "np.log(x)", "{x}",
+    "{x / g}", "x ~ g", "(x + g)**2", "x %in% g", "'x'", "1 + x + 1", "lag(x)", "x.sum()", "x[0]",
+    "exp(1000*x)", "x/0", "1e400", "C(x, levels=[1])", "hashed(g, levels=2)", "Intercept",
+]  # fmt: skip
 
 
 def formulas(*outcomes: str) -> st.SearchStrategy[str]:

@@ -3,8 +3,6 @@
 Some hundreds of cases of each entry point; `python -m benchmarks.fuzz` makes as many as wanted.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

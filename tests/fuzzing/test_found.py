@@ -1,7 +1,5 @@
 """What the fuzzers found, each as a case of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -246,14 +244,6 @@ def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
 def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:
     with pytest.raises(PyhybridError, match="File name too long"):
         run([part.format("x" * 5000) for part in arguments])
-
-
-def test_an_epsilon_beyond_any_float_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        ph.arrays.epsilon_of_bound(1e308)
-    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        ph.arrays.epsilon_of_bound(1e300, n_draws_released=10**9)
-    assert ph.arrays.epsilon_of_bound(8e307) == 1.6e308
 
 
 def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None:

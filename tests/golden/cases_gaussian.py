@@ -1,7 +1,5 @@
 """Cases of ranges, the Gaussian curve, leave-one-out loss and re-centered censoring."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 
@@ -84,18 +82,12 @@ def mu_cases(rng: random.Random) -> list[Case]:
         {"name": "not finite", "args": {"log_lik": cut}},
         {"name": "two draws", "args": {"log_lik": [[-1.0], [-2.5]], "ess": 2, **alone}},
         *(bad(*case) for case in WEIGHTS_BAD),
-        bad(
-            "chains that do not fit",
-            {"log_lik": wide, "chains": 7},
-            "draws must be stacked chain after chain, at least 4 in each of 7: found 60",
-        ),
-        bad(
-            "no effective draws",
-            {"log_lik": wide, "ess": [1.0, 0.0, 1.0]},
-            "ess must be above 0: {record 1} has 0",
-        ),
+        bad("chains that do not fit", {"log_lik": wide, "chains": 7},
+            "draws must be stacked chain after chain, at least 4 in each of 7: found 60"),
+        bad("no effective draws", {"log_lik": wide, "ess": [1.0, 0.0, 1.0]},
+            "ess must be above 0: {record 1} has 0"),
         bad("one draw", {"log_lik": [[-1.0]], "ess": 1}, "at least 2 draws: found 1"),
-    ]
+    ]  # fmt: skip
 
 
 MUS = (0.0, 1e-9, 0.001, 0.05, 0.207, 0.251, 1.0, 1.146, 4.0, 15.0)
@@ -144,12 +136,9 @@ def release_cases(_: random.Random) -> list[Case]:
         {"name": "one draw", "args": {"mu": 0.3}},
         {"name": "twenty draws", "args": {"mu": 0.207, "n_draws_released": 20}},
         {"name": "replace", "args": {"mu": 0.7, "n_draws_released": 3, "relation": "replace"}},
-        bad(
-            "unknown relation",
-            {"mu": 1.0, "relation": "add"},
-            "relation must be one of remove, replace: found 'add'",
-        ),
-    ]
+        bad("unknown relation", {"mu": 1.0, "relation": "add"},
+            "relation must be one of remove, replace: found 'add'"),
+    ]  # fmt: skip
 
 
 def epsilon_of_range_cases(_: random.Random) -> list[Case]:
@@ -213,19 +202,13 @@ def center_cases(rng: random.Random) -> list[Case]:
                 "excess": [0.1, -0.2, 0.0, 3.0, -4.0, 0.05],
             },
         },
-        bad(
-            "excess infinite",
-            {"log_lik": matrix, "cap": 1.0, "excess": [0.0, INF, 0, 0, 0, 0]},
-            "excess must be finite: that of draw ",
-        ),
+        bad("excess infinite", {"log_lik": matrix, "cap": 1.0, "excess": [0.0, INF, 0, 0, 0, 0]},
+            "excess must be finite: that of draw "),
         bad("cap 0", {"log_lik": matrix, "cap": 0}, "cap must be above 0: found 0"),
         bad("caps 0", {"log_lik": matrix, "cap": [0, 0]}, "cap must be one number above 0, or two"),
-        bad(
-            "center infinite",
-            {"log_lik": matrix, "cap": 1.0, "center": [0.0, 0.0, INF, 0.0]},
-            "center must be finite: that of {record 2} is not",
-        ),
-    ]
+        bad("center infinite", {"log_lik": matrix, "cap": 1.0, "center": [0.0, 0.0, INF, 0.0]},
+            "center must be finite: that of {record 2} is not"),
+    ]  # fmt: skip
 
 
 def excess_cases(rng: random.Random) -> list[Case]:
@@ -237,12 +220,9 @@ def excess_cases(rng: random.Random) -> list[Case]:
         {"name": "no center", "args": {"log_lik": matrix, "cap": 2.0}},
         {"name": "asymmetric", "args": {"log_lik": matrix, "cap": [1.0, 0.25], **full}},
         {"name": "nothing is clipped", "args": {"log_lik": matrix, "cap": 1000.0, **full}},
-        bad(
-            "not finite",
-            {"log_lik": infinite, "cap": 1.0},
-            "terms of a reference must be finite: that of {record 1} is not",
-        ),
-    ]
+        bad("not finite", {"log_lik": infinite, "cap": 1.0},
+            "terms of a reference must be finite: that of {record 1} is not"),
+    ]  # fmt: skip
 
 
 def censoring_cases(_: random.Random) -> list[Case]:

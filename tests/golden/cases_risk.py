@@ -1,7 +1,5 @@
 """Cases of bounds, weights and risks: name, arguments, and for bad input the message."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable
@@ -69,30 +67,18 @@ def bounds_cases(rng: random.Random) -> list[Case]:
     cases += [
         bad("a vector", {"log_lik": [-1.0, -2.0]}, "log_lik must have shape (S draws, n records)"),
         bad("text", {"log_lik": [["a", "b"]]}, "log_lik must be numeric"),
-        bad(
-            "weight above 1",
-            {**few, "alpha": [0.5, 1.5]},
-            "alpha must lie in [0, 1]: {record 1} has another weight",
-        ),
-        bad(
-            "weight below 0",
-            {**few, "alpha": [-0.5, 0.5]},
-            "alpha must lie in [0, 1]: {record 0} has another weight",
-        ),
+        bad("weight above 1", {**few, "alpha": [0.5, 1.5]},
+            "alpha must lie in [0, 1]: {record 1} has another weight"),
+        bad("weight below 0", {**few, "alpha": [-0.5, 0.5]},
+            "alpha must lie in [0, 1]: {record 0} has another weight"),
         bad("weight NaN", {**few, "alpha": [0.5, NAN]}, "alpha must lie in [0, 1]: {record 1}"),
-        bad(
-            "weights too few",
-            {**few, "alpha": [0.5, 0.5, 0.5]},
-            "alpha must have 2 elements: found 3",
-        ),
+        bad("weights too few", {**few, "alpha": [0.5, 0.5, 0.5]},
+            "alpha must have 2 elements: found 3"),
         bad("quantile 0", {**few, "draw_quantile": 0}, "draw_quantile must lie in (0, 1]: found 0"),
-        bad(
-            "quantile above 1",
-            {**few, "draw_quantile": 1.01},
-            "draw_quantile must lie in (0, 1]: found 1.01",
-        ),
+        bad("quantile above 1", {**few, "draw_quantile": 1.01},
+            "draw_quantile must lie in (0, 1]: found 1.01"),
         bad("quantile NaN", {**few, "draw_quantile": NAN}, "draw_quantile must be a finite number"),
-    ]
+    ]  # fmt: skip
     return cases
 
 
@@ -111,11 +97,9 @@ def lipschitz_weights_cases(rng: random.Random) -> list[Case]:
             cases.append({"name": f"{name}, {transform}", "args": args})
             if "inf" not in name and name != "NaN":
                 cases.append(
-                    {
-                        "name": f"{name}, {transform}, quantile 0.9",
-                        "args": {**args, "draw_quantile": 0.9},
-                    }
-                )
+                    {"name": f"{name}, {transform}, quantile 0.9",
+                        "args": {**args, "draw_quantile": 0.9}}
+                )  # fmt: skip
     regular = draw_matrix(rng, 6, 5)
     for scale, shift in ((0.7, 0.0), (0.5, -0.3), (1.0, 0.2), (0.0, 0.5), (-1.0, 1.0)):
         args = {"log_lik": regular, "scale": scale, "shift": shift}
@@ -129,30 +113,21 @@ def lipschitz_weights_cases(rng: random.Random) -> list[Case]:
         args = {"log_lik": regular, "risk": risk, "draw_quantile": 0.7}
         cases.append({"name": f"{risk}, quantile 0.7", "args": args})
     cases += [
-        bad(
-            "unknown risk",
-            {"log_lik": regular, "risk": "mean"},
-            "risk must be one of size, range, deviation: found 'mean'",
-        ),
+        bad("unknown risk", {"log_lik": regular, "risk": "mean"},
+            "risk must be one of size, range, deviation: found 'mean'"),
         bad(
             "unknown transform",
             {"log_lik": regular, "transform": "cubic"},
             "transform must be one of linear, reciprocal, threshold, logistic, softmax: "
             "found 'cubic'",
         ),
-        bad(
-            "threshold missing",
-            {"log_lik": regular, "transform": "threshold"},
-            "threshold must be given with transform='threshold', and only then",
-        ),
-        bad(
-            "threshold not wanted",
-            {"log_lik": regular, "threshold": 1.0},
-            "threshold must be given with transform='threshold', and only then",
-        ),
+        bad("threshold missing", {"log_lik": regular, "transform": "threshold"},
+            "threshold must be given with transform='threshold', and only then"),
+        bad("threshold not wanted", {"log_lik": regular, "threshold": 1.0},
+            "threshold must be given with transform='threshold', and only then"),
         bad("scale infinite", {"log_lik": regular, "scale": INF}, "scale must be a finite number"),
         bad("a vector", {"log_lik": [1.0]}, "log_lik must have shape (S draws, n records)"),
-    ]
+    ]  # fmt: skip
     return cases
 
 
@@ -176,19 +151,13 @@ def weights_cases(rng: random.Random) -> list[Case]:
                 args["threshold"] = 2.5
             cases.append({"name": f"{name}, {transform}", "args": args})
     cases += [
-        bad(
-            "negative",
-            {"lipschitz": [1.0, -1.0]},
-            "lipschitz must be >= 0 and not NaN: {record 1} is not",
-        ),
+        bad("negative", {"lipschitz": [1.0, -1.0]},
+            "lipschitz must be >= 0 and not NaN: {record 1} is not"),
         bad("NaN", {"lipschitz": [NAN, 1.0]}, "lipschitz must be >= 0 and not NaN: {record 0}"),
         bad("empty", {"lipschitz": []}, "lipschitz must be a vector of shape (n,), n >= 1"),
-        bad(
-            "threshold 0",
-            {"lipschitz": [1.0], "transform": "threshold", "threshold": 0},
-            "threshold must be above 0: found 0",
-        ),
-    ]
+        bad("threshold 0", {"lipschitz": [1.0], "transform": "threshold", "threshold": 0},
+            "threshold must be above 0: found 0"),
+    ]  # fmt: skip
     return cases
 
 
@@ -234,19 +203,13 @@ def risk_cases(rng: random.Random) -> list[Case]:
     cases += [
         bad("radius 0", {**y, "radius": 0}, "radius must be above 0: found 0"),
         bad("radius negative", {**y, "radius": -0.2}, "radius must be above 0: found -0.2"),
-        bad(
-            "unknown kind",
-            {**y, "kind": "ratio"},
-            "kind must be one of relative, absolute: found 'ratio'",
-        ),
+        bad("unknown kind", {**y, "kind": "ratio"},
+            "kind must be one of relative, absolute: found 'ratio'"),
         bad("value NaN", {"y": [1.0, NAN]}, "y must be finite: {record 1}"),
         bad("value infinite", {"y": [INF, 1.0]}, "y must be finite: {record 0}"),
-        bad(
-            "pattern too short",
-            {**y, "pattern": ["a"]},
-            "pattern must have shape (n,) or (n, p), n = 2: found (1,)",
-        ),
-    ]
+        bad("pattern too short", {**y, "pattern": ["a"]},
+            "pattern must have shape (n,) or (n, p), n = 2: found (1,)"),
+    ]  # fmt: skip
     return cases
 
 
@@ -288,12 +251,12 @@ def budget_cases(_: random.Random) -> list[Case]:
         {"name": "few lowered", "args": args(few, 9.0, 1)},
         {"name": "many parameters", "args": args(few, 30.0, 11)},
         {"name": "many records", "args": args([0.05 * i for i in range(40)], 1.5, 2)},
+        {"name": "one parameter", "args": args([0.5, 2.0, 10.0] * 14, 3.0, 1)},
         bad("no parameter", args(few, 0.25, 0), "n_parameters must be a whole number >= 1"),
         bad("no budget", args(few, 0, 1), "mu must be above 0"),
-        bad(
-            "negative", args([0.1, -0.1], 1, 1), "deviation must be >= 0 and not NaN: {record 1} is"
-        ),
-    ]
+        bad("negative", args([0.1, -0.1], 1, 1),
+            "deviation must be >= 0 and not NaN: {record 1} is"),
+    ]  # fmt: skip
 
 
 def truncate_cases(_: random.Random) -> list[Case]:
@@ -303,20 +266,13 @@ def truncate_cases(_: random.Random) -> list[Case]:
         {"name": "all below", "args": {"alpha": alpha, "lipschitz": f, "cap": 100.0}},
         {"name": "infinite", "args": {"alpha": [0.1, 0.0], "lipschitz": [INF, INF], "cap": 9.0}},
         {"name": "one record", "args": {"alpha": [1.0], "lipschitz": [4.0], "cap": 3.5}},
-        bad(
-            "cap 0", {"alpha": [1.0], "lipschitz": [4.0], "cap": 0}, "cap must be above 0: found 0"
-        ),
-        bad(
-            "unlike lengths",
-            {"alpha": [1.0, 1.0], "lipschitz": [4.0], "cap": 1},
-            "alpha must have 1 elements: found 2",
-        ),
-        bad(
-            "f negative",
-            {"alpha": [1.0], "lipschitz": [-4.0], "cap": 1},
-            "lipschitz must be >= 0 and not NaN: {record 0} is not",
-        ),
-    ]
+        bad("cap 0", {"alpha": [1.0], "lipschitz": [4.0], "cap": 0},
+            "cap must be above 0: found 0"),
+        bad("unlike lengths", {"alpha": [1.0, 1.0], "lipschitz": [4.0], "cap": 1},
+            "alpha must have 1 elements: found 2"),
+        bad("f negative", {"alpha": [1.0], "lipschitz": [-4.0], "cap": 1},
+            "lipschitz must be >= 0 and not NaN: {record 0} is not"),
+    ]  # fmt: skip
 
 
 def reweight_cases(rng: random.Random) -> list[Case]:
@@ -333,15 +289,12 @@ def reweight_cases(rng: random.Random) -> list[Case]:
         {"name": "all bounds 0", "args": {"alpha": [0.5, 0.0], "by_record": [0.0, 0.0]}},
         {"name": "no slack", "args": {"alpha": [0.4, 0.6], "by_record": [2.0, 2.0], "k": 1}},
         {"name": "one record", "args": {"alpha": [0.4], "by_record": [2.0]}},
-        bad(
-            "infinite",
-            {"alpha": [0.4, 0.4], "by_record": [2.0, INF]},
-            "by_record must be finite: {record 1} has no bound; give it weight 0",
-        ),
+        bad("infinite", {"alpha": [0.4, 0.4], "by_record": [2.0, INF]},
+            "by_record must be finite: {record 1} has no bound; give it weight 0"),
         bad("k 0", {**args, "k": 0}, "k must lie in (0, 1]: found 0"),
         bad("k above 1", {**args, "k": 1.5}, "k must lie in (0, 1]: found 1.5"),
         bad("bound 0 given", {**args, "bound": 0}, "bound must be above 0: found 0"),
-    ]
+    ]  # fmt: skip
 
 
 def censor_cases(rng: random.Random) -> list[Case]:

@@ -1,7 +1,5 @@
 """Cases of histograms, accounting and combining rules."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable
@@ -20,27 +18,16 @@ def histogram_cases(rng: random.Random) -> list[Case]:
         {"name": "regular", "args": {"y": y, **unit, "n_bins": 7}},
         {"name": "edges", "args": {"y": [0.0, 0.25, 0.5, 0.75, 1.0], **unit, "n_bins": 4}},
         {"name": "all in one", "args": {"y": [0.1, 0.1], **unit, "n_bins": 2}},
-        {
-            "name": "wide",
-            "args": {"y": [-3.5, 12.0, 100.0], "lower": -10, "upper": 100, "n_bins": 11},
-        },
-        bad(
-            "outside",
-            {"y": [0.5, 1.5], **unit, "n_bins": 2},
-            "y must lie in [lower, upper]: {record 1} does not",
-        ),
+        {"name": "wide",
+            "args": {"y": [-3.5, 12.0, 100.0], "lower": -10, "upper": 100, "n_bins": 11}},
+        bad("outside", {"y": [0.5, 1.5], **unit, "n_bins": 2},
+            "y must lie in [lower, upper]: {record 1} does not"),
         bad("NaN", {"y": [NAN], **unit, "n_bins": 2}, "y must lie in [lower, upper]: {record 0}"),
-        bad(
-            "bounds turned",
-            {"y": [0.5], "lower": 1, "upper": 0, "n_bins": 2},
-            "lower must be below upper: found 1 and 0",
-        ),
-        bad(
-            "one bin",
-            {"y": [0.5], **unit, "n_bins": 1},
-            "n_bins must be a whole number >= 2: found 1",
-        ),
-    ]
+        bad("bounds turned", {"y": [0.5], "lower": 1, "upper": 0, "n_bins": 2},
+            "lower must be below upper: found 1 and 0"),
+        bad("one bin", {"y": [0.5], **unit, "n_bins": 1},
+            "n_bins must be a whole number >= 2: found 1"),
+    ]  # fmt: skip
 
 
 def probability_cases(_: random.Random) -> list[Case]:
@@ -49,12 +36,9 @@ def probability_cases(_: random.Random) -> list[Case]:
         {"name": "negative to 0", "args": {"counts": [1, 2], "noise": [-3.5, 0.1]}},
         {"name": "nothing left", "args": {"counts": [1, 2, 0], "noise": [-3.5, -2.0, -0.1]}},
         bad("count NaN", {"counts": [1, NAN], "noise": [0, 0]}, "counts and noise must be finite"),
-        bad(
-            "unlike lengths",
-            {"counts": [1, 2], "noise": [0.5]},
-            "noise must have 2 elements: found 1",
-        ),
-    ]
+        bad("unlike lengths", {"counts": [1, 2], "noise": [0.5]},
+            "noise must have 2 elements: found 1"),
+    ]  # fmt: skip
 
 
 def epsilon_cases(rng: random.Random) -> list[Case]:
@@ -95,30 +79,17 @@ def epsilon_cases(rng: random.Random) -> list[Case]:
         bad("negative", {"bound": -1}, "bound must be >= 0: found -1"),
         bad("infinite", {"bound": INF}, "bound must be a finite number"),
         bad("too large", {"bound": 1e308}, "epsilon must be a number that floats can hold"),
-        bad(
-            "a number for a flag", {"bound": 1, "density_above_one": 1}, "density_above_one must be"
-        ),
-        bad(
-            "factor below 1",
-            {"bound": 1, "safety_factor": 0.9},
-            "safety_factor must be >= 1: found 0.9",
-        ),
-        bad(
-            "no draws",
-            {"bound": 1, "n_draws_released": 0},
-            "n_draws_released must be a whole number >= 1: found 0",
-        ),
-        bad(
-            "unknown relation",
-            {"bound": 1, "relation": "swap"},
-            "relation must be one of remove, replace: found 'swap'",
-        ),
-        bad(
-            "unknown kind",
-            {"bound": 1, "kind": "global"},
-            "kind must be one of asymptotic local, strict: found 'global'",
-        ),
-    ]
+        bad("a number for a flag", {"bound": 1, "density_above_one": 1},
+            "density_above_one must be"),
+        bad("factor below 1", {"bound": 1, "safety_factor": 0.9},
+            "safety_factor must be >= 1: found 0.9"),
+        bad("no draws", {"bound": 1, "n_draws_released": 0},
+            "n_draws_released must be a whole number >= 1: found 0"),
+        bad("unknown relation", {"bound": 1, "relation": "swap"},
+            "relation must be one of remove, replace: found 'swap'"),
+        bad("unknown kind", {"bound": 1, "kind": "global"},
+            "kind must be one of asymptotic local, strict: found 'global'"),
+    ]  # fmt: skip
     return cases
 
 
@@ -186,20 +157,14 @@ def rule_cases(rng: random.Random) -> list[Case]:
     ]
     finite = "estimates must be finite and variances finite and >= 0"
     cases += [
-        bad(
-            "unlike shapes",
-            {"estimates": [1.0, 2.0], "variances": [1.0, 2.0, 3.0]},
-            "estimates and variances must share a shape (m,) or (m, p): found (2,) and (3,)",
-        ),
-        bad(
-            "text",
-            {"estimates": ["a", "b"], "variances": [1.0, 2.0]},
-            "estimates must be numeric: found",
-        ),
+        bad("unlike shapes", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0, 3.0]},
+            "estimates and variances must share a shape (m,) or (m, p): found (2,) and (3,)"),
+        bad("text", {"estimates": ["a", "b"], "variances": [1.0, 2.0]},
+            "estimates must be numeric: found"),
         bad("negative variance", {"estimates": [1.0, 2.0], "variances": [1.0, -2.0]}, finite),
         bad("estimate NaN", {"estimates": [1.0, NAN], "variances": [1.0, 2.0]}, finite),
         bad("variance infinite", {"estimates": [1.0, 2.0], "variances": [1.0, INF]}, finite),
-    ]
+    ]  # fmt: skip
     return cases
 
 
@@ -242,12 +207,9 @@ def nested_cases(rng: random.Random) -> list[Case]:
             {"estimates": one, "variances": one},
             "the rule 'nested' needs at least 2 sets along (m, r) or (m, r, p): found shape (2, 1)",
         ),
-        bad(
-            "a vector",
-            {"estimates": [1.0, 2.0], "variances": [1.0, 2.0]},
-            "estimates and variances must share a shape (m, r) or (m, r, p): found (2,) and (2,)",
-        ),
-    ]
+        bad("a vector", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0]},
+            "estimates and variances must share a shape (m, r) or (m, r, p): found (2,) and (2,)"),
+    ]  # fmt: skip
     return cases
 
 

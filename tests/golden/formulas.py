@@ -3,8 +3,6 @@
 Python numbers and fractions only: nothing of pyhybrid, numpy or R.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable
@@ -236,13 +234,9 @@ def combined(
     estimate: Fraction, variance: Fraction, df: float, b: Fraction, v: Fraction, fixed: bool = False
 ) -> Case:
     return {
-        "estimate": float(estimate),
-        "variance": float(variance),
-        "df": float(df),
-        "between": float(b),
-        "within": float(v),
-        "adjusted": fixed,
-    }
+        "estimate": float(estimate), "variance": float(variance), "df": float(df),
+        "between": float(b), "within": float(v), "adjusted": fixed,
+    }  # fmt: skip
 
 
 def partially_one(q: list[float], v: list[float]) -> Case:

@@ -3,8 +3,6 @@
 Nothing of pyhybrid, numpy or R.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from decimal import Decimal, getcontext
@@ -365,15 +363,10 @@ def gaussian_mu(
         if max(pair[0], beside[0]) > top[0]:
             top = pair if pair[0] >= beside[0] else beside
     return {
-        "by_record": own,
-        "neighbor_by_record": other,
-        "standard_error_by_record": errors,
-        "upper_by_record": uppers,
-        "pareto_k": shapes,
-        "overall": top[0],
-        "standard_error": top[1],
+        "by_record": own, "neighbor_by_record": other, "standard_error_by_record": errors,
+        "upper_by_record": uppers, "pareto_k": shapes, "overall": top[0], "standard_error": top[1],
         "upper": max(uppers),
-    }
+    }  # fmt: skip
 
 
 GAUSSIAN_FORMULAS: dict[str, Callable[..., Any]] = {

@@ -3,8 +3,6 @@
 Expected values come from `formulas`, never from the functions under test.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Joint moves for columns with missing values: exact, and groups without any value mix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mask models, conditional models and draws of keys against closed forms, grids and enumeration."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a masked release says and holds: shares left unchanged, default strengths, no notes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tuning, the study against comparators (reduced), the command line, reports and pictures."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,9 +1,6 @@
 """Combining rules: numbers worked out by hand, collapsing cases, coverage by simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -45,21 +42,6 @@ def check(result: Combined, **expected: float) -> None:
 Q, V = [1.0, 2.0, 3.0], [0.5, 0.7, 0.6]
 
 
-def test_partially_synthetic() -> None:
-    # T = 1/3 + .6; r = (1/3)/.6 = 5/9; nu = 2 (1 + 9/5)^2 = 2 * 7.84.
-    result = combine_partially_synthetic(Q, V)
-    check(result, estimate=2, between=1, within=0.6, variance=1 / 3 + 0.6, df=15.68)
-    check(result, standard_error=0.9660917830792959)  # sqrt(14/15)
-    assert not result.adjusted
-
-
-def test_fully_synthetic() -> None:
-    # (1 + 1/3) b = 4/3; T = 4/3 - 3/5 = 11/15; nu = 2 (1 - .6 * 3/4)^2 = 2 * .55^2.
-    result = combine_fully_synthetic(Q, V)
-    check(result, estimate=2, between=1, within=0.6, variance=11 / 15, df=0.605)
-    assert not result.adjusted
-
-
 def test_noise_aware() -> None:
     # As fully synthetic where b = 1 is at least 2 v: v = .3, T = 4/3 - .3, nu = 2 (1 - .225)^2.
     result = combine_noise_aware(Q, [0.25, 0.35, 0.3])
@@ -73,39 +55,10 @@ def test_noise_aware() -> None:
     check(combine_noise_aware([1.0, 1.0], [0.0, 0.0]), variance=0, df=1)
 
 
-@pytest.mark.parametrize("ratio", [1.0, 0.5])
-def test_fully_synthetic_negative_variance(ratio: float) -> None:
-    # 4/3 - 2 < 0: T = (n_syn / n) * 2 on m - 1 = 2 degrees of freedom.
-    result = combine_fully_synthetic(Q, [2.0, 2.0, 2.0], size_ratio=ratio)
-    check(result, variance=2 * ratio, df=2)
-    assert result.adjusted
-
-
 def test_fully_synthetic_zero_variance_is_fixed_too() -> None:
     # q = -1.5, 0, 1.5 has b = 2.25, and 4/3 * 2.25 = 3 = v: T is 0.
     result = combine_fully_synthetic([-1.5, 0.0, 1.5], [3.0, 3.0, 3.0])
     check(result, between=2.25, variance=3, df=2)
-    assert result.adjusted
-
-
-def test_multiple_imputation() -> None:
-    # T = .6 + 4/3; nu = 2 (1 + .6 / (4/3))^2 = 2 * 1.45^2.
-    check(combine_multiple_imputation(Q, V), estimate=2, variance=29 / 15, df=4.205)
-
-
-def test_nested() -> None:
-    # Nest means 2, 5, 8: B = 9; within-nest variances all 2; v = 4; m = 3, r = 2.
-    # T = 4/3 * 9 - 2/2 + 4 = 15; 1/nu = 12^2/(2 * 225) + 1^2/(3 * 1 * 225) = 217/675.
-    result = combine_nested([[1.0, 3.0], [4.0, 6.0], [7.0, 9.0]], np.full((3, 2), 4.0))
-    check(result, estimate=5, between=9, within=4, variance=15, df=675 / 217)
-    assert not result.adjusted
-
-
-def test_nested_negative_variance() -> None:
-    # Nest means 5, 6, 7: B = 1; within 50; v = 1. T = 4/3 - 25 + 1 < 0, so 4/3 + 1 = 7/3,
-    # nu = 2 (1 + 1/(4/3))^2 = 2 * 1.75^2.
-    result = combine_nested([[0.0, 10.0], [1.0, 11.0], [2.0, 12.0]], np.ones((3, 2)))
-    check(result, estimate=6, between=1, within=1, variance=7 / 3, df=6.125)
     assert result.adjusted
 
 
@@ -128,23 +81,11 @@ def test_equal_estimates_give_the_normal_interval(rule: Rule) -> None:
     np.testing.assert_allclose(result.interval(), 2 + 0.5 * 1.959963984540054 * np.array([-1, 1]))
 
 
-@pytest.mark.parametrize("rule", FLAT)
-def test_without_variance_within_df_is_m_minus_one(rule: Rule) -> None:
-    check(rule([1.0, 2.0, 4.0, 9.0], np.zeros(4)), df=3)
-
-
 def test_everything_constant() -> None:
     for rule in RULES:
         result = rule(np.full(shape_for(rule), 2.0), np.zeros(shape_for(rule)))
         check(result, estimate=2, variance=0)
         np.testing.assert_array_equal(result.interval(), [2.0, 2.0])
-
-
-def test_nests_without_spread_are_multiple_imputation() -> None:
-    q, v = np.array([1.0, 4.0, 5.0]), np.array([0.5, 0.7, 0.6])
-    nested = combine_nested(np.repeat(q[:, None], 4, axis=1), np.repeat(v[:, None], 4, axis=1))
-    # Rubin by hand: mean 10/3, b = 13/3, T = .6 + 4/3 * 13/3, nu = 2 (1 + .6/(52/9))^2.
-    check(nested, estimate=10 / 3, variance=0.6 + 52 / 9, df=2 * (1 + 5.4 / 52) ** 2)
 
 
 # --- Properties ---------------------------------------------------------------------------------
@@ -173,18 +114,6 @@ def test_units_and_origin_do_not_matter(rule: Rule, heavy: bool) -> None:
     base, moved = rule(q, v), rule(3 + 10 * q, 100 * v)
     check(moved, estimate=3 + 10 * base.estimate, variance=100 * base.variance, df=base.df)
     assert moved.adjusted == base.adjusted
-
-
-def test_variance_is_never_negative() -> None:
-    rng = np.random.default_rng(10)
-    adjusted = {combine_fully_synthetic: 0, combine_nested: 0}
-    for rule in adjusted:
-        for spread in (0.1, 0.5, 1.0, 3.0):
-            q = rng.normal(0, spread, shape_for(rule, 200))
-            result = rule(q, rng.uniform(0, 0.3, q.shape))
-            assert (result.variance >= 0).all()
-            adjusted[rule] += int(result.adjusted.sum())
-    assert min(adjusted.values()) > 0, "the fixes were exercised"
 
 
 # --- Coverage -----------------------------------------------------------------------------------
@@ -242,21 +171,6 @@ def test_coverage_catches_the_wrong_rules() -> None:
 # --- Bad input ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_values_that_are_not_finite(rule: Rule, wrong: float) -> None:
-    q, v = np.ones(shape_for(rule)), np.ones(shape_for(rule))
-    place = (0,) * q.ndim
-    for array in (q, v):
-        array[place] = wrong
-        with pytest.raises(InvalidInput, match="must be finite"):
-            rule(q, v)
-        array[place] = 1.0
-    v[place] = -1e-9
-    with pytest.raises(InvalidInput, match=">= 0"):
-        rule(q, v)
-
-
 @pytest.mark.parametrize("rule", FLAT)
 @pytest.mark.parametrize("shape", [(), (1,), (1, 4), (0,), (2, 2, 2)])
 def test_shapes_of_flat_rules(rule: Rule, shape: tuple[int, ...]) -> None:
@@ -282,25 +196,3 @@ def test_bad_numbers() -> None:
     for level in (0.0, 1.0, -0.5, np.nan):
         with pytest.raises(InvalidInput, match="level"):
             combine_partially_synthetic(Q, V).interval(level)
-
-
-@pytest.mark.parametrize(
-    ("estimates", "variances", "message"),
-    [
-        (["1", "2"], [1.0, 2.0], "estimates must be numeric: found list"),
-        ([[1.0, 2.0], [3.0]], [1.0, 2.0], "estimates must be numeric, with rows of one length"),
-        ([1.0, 2.0], "ab", "variances must be numeric: found str"),
-        ([1.0, 2.0], [1.0, 2j], "variances must be numeric"),
-    ],
-)
-def test_text_ragged_and_complex_input_is_refused(
-    estimates: Any, variances: Any, message: str
-) -> None:
-    for rule in (
-        combine_partially_synthetic,
-        combine_fully_synthetic,
-        combine_multiple_imputation,
-        combine_nested,
-    ):
-        with pytest.raises(InvalidInput, match=message):
-            rule(estimates, variances)

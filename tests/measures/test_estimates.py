@@ -1,7 +1,5 @@
 """Utility: resampling against enumeration of all resamples, barycenters, ECDF distances."""
 
-from __future__ import annotations
-
 import itertools
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Matching risk against a double loop and hand-worked cases; attribute risk; replicated uniques."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -68,7 +66,6 @@ def test_worked_out_by_hand(real: pd.DataFrame) -> None:
         real, [first, real], keys=["age", "sex"], radius={"age": 2}, rows_correspond=True
     )
     assert risk.by_record.tolist() == [0.75, 0.5, 0.75, 0.75]
-    assert risk.correct_by_record is not None
     assert risk.correct_by_record.tolist() == [0.75, 0.5, 0.75, 0.25]
     assert risk.n_matches.tolist() == [1.5, 0.5, 1.5, 1.5]
     by_set = {name: values.tolist() for name, values in risk.by_set.items()}

@@ -1,7 +1,5 @@
 """Utility of data frames: identities, disjoint supports, nulls; scikit-learn and scipy beside."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights of 1 change nothing to the last digit; whole weights are repeated records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from pyhybrid.measures import (
     utility_summary,
 )
 from pyhybrid.measures.arrays.estimates import avg_ecdf, estimates, max_ecdf, summaries
-from pyhybrid.measures.arrays.utility import pmse, specks
 from pyhybrid.measures.summaries import utility_as_dict
 
 STATISTICS = ["mean", "median", "q15", "q90", "q33.3"]
@@ -67,31 +64,6 @@ def test_whole_weights_are_repeated_records(first: Any, second: Any) -> None:
     given_weights = {"weights": w, "synthetic_weights": v}
     assert max_ecdf(a, b, **given_weights) == pytest.approx(max_ecdf(long, other), abs=1e-12)
     assert avg_ecdf(a, b, **given_weights) == pytest.approx(avg_ecdf(long, other), abs=1e-12)
-
-
-def test_weights_of_one_change_nothing() -> None:
-    rng = np.random.default_rng(1)
-    y, other, ones = rng.normal(size=60), rng.normal(size=40), np.ones(60)
-    plain, weighted = estimates(y, rng=3), estimates(y, rng=3, weights=ones)
-    np.testing.assert_array_equal(plain.resampled, weighted.resampled)
-    np.testing.assert_array_equal(plain.estimate, weighted.estimate)
-    assert avg_ecdf(y, other) == avg_ecdf(y, other, weights=ones, synthetic_weights=np.ones(40))
-    label, p = rng.random(60) < 0.5, rng.random(60)
-    assert pmse(p, label) == pmse(p, label, weights=ones)
-    assert specks(p, label) == specks(p, label, weights=ones)
-
-
-def test_equal_weights_have_the_intervals_of_none() -> None:
-    """The resamples are drawn in another way, with the same distribution: 5 standard errors."""
-    y = np.random.default_rng(2).gamma(2, size=80)
-    draws = 4000
-    plain, weighted = (
-        estimates(y, n_resamples=draws, weights=w, statistics=["mean", "median"], rng=5).resampled
-        for w in (None, np.full(80, 1 + 1e-9))
-    )
-    error = plain.std(axis=1) / np.sqrt(draws)
-    assert (np.abs(plain.mean(axis=1) - weighted.mean(axis=1)) < 5 * np.sqrt(2) * error).all()
-    np.testing.assert_allclose(plain.std(axis=1), weighted.std(axis=1), rtol=0.15)
 
 
 def test_weighted_intervals_cover_the_population() -> None:

@@ -1,7 +1,5 @@
 """What local releases are charged: three accountings, against scipy, held weights and refits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +61,6 @@ def released(session: FitSession, mechanism: Any, m: int = 1) -> ph.Release:
 
 def terms_of(release: ph.Release) -> np.ndarray:
     """alpha_i f_i at the draws of the released fit, by scipy, (S, n)."""
-    assert release.fit is not None
     mean = np.exp(release.fit.draws.flat("beta")[:, 0])
     log_lik = stats.poisson.logpmf(counts()["y"].to_numpy(), mean[:, None])
     return np.asarray(release.confidential.alpha * log_lik)
@@ -75,7 +72,6 @@ def test_every_local_charge_carries_three_accountings(name: str, session: FitSes
     mechanism = MECHANISMS[name]
     release = released(session, mechanism)
     charge, account = release.charge, release.confidential.account
-    assert account is not None
     by_mu = account.largest_of_limit > 0
     counted = ("gaussian", 1e-6) if by_mu else ("range", 0.0)
     assert (charge.accounting, charge.delta, charge.is_sealed) == (*counted, True)
@@ -129,8 +125,6 @@ def test_every_round_of_re_weighting_is_recomputed(name: str, session: FitSessio
     """As it was, weights re-weighted more than once were charged as if they did not change."""
     release = released(session, replace(MECHANISMS[name], reweighting=True))
     path, account = release.reweighted, release.confidential.account
-    assert path is not None
-    assert account is not None
     if path.fit is path.start:
         assert account.draws_recounted == (0 if name == "Unweighted" else 2400)
         return
@@ -158,7 +152,6 @@ def test_a_person_is_charged_for_all_rows(session: FitSession) -> None:
     person = released(session, ph.Unweighted(MODEL, unit="person"))
     row = released(session, ph.Unweighted(MODEL))
     assert person.charge.mu > row.charge.mu  # type: ignore[operator]
-    assert person.confidential.account is not None
     assert person.confidential.account.loss_ranges.size == counts()["person"].nunique()
 
 
@@ -191,14 +184,8 @@ def test_a_record_whose_limit_fails_pays_by_its_range_and_the_charge_says_so(see
         return
     assert (charge.delta, charge.epsilon) == (1e-6, charge.epsilon_failing)
     account = release.confidential.account
-    assert account is not None
     assert charge.range_failing >= account.loss_ranges[4]  # type: ignore[operator]
     assert "Where the limit does not hold for a record, it pays by its range" in release.statement
-
-
-def test_dropped_draws_are_not_charged_at_a_delta(session: FitSession) -> None:
-    charge = released(session, ph.ScalarWeighted(MODEL, target_epsilon=8, draw_quantile=0.9)).charge
-    assert (charge.accounting, charge.delta) == ("range", 0.0)
 
 
 @pytest.mark.parametrize("accounting", ["gaussian", "range", "lipschitz"])
@@ -209,36 +196,3 @@ def test_censored_is_charged_its_cap_whatever_the_accounting(
     release = released(session, mechanism)
     assert (release.charge.epsilon, release.charge.mu) == (40.0, None)
     assert "accounting" not in mechanism.describe()
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_refit_without_the_riskiest_record_moves_by_mu(seed: int) -> None:
-    """A real refit: distance of posterior means in posterior deviations against the mu charged.
-
-    To 15 %: both posteriors have a Monte Carlo error of a few percent of mu at 4,000 draws, and
-    300 records are not the limit. The control is a typical record, whose mu explains nothing.
-    """
-    rng = np.random.default_rng(seed)
-    y = rng.negative_binomial(2, 2 / (2 + 10), 300)
-    y[0] = 3 * np.sort(y)[-2]
-    model = ph.NegativeBinomial("y ~ 1")
-    options = {**OPTIONS, "settings": SamplerSettings(chains=4, warmup=500, draws=1000)}
-    release = ph.Unweighted(model).release(pd.DataFrame({"y": y}), **options)
-    without = ph.Unweighted(model).release(pd.DataFrame({"y": y[1:]}), **options)
-
-    def unconstrained(release: ph.Release) -> np.ndarray:
-        assert release.fit is not None
-        draws = release.fit.draws
-        return np.column_stack(
-            [draws.flat("beta")[:, 0], np.log(draws.flat("reciprocal_phi").reshape(-1))]
-        )
-
-    here, there = unconstrained(release), unconstrained(without)
-    shift = here.mean(axis=0) - there.mean(axis=0)
-    moved = float(np.sqrt(shift @ np.linalg.solve(np.cov(here.T), shift)))
-    account = release.confidential.account
-    assert account is not None
-    assert np.argmax(account.mu_by_record) == 0
-    assert account.mu > 0.85 * moved
-    assert account.mu < 1.8 * moved
-    assert np.median(account.mu_by_record) < 0.2 * moved

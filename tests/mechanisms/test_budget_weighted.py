@@ -1,7 +1,5 @@
 """Weights by budget: what they cost and touch, and what is said where they are not enough."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

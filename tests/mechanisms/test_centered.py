@@ -1,7 +1,5 @@
 """Censoring from a frozen center: strict by enumeration of the mechanism itself, and accurate."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace
@@ -89,7 +87,6 @@ def posterior_of(mechanism: ph.Censored, change: Any = None) -> Any:
             own = mechanism if change is None else change(mechanism, y)
             session = open_session(own.model.bind(pd.DataFrame({"y": y})), **OPTIONS)
             fit = own.fit(session).fit
-            assert fit.exact is not None
             total = fit.exact.log_density
             kept[y] = total - np.log(np.exp(total).sum())
         return kept[y]
@@ -116,7 +113,6 @@ def test_the_mechanism_loses_at_most_its_epsilon(
             **OPTIONS,
         )
         assert frozen.cap == 0.25
-    assert frozen.center is not None
     assert frozen.center.frozen is not None
     mechanism = ph.Censored(calibration=frozen, relation=relation)
     assert 0.3 < largest_loss(posterior_of(mechanism), relation) <= 1.0
@@ -203,11 +199,9 @@ def test_without_the_excess_long_tails_are_lost(
 def test_the_excess_is_what_clipping_took(poisson: ph.mechanisms.Calibration) -> None:
     """Against scipy, at every candidate: splines included; and against the array function."""
     center = poisson.center
-    assert center is not None
     form, bound = POISSON.grid_form(("Intercept",)), POISSON.bind(counts(3, 60))
     assert form is not None
     grid = center.grid(form)
-    assert grid is not None
     y = np.random.default_rng(2).poisson(3.0, 400)
     rate = np.exp(grid.axes[0].points[::100])
     at = float(np.exp(center.parameters["beta"][0]))
@@ -215,7 +209,6 @@ def test_the_excess_is_what_clipping_took(poisson: ph.mechanisms.Calibration) ->
     moved = f - c
     expected = (moved - np.clip(moved, -poisson.cap, poisson.cap)).mean(axis=1)
     found = center.excess_on(bound, form, grid, center.cap(bound, poisson.cap))
-    assert found is not None
     np.testing.assert_allclose(found[::100], expected, atol=2e-4)
     np.testing.assert_allclose(
         ph.arrays.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9, atol=1e-12
@@ -269,7 +262,6 @@ def test_drift_says_how_far_the_truth_is() -> None:
     frozen = calibrate(
         NB, table, epsilon=1, n_draws=400, region=6, holds_no_released_record=True, **OPTIONS
     )
-    assert frozen.center is not None
     for mean, outside in ((3.0, False), (4.5, True)):
         new = NB.bind(counts(3, 3000, mean=mean))
         drift = frozen.drift(new)
@@ -344,7 +336,6 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     assert "COARSE" not in report
     one.save(tmp_path / "r", report=False)
     public = "".join(p.read_text() for p in (tmp_path / "r" / "public").iterdir() if p.is_file())
-    assert negative_binomial.center is not None
     assert str(float(negative_binomial.center.parameters["phi"])) not in public
     assert ph.Release.load(tmp_path / "r").charge == one.charge
 
@@ -358,11 +349,7 @@ def test_a_calibration_keeps_its_center(
     negative_binomial.save(tmp_path / "c")
     loaded = ph.mechanisms.Calibration.load(tmp_path / "c")
     mine, read = negative_binomial.center, loaded.center
-    assert mine is not None
-    assert read is not None
     assert mine.as_dict() == read.as_dict()
-    assert mine.frozen is not None
-    assert read.frozen is not None
     assert mine.frozen.key == read.frozen.key
     assert (loaded.epsilon, loaded.cap) == (1, negative_binomial.cap)
     again = ph.Censored(calibration=loaded)
@@ -400,7 +387,6 @@ def test_a_regression_is_centered_and_sampled_by_chains() -> None:
     release = ph.Censored(calibration=frozen, check_modes=False).release(tables[1], **OPTIONS)
     assert (release.charge.epsilon, release.charge.kind) == (4.0, "strict")
     assert release.diagnostics is not None
-    assert release.fit is not None
     slope = release.fit.draws.flat("beta")[:, 1]
     assert abs(slope.mean() - 0.4) < 5 * slope.std()
     assert release.fit.censored is not None
@@ -471,7 +457,6 @@ def test_rare_levels_are_kept_in_one_mode() -> None:
 
     model = ph.Ordinal("y ~ x", levels=(0, 1, 2, 3))
     frozen = calibrate(model, table(2, 4000), epsilon=0.5, holds_no_released_record=True, **OPTIONS)
-    assert frozen.center is not None
     assert frozen.center.frozen is not None
     session = open_session(model.bind(table(3, 20_000)), **OPTIONS)
     fit = ph.Censored(calibration=frozen, check_modes=False).fit(session).fit

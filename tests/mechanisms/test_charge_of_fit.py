@@ -1,7 +1,5 @@
 """What a charge says: every sentence where it belongs, and no other; no engine is needed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

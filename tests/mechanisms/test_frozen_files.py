@@ -1,7 +1,5 @@
 """Frozen rows as a table: the same numbers back, and nothing read that is not whole."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Refits without the records that most is told about: against the exact posterior, and shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,6 @@ def test_refits_agree_with_what_was_said_before(session: FitSession) -> None:
     its range; the mean of the loss without it is its known normal distance."""
     release = released(session, ph.Unweighted(MODEL), 2)
     refits = release.confidential.refits
-    assert refits is not None
     first = refits.each[0]
     y = counts()["y"].to_numpy()
     assert (y[first.record], len(refits.each)) == (y.max(), 2)
@@ -55,8 +52,6 @@ def test_the_larger_number_is_charged(session: FitSession) -> None:
     checked = released(session, ph.Unweighted(MODEL), 1)
     refits, before = checked.confidential.refits, plain.confidential.account
     assert plain.confidential.refits is None
-    assert refits is not None
-    assert before is not None
     assert refits.each[0].mu == before.mu
     account = with_refits(before, refits)
     assert checked.charge.mu == account.mu >= before.mu
@@ -75,8 +70,6 @@ def test_refits_are_charged_unasked_where_weights_depend_on_few_records(
     mechanism = ph.LipschitzWeighted(MODEL, transform="logistic")
     release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
     refits, account = release.confidential.refits, release.confidential.account
-    assert refits is not None
-    assert account is not None
     assert len(refits.each) in (2, 3), "two, and the one that moves the reference draws most"
     assert refits.failed == 0
     for refit in refits.each:
@@ -110,7 +103,6 @@ def test_held_weights_are_a_control_that_is_caught(session: FitSession) -> None:
     )
     refit = moving.leave_one_out(session, k=1).each[0]
     account = held.confidential.account
-    assert account is not None
     assert account.mu_by_record[refit.record] < 0.5 * refit.loss.mu_without
     assert refit.mu > 0.9 * refit.loss.mu_without, "charged as it moves, it is not"
 

@@ -1,7 +1,5 @@
 """Lipschitz weights by what a record tells: the map of the unweighted draws, stated, recomputed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -64,7 +62,6 @@ def test_weights_are_the_map_of_the_unweighted_draws(risk: str, session: FitSess
 def test_the_charge_takes_weights_without_each_record(risk: str, session: FitSession) -> None:
     """The record that stands out moves the other weights; held fixed, its term is 0."""
     recomputed = ph.LipschitzWeighted(MODEL, risk=risk).recomputed(session)
-    assert recomputed is not None
     log_lik = _log_lik(session)
     alpha = ph.lipschitz_weights(log_lik, risk=risk)
     expected = ph.arrays.recomputed_terms(log_lik, ph.arrays.lipschitz_without(log_lik, risk=risk))

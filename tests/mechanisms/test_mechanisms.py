@@ -1,7 +1,5 @@
 """Mechanisms: collapsing cases, posteriors against quadrature, charges, convergence policy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import arviz
@@ -11,11 +9,9 @@ import pytest
 from scipy import integrate, stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.accounting.charge import charge_of_fit
-from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
 
 pytestmark = pytest.mark.samples
 
@@ -27,15 +23,6 @@ def _release(mechanism: Any, table: pd.DataFrame = COUNTS, **options: Any) -> ph
     return mechanism.release(table, **({"seed": 3, "engine": "embedded"} | options))
 
 
-def test_weights_of_one_are_unweighted() -> None:
-    plain = _release(ph.Unweighted(MODEL))
-    flat = _release(ph.LipschitzWeighted(MODEL, scale=0.0, shift=1.0))
-    assert flat.charge.bound == plain.charge.bound
-    assert flat.fit is not None
-    assert plain.fit is not None
-    np.testing.assert_array_equal(flat.fit.draws.flat("beta"), plain.fit.draws.flat("beta"))
-
-
 def test_lipschitz_weights_follow_the_unweighted_fit() -> None:
     plain = _release(ph.Unweighted(MODEL))
     weighted = _release(ph.LipschitzWeighted(MODEL, scale=0.8, shift=0.1))
@@ -43,17 +30,6 @@ def test_lipschitz_weights_follow_the_unweighted_fit() -> None:
     expected = np.clip(0.8 * (1 - (f - f.min()) / (f.max() - f.min())) + 0.1, 0, 1)
     np.testing.assert_allclose(weighted.confidential.alpha, expected, rtol=1e-12)
     assert weighted.charge.bound < plain.charge.bound
-
-
-def test_bounds_are_those_of_the_released_draws() -> None:
-    release = _release(ph.LipschitzWeighted(MODEL, accounting="lipschitz"))
-    assert release.fit is not None
-    eta = release.fit.draws.flat("beta")[:, 0]
-    log_lik = stats.poisson.logpmf(COUNTS["y"].to_numpy(), np.exp(eta)[:, None])
-    expected = np.abs(release.confidential.alpha * log_lik).max(axis=0)
-    np.testing.assert_allclose(release.confidential.lipschitz, expected, rtol=1e-9)
-    assert release.charge.bound == release.confidential.lipschitz.max()
-    assert 2 * release.charge.bound <= release.charge.epsilon < 2 * release.charge.bound + 0.01
 
 
 def _beta_posterior(y: np.ndarray, alpha: np.ndarray) -> tuple[float, float]:
@@ -74,7 +50,6 @@ def _beta_posterior(y: np.ndarray, alpha: np.ndarray) -> tuple[float, float]:
 def test_weighted_posterior_agrees_with_quadrature(scale: float) -> None:
     table = COUNTS.head(15)
     release = _release(ph.LipschitzWeighted(MODEL, scale=scale), table)
-    assert release.fit is not None
     beta = release.fit.draws.variables["beta"][:, :, 0]
     mean, sd = _beta_posterior(table["y"].to_numpy(dtype=float), release.confidential.alpha)
     assert abs(beta.mean() - mean) < 5 * float(arviz.mcse(beta, method="mean"))
@@ -108,7 +83,6 @@ def test_options_enter_the_charge() -> None:
     charge = release.charge
     assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
     assert charge.epsilon == ph.arrays.epsilon_of_bound(charge.bound, safety_factor=1.04)
-    assert release.fit is not None
     assert 0.94 < release.fit.bounds.kept_draws.mean() <= 0.95
     assert any("dropped" in sentence for sentence in charge.assumes)
 
@@ -122,22 +96,6 @@ def test_released_draws_are_kept_ones() -> None:
     assert sorted(chosen) == [3, 50, 99]
     with pytest.raises(InvalidInput, match="at most the number of kept draws, 3"):
         choose_draws(kept, 4, np.random.default_rng(1))
-
-
-def test_an_infinite_bound_is_refused_and_weighted_away() -> None:
-    table = pd.DataFrame({"y": [0, 1, 2, 1, 0, 1], "x": [0, 0, 0, 0, 0, 1]})
-    bound = MODEL.bind(table)
-    session = open_session(bound, seed=1, engine="embedded")
-    fit = session.unweighted()
-    from dataclasses import replace
-
-    infinite = replace(fit, bounds=replace(fit.bounds, overall=np.inf))
-    with pytest.raises(SamplingError, match="must be finite"):
-        charge_of_fit(
-            "Unweighted", infinite, bound, n_synthetic=1, n_draws_released=1,
-            relation="remove", safety_factor=1.0, accounting="gaussian", delta=1e-6,
-            account=account_of_fit(session, fit, None),
-        )  # fmt: skip
 
 
 STRICT_RULE = ConvergenceRule(ess_per_chain=1e9)
@@ -171,7 +129,6 @@ def test_a_session_fits_equal_weights_once() -> None:
     one = ph.Unweighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
     two = ph.LipschitzWeighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
     assert session.n_fits == 2
-    assert one.fit is not None
     assert two.fit is not None
     assert one.fit.draws is session.unweighted().draws
 
@@ -197,12 +154,3 @@ def test_a_session_fits_equal_weights_once() -> None:
 def test_bad_arguments_are_named(make: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
-
-
-def test_too_few_kept_draws_for_the_sets_asked() -> None:
-    settings = SamplerSettings(chains=2, warmup=300, draws=300)
-    with pytest.raises(InvalidInput, match="number of kept draws"):
-        _release(
-            ph.Unweighted(MODEL), n_synthetic=700, settings=settings,
-            rule=ConvergenceRule(ess_per_chain=1, rhat=2),
-        )  # fmt: skip

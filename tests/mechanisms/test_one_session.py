@@ -1,7 +1,5 @@
 """Several releases from one session: each takes other draws of theta and other random numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A center that is bought from the records themselves: charged, strict and near the data."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -33,7 +31,6 @@ def table() -> pd.DataFrame:
 @pytest.mark.long
 def test_rounds_and_release_cost_what_was_given(table: pd.DataFrame, tmp_path: Path) -> None:
     made = calibrate_privately(POISSON, table, epsilon=1, **OPTIONS)
-    assert made.bought is not None
     assert (made.bought.epsilon, made.bought.kind, made.cap) == (0.4, "strict", 0.3)
     assert made.shared_with(POISSON.bind(table)) is False, "they are charged"
     made.save(tmp_path / "c")
@@ -75,9 +72,7 @@ def test_a_histogram_is_a_reference(table: pd.DataFrame) -> None:
         made = calibrate_privately(
             POISSON, table, epsilon=2, relation=relation, histogram=(0, 30, 31), **OPTIONS
         )
-        assert made.bought is not None
         assert (made.bought.epsilon, made.bought.relation, made.cap) == (0.5, relation, cap)
-        assert made.center is not None
         # 31 noisy counts: the mean of 10,000 values from them, within a tenth.
         assert abs(np.exp(made.center.parameters["beta"][0]) / 3.0 - 1) < 0.1
         release = ph.Censored(calibration=made, relation=relation).release(table, **OPTIONS)
@@ -99,9 +94,7 @@ def test_a_regression_is_bought_at_public_predictors() -> None:
             model, table, epsilon=10, predictors="public", rounds=[Round(share=0.2, records=100)],
             settings=few, on_not_converged="warn", **OPTIONS,
         )  # fmt: skip
-    assert made.bought is not None
     assert made.bought.epsilon == 2.0
-    assert made.center is not None
     # The draw takes 100 records: deviations of about 0.1; 5 of them.
     assert np.abs(made.center.parameters["beta"] - [0.5, 0.4]).max() < 0.5
     assert "Predictors of all records and their order are public" in made.bought.assumes[1]

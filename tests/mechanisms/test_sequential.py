@@ -1,7 +1,5 @@
 """Several columns in sequence: what is read, what is drawn, what it costs, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.mechanisms import sequential
 from pyhybrid.models.families.regression import BoundRegression
-from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.releases.column_decisions import Decisions
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=400)
@@ -96,44 +93,12 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
 
 
 @pytest.mark.samples
-def test_the_bound_holds_for_the_joint_density(released: ph.Release) -> None:
-    """Brute force: |alpha_1 f_1 + alpha_2 f_2| over all pairs of draws stays below the sum."""
-    fits = [part.fit for part in released.parts]
-    terms = []
-    for part, model in zip(released.parts, (FIRST, SECOND), strict=True):
-        assert part.fit is not None
-        bound = model.bind(_data_of(released))
-        blocks = np.concatenate(list(bound.log_lik_blocks(part.fit.draws)), axis=1)
-        terms.append(part.fit.alpha * blocks[:, bound.row_of])
-    assert all(fit is not None for fit in fits)
-    worst = (np.abs(terms[0]).max(axis=0) + np.abs(terms[1]).max(axis=0)).max()
-    assert worst <= released.charge.bound + 1e-12
-
-
-def _data_of(released: ph.Release) -> pd.DataFrame:
-    rng = np.random.default_rng(4)
-    x = rng.integers(0, 2, 400)
-    a = rng.poisson(np.where(x == 1, 4.0, 2.0))
-    return pd.DataFrame({"b": rng.poisson(np.exp(0.3 * a)), "x": x, "a": a})
-
-
-@pytest.mark.samples
 def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
     seeds = [part.provenance.seed for part in released.parts]  # type: ignore[union-attr]
     assert len(set(seeds)) == 2
     root = streams(5)
     assert root.child("step 1").entropy != root.child("step 2").entropy
     assert root.child("step 1").engine_seed("posterior") != root.engine_seed("posterior")
-
-
-@pytest.mark.samples
-def test_the_same_seed_gives_the_same_tables(released: ph.Release, table: pd.DataFrame) -> None:
-    steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
-    again = ph.SequentialSynthesis(steps).release(
-        table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT
-    )
-    for one, other in zip(released.synthetic, again.synthetic, strict=True):
-        pd.testing.assert_frame_equal(one, other)
 
 
 @pytest.mark.samples
@@ -170,39 +135,6 @@ def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> 
     assert not (tmp_path / "other").exists()
 
 
-def _charge(**changes: Any) -> ph.arrays.PrivacyCharge:
-    plain = {
-        "mechanism": "m", "epsilon": 4.0, "kind": "asymptotic local", "relation": "replace",
-        "n_synthetic": 2, "n_draws_released": 1, "bound": 2.0, "n_draws": 100,
-    }  # fmt: skip
-    return ph.arrays.PrivacyCharge(**{**plain, **changes})
-
-
-def test_composition_of_unlike_prices() -> None:
-    """A count (2 x 2) and a density above 1 (4 x 2): 12 in all, bound brought to 12 / 4."""
-    whole = compose_charges(
-        [_charge(), _charge(density_above_one=True, epsilon=8.0)], mechanism="both"
-    )
-    assert (whole.epsilon, whole.bound, whole.density_above_one) == (12.0, 3.0, True)
-    safer = compose_charges([_charge(), _charge(safety_factor=1.5, epsilon=6.0)], mechanism="both")
-    assert safer.epsilon == 10.0
-    assert safer.bound == pytest.approx(10 / 3)
-
-
-def test_unlike_kinds_are_not_composed_silently() -> None:
-    strict = _charge(kind="strict", relation="replace")
-    with pytest.raises(InvalidInput, match="one kind"):
-        compose_charges([strict, _charge()], mechanism="both")
-    whole = compose_charges([strict, _charge()], mechanism="both", allow_unlike=True)
-    assert whole.kind == "asymptotic local"
-    assert "Strict charges of some columns were added" in whole.assumes[-1]
-    assert compose_charges([strict, strict], mechanism="both").kind == "strict"
-    with pytest.raises(InvalidInput, match="agree in relation"):
-        compose_charges([_charge(), replace(_charge(), relation="remove")], mechanism="both")
-    with pytest.raises(InvalidInput, match="at least one"):
-        compose_charges([], mechanism="both")
-
-
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
@@ -212,12 +144,10 @@ def test_unlike_kinds_are_not_composed_silently() -> None:
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
         ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),
-        (
-            [ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
-            "step 2 is strict, step 1 is not",
-        ),
+        ([ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
+            "step 2 is strict, step 1 is not"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(steps: list[Any], message: str, table: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match=message):
         ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT)

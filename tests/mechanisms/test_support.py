@@ -1,7 +1,5 @@
 """Records that could have been: the larger number is charged; which weights keep it finite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

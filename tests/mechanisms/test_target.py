@@ -1,7 +1,5 @@
 """Any mechanism by budget: what is found costs at most the target, and near it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

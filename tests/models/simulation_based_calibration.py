@@ -22,8 +22,6 @@ Talts, Betancourt, Simpson, Vehtari, Gelman (2018), arXiv:1804.06788; Modrák an
 Bayesian Analysis, for the log-likelihood as a quantity to rank.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Two properties of every program: its log_lik is numpy's, and only weights move its target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +11,7 @@ from pyhybrid.privacy.censoring import Cap
 
 _HINTS = (
     "information", "score", "center", "spread", "near", "factor", "middle", "column_basis",
-    "level_basis",
+    "level_basis", "apart",
 )  # fmt: skip
 """Data that say where a sampler starts; they depend on the weights."""
 

@@ -1,7 +1,5 @@
 """Gamma and bounded amounts: likelihoods against scipy and Stan, replicates within the bounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -102,16 +100,12 @@ def test_ends_that_change_nothing() -> None:
         (lambda: ph.Gamma("y ~ x", step=1 / 3), "at most 8 decimals"),
         (lambda: ph.Gamma("y ~ x", unit=-1), "unit must be"),
         (lambda: ph.Gamma("y ~ x").bind(pd.DataFrame({"y": Y - 2, "x": X})), "above 0: row"),
-        (
-            lambda: ph.Gamma("y ~ x", upper=9).bind(pd.DataFrame({"y": Y, "x": X})),
-            r"in \[-inf, 9\]",
-        ),
-        (
-            lambda: ph.LogNormal("y ~ x", lower=1, upper=9).bind(pd.DataFrame({"y": Y, "x": X})),
-            r"in \[1, 9\]: row .* does not",
-        ),
+        (lambda: ph.Gamma("y ~ x", upper=9).bind(pd.DataFrame({"y": Y, "x": X})),
+            r"in \[-inf, 9\]"),
+        (lambda: ph.LogNormal("y ~ x", lower=1, upper=9).bind(pd.DataFrame({"y": Y, "x": X})),
+            r"in \[1, 9\]: row .* does not"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         make()

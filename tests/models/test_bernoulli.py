@@ -1,9 +1,5 @@
 """Outcomes with two levels: likelihood, weights, replicates, posterior, levels and their dtypes."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +10,7 @@ from scipy import special
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from tests.conftest import command
+from pyhybrid.engines.embedded import ProgramAtPoints
 from tests.fuzzing.engine import RANDOM_DRAWS
 
 N = 300
@@ -56,35 +50,6 @@ def test_log_likelihood_far_out() -> None:
         {"beta": np.array([[800.0], [-800.0]])}, np.array([0.0, 1.0]), np.ones((2, 1))
     )
     np.testing.assert_array_equal(far, [[-800, 0], [0, -800]])
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize("prior", ["normal", "published"])
-def test_the_grids_posterior_is_the_programs(prior: str) -> None:
-    """Mean and deviation of a weighted posterior on the grid, against Stan's draws."""
-    import arviz
-
-    bound = ph.Bernoulli("y ~ 1", prior=prior, prior_scale_intercept=1.0).bind(_table().head(40))
-    form = bound.grid_form
-    assert form is not None
-    assert ph.Bernoulli("y ~ x").bind(_table()).grid_form is None
-    at = {"logit": np.linspace(-8, 8, 8001)}
-    f = bound.model.log_lik(form.parameters(at), bound.design.y, bound.design.X)
-    settings = SamplerSettings(chains=4, warmup=400, draws=1000, parallel_chains=1)
-    data = bound.stan_data(np.full(40, 0.5))
-    sample = EmbeddedEngine().sample(bound.program, data, seed=3, settings=settings)
-    draws = sample.variables["beta"][..., 0]
-    error = {how: float(arviz.mcse(draws, method=how)) for how in ("mean", "sd")}
-
-    def moments(weight: float) -> Any:
-        p = special.softmax(form.log_prior(at) + weight * f.sum(axis=1))
-        mean = float(p @ at["logit"])
-        return mean, float(np.sqrt(p @ (at["logit"] - mean) ** 2))
-
-    mean, sd = moments(0.5)
-    assert abs(draws.mean() - mean) < 5 * error["mean"]
-    assert abs(draws.std() - sd) < 5 * error["sd"]
-    assert abs(draws.std() - moments(1.0)[1]) > 5 * error["sd"], "control"
 
 
 # --- Levels ---------------------------------------------------------------------------------------
@@ -208,55 +173,6 @@ def test_a_column_of_two_numbers_is_pointed_to_it(kind: str) -> None:
     """No model is chosen by counting the numbers of confidential records; it is named instead."""
     with pytest.raises(InvalidInput, match=r"bernoulli if it has two"):
         build_model(None, "y ~ 1").bind(_table(KINDS[kind]))
-
-
-@pytest.mark.parametrize("kind", ["bool", "text", "category", "Int8"])
-def test_a_release_and_its_folder(kind: str, tmp_path: Path) -> None:
-    table = _table(KINDS[kind])
-    release = ph.LipschitzWeighted(ph.Bernoulli("y ~ x")).release(
-        table, n_synthetic=2, seed=1, **RANDOM_DRAWS
-    )
-    release.save(tmp_path / "out")
-    assert (tmp_path / "out" / "public").is_dir()
-    for made in release.synthetic:
-        assert made["y"].dtype == table["y"].dtype
-        pd.testing.assert_series_equal(made["x"], table["x"])
-
-
-def test_mechanisms_are_compared_on_a_column_of_text() -> None:
-    model = ph.Bernoulli("y ~ x", levels=("no", "yes"))
-    found = ph.compare(
-        {"unweighted": ph.Unweighted(model), "lw": ph.LipschitzWeighted(model)},
-        _table(np.where(TRUE, "yes", "no")),
-        n_synthetic=2,
-        **RANDOM_DRAWS,
-    )
-    data = found.estimates.query("source == 'data' and statistic == 'mean'")
-    np.testing.assert_allclose(data["estimate"], TRUE.mean())
-
-
-@pytest.mark.samples
-def test_a_column_of_text_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Released with shares of its levels; without a model that is named, too, and told so."""
-    monkeypatch.chdir(tmp_path)
-    _table(np.where(TRUE, "yes", "no")).to_csv("data.csv", index=False)
-    asked = ["synthesize", "data.csv", "--formula", "y ~ x", "--seed", "1"]
-    asked += ["--mechanism", "lipschitz"]
-    asked += ["--engine", "embedded", "--draws", "300", "--warmup", "200", "--on-not-converged"]
-    assert command(*asked, "warn", "--out", "chosen") == 0
-    assert "levels of y" in Path("chosen/public/privacy_statement.md").read_text()
-    assert '"Bernoulli"' in Path("chosen/confidential/run.json").read_text()
-    capsys.readouterr()
-    own = ["warn", "--model", "bernoulli:levels=no+yes", "--out", "out"]
-    assert command(*asked, *own) == 0
-    shown = capsys.readouterr().out
-    assert f"{TRUE.mean():.4g}" in shown
-    (made,) = Path("out/public").glob("synthetic_*.csv")
-    assert set(pd.read_csv(made)["y"]) == {"no", "yes"}
-    settings = json.loads(Path("out/confidential/run.json").read_text())
-    assert '"levels": ["no", "yes"]' in json.dumps(settings)
 
 
 def test_log_density_where_probabilities_round_to_0_and_1() -> None:

@@ -1,7 +1,5 @@
 """Outcomes in an interval: densities, sums that stand for records, scaling, edges, rounding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -48,7 +46,7 @@ def test_three_sums_are_the_records(table: pd.DataFrame) -> None:
 @pytest.mark.samples
 def test_the_rough_fit_has_the_posteriors_spread() -> None:
     """A spread that is far too small once cost thousands of gradients before a chain got away."""
-    for seed in range(6):
+    for seed in range(2):
         y = np.random.default_rng(1000 + seed).beta(0.5, 3, 2000)
         bound = ph.Beta("y ~ 1").bind(pd.DataFrame({"y": y}))
         data = bound.stan_data(np.ones(2000))
@@ -99,19 +97,6 @@ def test_scaling_and_rounding_look_at_one_record_only(table: pd.DataFrame) -> No
     model = ph.Beta("y ~ 1", upper=2, edge=1e-3)
     whole, half = (model.bind(t).design.y for t in (table, table.head(60)))
     np.testing.assert_array_equal(whole[:60], half)
-
-
-@pytest.mark.samples
-def test_densities_can_exceed_one_and_replacement_costs_double(table: pd.DataFrame) -> None:
-    removed, replaced = (
-        ph.LipschitzWeighted(ph.Beta("y ~ 1"), relation=relation, accounting="lipschitz").release(
-            table, seed=1, engine="embedded"
-        )
-        for relation in ("remove", "replace")
-    )
-    assert removed.charge.bound == replaced.charge.bound
-    assert replaced.charge.epsilon == ph.arrays.epsilon_of_bound(2 * removed.charge.bound)
-    assert "can be above and below 0 here" in replaced.statement
 
 
 @pytest.mark.parametrize(

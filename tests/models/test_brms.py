@@ -1,7 +1,5 @@
 """brms models as synthesizers: programs that brms 2.18.0 wrote (tests/stored/brms)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

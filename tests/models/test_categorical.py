@@ -1,7 +1,5 @@
 """Outcomes with any number of levels: likelihood, target, replicates, posterior, levels, dtypes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -87,23 +85,6 @@ def test_the_target_is_the_documented_posterior(hints: str) -> None:
     apart = at.log_density(points) - expected
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
     assert np.ptp(apart + 0.1 * _log_prior(beta)) > 0.01, "control"
-
-
-def test_records_collapse_to_distinct_rows_in_order_of_their_predictors() -> None:
-    bound = ph.Categorical("y ~ x").bind(_table())
-    alpha = np.random.default_rng(2).choice([0.0, 0.25, 1.0], N)
-    collapsed = bound.stan_data(alpha)
-    assert collapsed["n"] < N
-    changes = (collapsed["X"][1:] != collapsed["X"][:-1]).any(axis=1).sum()
-    assert changes + 1 == np.unique(X).size
-    whole = collapsed | {
-        "n": N, "y": PLACES + 1, "frequency": np.ones(N), "weights": alpha,
-        "X": bound.design.X, "reference": np.zeros(N), "unit": np.zeros(N, int),
-    }  # fmt: skip
-    points = np.random.default_rng(1).normal(size=(4, 4))
-    densities = [ProgramAtPoints(bound.program, d).log_density(points) for d in (collapsed, whole)]
-    np.testing.assert_allclose(densities[0], densities[1], rtol=1e-11)
-    assert ph.Categorical("y ~ 1").bind(_table()).stan_data(np.ones(N))["n"] == 3
 
 
 def test_the_order_of_the_levels_does_not_move_the_posterior() -> None:

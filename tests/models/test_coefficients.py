@@ -1,7 +1,5 @@
 """The coefficients' two priors: the target is the documented one, whatever the rough fit says."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -183,28 +181,6 @@ def _constants(model: str, prior: str, bound: Any, program: StanProgram, data: A
     return np.array(found)
 
 
-@pytest.mark.samples
-@pytest.mark.parametrize("prior", PRIORS)
-def test_location_scale_and_hints_do_not_move_the_posterior(prior: str) -> None:
-    """Means under the hints of the data, and under none at all."""
-    bound = ph.Poisson("y ~ x + z", prior=prior).bind(
-        pd.DataFrame({"y": [3, 1, 4, 1, 5, 9, 2, 6], "x": np.arange(8) / 4, "z": [0, 1] * 4})
-    )
-    settings = SamplerSettings(chains=4, warmup=500, draws=1000, parallel_chains=1)
-    data = bound.stan_data(np.ones(8))
-    none = data | {"information_root": np.zeros((3, 3)), "score": np.zeros(3)}
-    fits = [
-        EmbeddedEngine().sample(bound.program, own, seed=4, settings=settings).variables["beta"]
-        for own in (data, none)
-    ]
-    import arviz
-
-    for k in range(3):
-        one, two = (fit[..., k] for fit in fits)
-        error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (one, two)))
-        assert abs(one.mean() - two.mean()) < 5 * error
-
-
 PUBLISHED = """
 data { int n; int K; array[n] int y; matrix[n, K] X; }
 parameters { vector[K] beta; vector<lower=0>[K] sigma_beta; cholesky_factor_corr[K] L_beta; }
@@ -325,33 +301,3 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
     ):
         with pytest.raises(InvalidInput, match=message):
             ph.BetaRegression("y ~ x", **wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.samples
-def test_the_normal_prior_holds_where_the_data_say_nothing() -> None:
-    bound = ph.Poisson("y ~ x", prior="normal", prior_scale=0.5).bind(
-        pd.DataFrame({"y": [0, 1, 2], "x": [0.0, 1, 3]})
-    )
-    settings = SamplerSettings(chains=4, warmup=300, draws=1000, parallel_chains=1)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.zeros(3)), seed=2, settings=settings
-    )
-    beta = draws.flat("beta") / [10, 0.5]
-    for k in range(2):
-        assert stats.kstest(beta[::4, k], "norm").pvalue > 1e-6
-
-
-def test_a_stored_description_makes_the_same_model_again() -> None:
-    """Descriptions without a prior, as of earlier versions, are of the published one."""
-    import json
-
-    from pyhybrid.mechanisms.censored.calibration import _read_model
-
-    for model in (
-        ph.Poisson("y ~ x", prior="normal", prior_scale=0.7),
-        ph.NormalRegression("y ~ x", transform="log", unit=10.0),
-        ph.BetaRegression("y ~ x", upper=5.0, prior="normal", prior_scale_intercept=3.0),
-    ):
-        stored = json.loads(json.dumps(model.describe()))
-        assert _read_model(stored, None) == model
-        assert _read_model(stored, model) is model

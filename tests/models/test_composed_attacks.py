@@ -5,8 +5,6 @@ refused for what it says, whatever the data. What a likelihood can do within its
 enumeration of all neighbors of small databases, with the broken program beside it.
 """
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 from typing import Any
@@ -246,15 +244,11 @@ def test_functions_of_stans_get_no_second_meaning(function: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "target += rent; return 0;",
-        "mu ~ normal(rent, 1); return 0;",
-        "adds_lp(rent); return 0;",
-        "return normal_rng(rent, 1);",
-        "rent = mu; return 0;",
-        "sigma = rent; return 0;",
+        "target += rent; return 0;", "mu ~ normal(rent, 1); return 0;", "adds_lp(rent); return 0;",
+        "return normal_rng(rent, 1);", "rent = mu; return 0;", "sigma = rent; return 0;",
         "return rent[1];",
     ],
-)
+)  # fmt: skip
 def test_log_lik_is_a_function_of_its_own_record_without_effects(body: str) -> None:
     program = PROGRAM.replace(
         "return normal_lpdf(log(rent)", body + " return normal_lpdf(log(rent)"

@@ -1,7 +1,5 @@
 """Composed programs beside the built-in models: terms, clip and center; entries of records."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import subprocess
@@ -242,32 +240,23 @@ def test_levels_are_places_in_what_is_declared(dtype: str) -> None:
     [
         ({"levels": {"g": ("a", "b")}}, TABLE, "'area' must be one of the levels declared: row"),
         ({"levels": {}}, TABLE, "column 'g' must be numeric to be entry 'area'"),
-        (
-            {"columns": {"visits": "y", "area": "g"}},
-            TABLE,
-            "'size' of block 'record' must be a col",
-        ),
-        (
-            {"columns": {"visits": "y", "vists": "x"}},
-            TABLE,
-            "must name entries of block 'record': 'vists'",
-        ),
+        ({"columns": {"visits": "y", "area": "g"}}, TABLE,
+            "'size' of block 'record' must be a col"),
+        ({"columns": {"visits": "y", "vists": "x"}}, TABLE,
+            "must name entries of block 'record': 'vists'"),
         ({"data": {}}, TABLE, "'n_areas' is missing"),
         ({"data": {"n_areas": 4, "m": 1}}, TABLE, "'m' is none of them"),
         ({"data": {"n_areas": 2}}, TABLE, "does not take the data"),
         ({}, TABLE.assign(x=np.where(TABLE["x"] > 0, np.nan, 1)), "'size' must be a finite number"),
         ({}, TABLE.assign(y=TABLE["y"] + 0.5), "'visits' must be a whole number: row"),
-        (
-            {"rows": {"size": np.ones(3)}},
-            TABLE,
-            r"one entry per record, 30: 'size' has shape \(3,\)",
-        ),
+        ({"rows": {"size": np.ones(3)}}, TABLE,
+            r"one entry per record, 30: 'size' has shape \(3,\)"),
         ({"formula": "y ~ x"}, TABLE, "predictors, x, which block 'record' must read"),
         ({"formula": "x ~ 1"}, TABLE, "must have the outcome 'y' on its left"),
         ({"predictors": ("z",)}, TABLE, "'z' is not"),
         ({"monitored": ("nothing",)}, TABLE, "monitored must be variables"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_named(options: Any, table: pd.DataFrame, message: str) -> None:
     own: Any = None
     draws = frozen_draws({"log_lik": np.zeros((2, 30))}, own)
@@ -296,14 +285,11 @@ def test_programs_are_files_or_texts_and_travel(tmp_path: Path) -> None:
         (("prior { beta ~ normal(0, 2); }\n", ""), "must have a block 'prior'"),
         (("int<lower=0> y;", "int<lower=0> y, z;"), "declarations of one variable each"),
         (("vector[K] beta;", "vector[K] beta = 1;"), "declarations of one variable each"),
-        (
-            ("int<lower=0> y;", "int<lower=0> K; int<lower=0> y;"),
-            "must be declared once",
-        ),
+        (("int<lower=0> y;", "int<lower=0> K; int<lower=0> y;"), "must be declared once"),
         (("vector[K] beta;", "vector[K] log_lik;"), "is a name of the program around"),
         (("beta ~ normal(0, 2);", "beta ~ normal(0, 2)"), r"must be valid Stan(.|\n)*\^"),
     ],
-)
+)  # fmt: skip
 def test_programs_of_another_form_are_refused(change: tuple[str, str], message: str) -> None:
     assert change[0] in POISSON
     with pytest.raises(InvalidInput, match=message):

@@ -5,12 +5,10 @@ replicates' distribution; settings that outlive files and processes. What a mode
 in its own file.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -27,7 +25,9 @@ from tests.models.targets import assert_weights_alone_move_the_target, caps
 
 N = 240
 X = np.resize([-1.0, 0.0, 2.0], N)
-DESIGN = np.column_stack([np.ones(N), X])
+GROUP = np.arange(N) // 3 % 4
+DESIGN = np.column_stack([np.ones(N), X, GROUP[:, None] == np.arange(4)])
+"""Columns of `1 + x`, and of `(1 | g)` after them."""
 LEVEL = 1e-6
 
 
@@ -147,7 +147,7 @@ def _extra_zeros(count: Law) -> Law:
         design = DESIGN[:, : at["beta_zero"].shape[1]]
         zero = special.expit(at["beta_zero"] @ design.T)
         renamed = {"phi": at["phi_count"]} if "phi_count" in at else {}
-        own = count(at["beta_count"] @ DESIGN.T, renamed)
+        own = count(at["beta_count"] @ DESIGN[:, :2].T, renamed)
         p = (1 - zero)[..., None] * np.stack([own.pmf(k) for k in range(400)], axis=-1)
         p[..., 0] += zero
         return Finite(p)
@@ -160,7 +160,8 @@ _TOP = 150.0
 _COUNTS = _RNG.negative_binomial(3, 3 / (3 + np.exp(1 + 0.4 * X)))
 _YES = _RNG.random(N) < special.expit(0.4 + 0.8 * X)
 _THREE = (
-    np.column_stack([np.zeros(N), DESIGN @ [[0.4, -0.3], [0.8, -0.5]]]) + _RNG.gumbel(size=(N, 3))
+    np.column_stack([np.zeros(N), DESIGN[:, :2] @ [[0.4, -0.3], [0.8, -0.5]]])
+    + _RNG.gumbel(size=(N, 3))
 ).argmax(axis=1)
 _FOUR = np.searchsorted([-1.0, 0.3, 1.5], 0.8 * X + _RNG.logistic(size=N))
 _SHARES = _RNG.beta(2 * special.expit(0.3 * X), 2 * special.expit(-0.3 * X)).clip(0.001, 0.999)
@@ -183,10 +184,6 @@ CASES: dict[str, Case] = {
     ),
     "poisson, published prior": Case(
         ph.Poisson("y ~ x", prior="published"), _COUNTS, lambda eta, _: stats.poisson(np.exp(eta))
-    ),
-    "poisson, offset": Case(
-        ph.Poisson("y ~ x + offset(log(x + 3))"), _COUNTS,
-        lambda eta, _: stats.poisson(np.exp(eta) * (X + 3)),
     ),
     "negative binomial": Case(ph.NegativeBinomial("y ~ x"), _COUNTS, _negative_binomial),
     "beta-binomial": Case(
@@ -276,6 +273,30 @@ CASES: dict[str, Case] = {
         ph.Gamma("y ~ x", lower=2, upper=_TOP), _AMOUNTS.clip(2, _TOP), _gamma(1, 2, _TOP)
     ),
 }  # fmt: skip
+OFFSET = X / 2
+
+
+def _of_formula(case: Case, formula: str, shift: Any = 0.0) -> Case:
+    """The case with another formula, whose predictor is `shift` (N,) more than its columns say."""
+    model = replace(case.model, formula=formula)
+
+    def law(eta: Any, at: dict[str, Any]) -> Any:
+        return case.law(eta + np.reshape(shift, (-1, *[1] * (eta.ndim - 2))), at)
+
+    return Case(model, case.y, law, case.coded)
+
+
+CASES |= {
+    f"{name}, offset": _of_formula(CASES[name], "y ~ x + offset(I(x / 2))", OFFSET)
+    for name in ("poisson", "negative binomial", "bernoulli", "beta-binomial", "beta regression",
+                 "normal", "mixture", "gamma", "lognormal below")
+}  # fmt: skip
+CASES |= {
+    f"{name}, groups": _of_formula(CASES[name], "y ~ x + (1 | g)")
+    for name in ("poisson", "poisson, published prior", "negative binomial", "bernoulli",
+                 "beta-binomial", "beta regression", "normal", "normal between", "lognormal",
+                 "gamma")
+}  # fmt: skip
 MODELS = pytest.mark.parametrize("name", CASES)
 
 
@@ -307,7 +328,7 @@ def _eta(values: dict[str, Any], design: Any) -> Any:
 @cache
 def _bound(name: str) -> Any:
     case = CASES[name]
-    return case.model.bind(pd.DataFrame({"y": case.y, "x": X}))
+    return case.model.bind(pd.DataFrame({"y": case.y, "x": X, "g": GROUP}))
 
 
 def _points(program: ProgramAtPoints, n: int) -> FloatArray:
@@ -359,9 +380,12 @@ def test_the_target_moves_with_the_weighted_and_clipped_terms_alone(name: str, c
     )  # fmt: skip
 
 
+_SHAPING = ("beta", "beta_count", "phi", "lambda", "sigma")
+
+
 @MODELS
 def test_replicates_have_the_models_law(name: str) -> None:
-    """Of one draw, many times: chi-square by value of x, or Kolmogorov's distance of the uniform
+    """Of one draw, many times: chi-square by predictors, or Kolmogorov's distance of the uniform
     transform; parameters a fifth smaller are caught."""
     case, bound = CASES[name], _bound(name)
     program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(N)))
@@ -372,7 +396,7 @@ def test_replicates_have_the_models_law(name: str) -> None:
     ])  # fmt: skip
     right = _p_value(case.coded(made), case.law(_eta(values, DESIGN), values))
     wrong = dict(values)
-    for key in [key for key in values if key in ("beta", "beta_count", "phi", "lambda")]:
+    for key in [key for key in values if key in _SHAPING]:
         wrong[key] = values[key] * 0.8
     assert right > LEVEL
     assert _p_value(case.coded(made), case.law(_eta(wrong, DESIGN), wrong)) < LEVEL, "control"
@@ -387,9 +411,10 @@ def _p_value(made: FloatArray, law: Any) -> float:
             else np.stack([law.pmf(k)[0] * np.ones(N) for k in range(top + 1)], axis=-1)
         )  # fmt: skip
         total, cells = 0.0, 0
-        for x in np.unique(X):
-            own = made[:, x == X].astype(int).ravel()
-            expected = own.size * p[x == X][0][: top + 1]
+        cells_of = np.unique(DESIGN, axis=0, return_inverse=True)[1]
+        for cell in range(cells_of.max() + 1):
+            own = made[:, cells_of == cell].astype(int).ravel()
+            expected = own.size * p[cells_of == cell][0][: top + 1]
             found = np.bincount(own, minlength=expected.size)
             common = expected >= 5
             parts = [(found[common], expected[common])]

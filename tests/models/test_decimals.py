@@ -1,7 +1,5 @@
 """Decimals of released values: given, or read from the data and never strict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Formulas: the same design as R's, what is refused, and whether terms look at one record alone."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import pickle
@@ -245,17 +243,12 @@ def test_a_design_codes_parts_of_its_table_alike(formula: str) -> None:
 @pytest.mark.parametrize(
     "reduction",
     [
-        lambda x: x - x.mean(),
-        lambda x: x / (x @ x),
-        lambda x: x / x.max(),
-        lambda x: x - np.median(x),
-        lambda x: np.argsort(np.argsort(x)).astype(float),
-        lambda x: np.roll(x, 1),
-        lambda x: np.cumsum(x),
-        lambda x: np.arange(x.size, dtype=float),
+        lambda x: x - x.mean(), lambda x: x / (x @ x), lambda x: x / x.max(),
+        lambda x: x - np.median(x), lambda x: np.argsort(np.argsort(x)).astype(float),
+        lambda x: np.roll(x, 1), lambda x: np.cumsum(x), lambda x: np.arange(x.size, dtype=float),
     ],
     ids=["mean", "sum of squares", "largest", "median", "rank", "lag", "cumulated", "place"],
-)
+)  # fmt: skip
 def test_a_reduction_that_slips_past_the_lists_is_found_by_coding_anew(
     reduction: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,5 @@
 """Frozen rows of models of several steps, and of many levels: clipped as arrays are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Grids of parameters: coordinates and their inverses, priors with Jacobians, what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,12 +20,8 @@ from pyhybrid.models.grid import (
 )
 
 FORMS: list[Any] = [
-    PoissonForm(),
-    BernoulliForm(),
-    NegativeBinomialForm(),
-    BetaForm(),
-    NormalForm(min_sd=0.1),
-]
+    PoissonForm(), BernoulliForm(), NegativeBinomialForm(), BetaForm(), NormalForm(min_sd=0.1),
+]  # fmt: skip
 SMALL = {axis.name: (-1.0, 2.0, 7) for form in FORMS for axis in form.axes}
 
 

@@ -3,8 +3,6 @@
 That the programs' target is the documented one is held in `test_coefficients.py`.
 """
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -13,11 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings, StanProgram
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.formula.groups import _arranged, _log_evidence, grouped_hints
 
@@ -67,36 +64,11 @@ def test_levels_are_indicators_after_the_other_columns_the_longest_group_last() 
     assert len(pairs) == len({tuple(row) for row in design.keys})
 
 
-@pytest.mark.samples
 def test_a_category_declares_levels_that_no_record_has() -> None:
     df = _table()
     df["g"] = pd.Categorical(df["g"], categories=[*sorted(df["g"].unique()), "of nobody"])
     bound = ph.Poisson("count ~ x + (1 | g)").bind(df)
     assert bound.design.columns[-1] == "(1 | g)[of nobody]"
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n)), seed=1, settings=SHORT
-    )
-    unseen = draws.flat("beta")[:, -1] / draws.flat("tau")[:, 0]
-    assert stats.kstest(unseen, "norm").pvalue > 1e-6
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize("prior", ["published", "normal"])
-@pytest.mark.parametrize("model", MODELS)
-def test_stans_log_lik_is_that_of_numpy_and_everything_is_compiled(model: str, prior: str) -> None:
-    make, outcome = MODELS[model]
-    bound = make(f"{outcome} ~ x + (1 | g) + (1 | h)", prior=prior).bind(_table())
-    data = bound.stan_data(np.linspace(0.1, 1, bound.n), emit_log_lik=True)
-    settings = SamplerSettings(chains=2, warmup=10, draws=10, parallel_chains=1)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=2, settings=settings)
-    assert draws.provenance.notes == ()
-    rows = bound.stan_rows(np.linspace(0.1, 1, bound.n)).first
-    numpys = np.concatenate([own for _, own in bound.log_lik(draws).blocks()], axis=1)
-    np.testing.assert_allclose(
-        numpys[:, bound.row_of[rows]], draws.flat("log_lik"), rtol=1e-8, atol=1e-8
-    )
-    assert draws.flat("tau").shape[1] == 2
-    assert "tau" in bound.monitored(draws)
 
 
 def test_models_without_groups_have_none_in_their_data() -> None:
@@ -151,19 +123,6 @@ def test_tau_is_looked_for_where_it_is() -> None:
     np.testing.assert_allclose(wider["apart_root"], data["apart_root"] / 2)
 
 
-PLAIN = """
-data { int n; int G; array[n] int y; vector[n] x; array[n] int<lower=1, upper=G> g; }
-parameters { real a; real b; real<lower=0> tau; vector[G] e; }
-model {
-  a ~ normal(0, 10);
-  b ~ normal(0, 2.5);
-  tau ~ student_t(3, 0, 2.5);
-  e ~ normal(0, 1);
-  y ~ poisson_log(a + b * x + tau * e[g]);
-}
-"""
-
-
 def _differ(one: Any, two: Any, error: float) -> float:
     import arviz
 
@@ -199,32 +158,6 @@ def test_the_posterior_is_that_of_rstanarm() -> None:
 
 
 @pytest.mark.samples
-def test_the_posterior_is_that_of_a_program_written_plainly() -> None:
-    """Few records in a level: the intercepts are drawn to 0, tau has a long tail."""
-    df = _table(levels=8, n=24, seed=5)
-    plain = {
-        "n": 24, "G": 8, "y": df["count"], "x": df["x"], "g": pd.factorize(df["g"])[0] + 1,
-    }  # fmt: skip
-    settings = SamplerSettings(
-        chains=4, warmup=1000, draws=2000, adapt_delta=0.99, parallel_chains=1
-    )
-    theirs = (
-        EmbeddedEngine()
-        .sample(StanProgram(name="plain", text=PLAIN), plain, seed=1, settings=settings)
-        .variables
-    )
-    ours = _means(ph.Poisson("count ~ x + (1 | g)", prior="normal"), df, 2)
-    import arviz
-
-    named = {"Intercept": theirs["a"], "x": theirs["b"], "tau": theirs["tau"]}
-    for k, name in enumerate(df["g"].unique()):
-        named[f"(1 | g)[{name}]"] = theirs["tau"] * theirs["e"][..., k]
-    for name, own in named.items():
-        error = float(arviz.mcse(own, method="mean"))
-        assert _differ(ours[name], own.mean(), error) < 5, name
-
-
-@pytest.mark.samples
 def test_many_levels_sample_without_a_funnel() -> None:
     """61 levels of unlike size, from 1 record to 60."""
     rng = np.random.default_rng(6)
@@ -240,23 +173,15 @@ def test_many_levels_sample_without_a_funnel() -> None:
     assert draws.divergent.mean() < 0.01
 
 
-@pytest.mark.samples
-def test_replicates_know_their_group_and_tables_of_other_levels_are_refused() -> None:
-    df = _table(n=300)
-    bound = ph.Poisson("count ~ x + (1 | g)", prior="normal").bind(df)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n)), seed=4, settings=SHORT
-    )
-    rng = np.random.default_rng(1)
-    made = pd.concat([bound.replicate(draws, k, rng) for k in range(20)], axis=1).mean(axis=1)
-    by_group = made.groupby(df["g"]).mean()
-    assert by_group["level 5"] > 3 * by_group["level 0"]
+def test_tables_of_other_levels_are_refused() -> None:
+    df = _table()
+    bound = ph.Poisson("count ~ x + (1 | g)").bind(df)
     moved = df.assign(g=df["g"].replace("level 2", "level 9"))
     with pytest.raises(InvalidInput, match=r"'\(1 \| g\)' must have one of its levels: row 2"):
         bound.design.recoded(moved)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_weights_cap_and_equal_rows_are_as_without_groups() -> None:
     df = _table().drop(columns="x").assign(x=0.5)
     df = pd.concat([df, df], ignore_index=True)

@@ -1,7 +1,5 @@
 """Kinds of columns: declared, read, as JSON; and how they enter formulas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

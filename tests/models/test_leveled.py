@@ -3,17 +3,13 @@
 What one of the models has alone is in its own file, the laws are in test_contract.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy import special
-from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
@@ -22,7 +18,6 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.initialization import rough_levels, rough_ordinal
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
-from tests.monte_carlo import assert_near
 
 N = 300
 RNG = np.random.default_rng(11)
@@ -167,20 +162,6 @@ def test_a_center_from_a_reference_table(model: Any) -> None:
     assert made.cat.ordered == (model is ph.Ordinal)  # as declared
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "categorical"])
-def test_a_synthesized_level_is_a_predictor_of_the_next_column(name: str) -> None:
-    case = MODELS[name]
-    table = _table(case.names[case.codes]).assign(visits=RNG.poisson(np.where(case.codes, 6, 2)))
-    steps = [
-        ph.Unweighted(case.model("y ~ x", levels=tuple(case.names))),
-        ph.Unweighted(ph.Poisson("visits ~ y")),
-    ]
-    release = ph.SequentialSynthesis(steps).release(table, n_synthetic=1, seed=1, **RANDOM_DRAWS)
-    (made,) = release.synthetic
-    assert set(made["y"]) <= set(case.names)
-    assert not made["y"].equals(table["y"])
-
-
 # --- posteriors -----------------------------------------------------------------------------------
 
 
@@ -204,68 +185,6 @@ def test_the_rough_fit_ends_whatever_the_weights(rough: Any) -> None:
     for counts in (np.zeros((6, 3)), np.eye(6)[:, :3] * 50, np.full((6, 3), 1e6)):
         found = rough(counts, design, np.array([10.0, 2.5]))
         assert all(np.isfinite(own).all() for own in found.values())
-
-
-def _by_logit(draws: Any, fit: Any) -> Any:
-    beta = draws.variables["beta"]
-    return [((..., k), beta, fit.params[k], fit.bse[k]) for k in range(3)]
-
-
-def _by_multinomial(draws: Any, fit: Any) -> Any:
-    beta, places = draws.variables["beta"], np.ndindex(3, 2)
-    return [((..., *at), beta, fit.params[at], fit.bse[at]) for at in places]
-
-
-def _by_order(draws: Any, fit: Any) -> Any:
-    """Slopes, the first threshold and logarithms of steps, as statsmodels writes them."""
-    at = draws.variables
-    steps = np.log(np.diff(at["threshold"], axis=-1))
-    own = np.concatenate([at["beta"][..., 1:], at["threshold"][..., :1], steps], axis=-1)
-    return [((..., k), own, fit.params[k], fit.bse[k]) for k in range(5)]
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize(
-    ("model", "likelihood", "pairs"),
-    [
-        (ph.Bernoulli, lambda y, x: sm.Logit(y, x).fit(disp=0), _by_logit),
-        (ph.Categorical, lambda y, x: sm.MNLogit(y, x).fit(disp=0), _by_multinomial),
-        (
-            ph.Ordinal,
-            lambda y, x: OrderedModel(y, x[:, 1:], distr="logit").fit(disp=0, method="bfgs"),
-            _by_order,
-        ),
-    ],
-)
-def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior(
-    model: Any, likelihood: Any, pairs: Any
-) -> None:
-    """Means and deviations against statsmodels: prior scales of 100; within 5 Monte Carlo errors
-    and the posterior's own skewness, which is of order sd / sqrt(n). Half of the information is
-    seen."""
-    n, rng = 3000, np.random.default_rng(8)
-    x, z = rng.normal(size=n).round(1), rng.integers(0, 2, n)
-    if model is ph.Ordinal:
-        y = np.searchsorted([-1.0, 0.3, 1.5], 0.8 * x + 0.5 * z + rng.logistic(size=n))
-    else:
-        slopes = np.array([[0.3, -0.2], [0.6, 0.1], [0.5, -0.4]])[
-            :, : 1 + (model is ph.Categorical)
-        ]
-        utility = np.column_stack([np.ones(n), x, z]) @ slopes
-        utility = np.column_stack([np.zeros(n), utility])
-        y = (utility + rng.gumbel(size=utility.shape)).argmax(axis=1)
-    bound = model("y ~ x + z", prior_scale=100, prior_scale_intercept=100).bind(
-        pd.DataFrame({"y": y, "x": x, "z": z})
-    )
-    draws = draws_of(bound, chains=4, warmup=300, draws=500)
-    fit = likelihood(y, np.column_stack([np.ones(n), x, z]))
-    for place, own, mean, sd in pairs(draws, fit):
-        assert_near(own[place], mean, apart=0.05 * sd)
-        assert_near(own[place], sd, method="sd", apart=0.05 * sd)
-        with pytest.raises(AssertionError):
-            assert_near(own[place], sd * np.sqrt(2), method="sd", apart=0.05 * sd)
-    assert draws.treedepth.mean() < 4.5
-    assert draws.divergent.mean() < 0.01
 
 
 @pytest.mark.samples

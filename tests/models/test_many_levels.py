@@ -1,7 +1,5 @@
 """Factors with many levels: chains start, and find the effects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,27 +13,26 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 pytestmark = pytest.mark.samples
 
 
-def _surveyed(levels: int, per_level: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    effects = rng.normal(0, 0.4, levels)
-    level = np.arange(levels * per_level) % levels
+def _surveyed() -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(1)
+    effects = rng.normal(0, 0.4, 61)
+    level = np.arange(61 * 20) % 61
     y = rng.poisson(np.exp(1.3 + effects[level]))
     return pd.DataFrame({"y": y, "g": [f"level {k:03d}" for k in level]}), effects
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])
-def test_factors_of_61_levels_start_and_find_the_effects(model: Any, seed: int) -> None:
+def test_factors_of_61_levels_start_and_find_the_effects(model: Any) -> None:
     """Seen: no chain started, as lkj_corr_cholesky of 61 dimensions was not finite at any start.
 
     The effects are judged by least squares of their estimates on the truth: the slope is 1 but for
     shrinkage and noise.
     """
-    df, effects = _surveyed(61, 20, seed)
+    df, effects = _surveyed()
     bound = model("y ~ g").bind(df)
     settings = SamplerSettings(chains=2, warmup=100, draws=50)
     draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n)), seed=seed, settings=settings
+        bound.program, bound.stan_data(np.ones(bound.n)), seed=1, settings=settings
     )
     found = draws.flat("beta")[:, 1:].mean(axis=0)
     slope, _ = np.polyfit(effects[1:] - effects[0], found, 1)

@@ -1,7 +1,5 @@
 """The count models: likelihood, Stan's own log_lik, target, collapsing, formulas, replicates."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -15,19 +13,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.columns.support import in_dtype_of
 from pyhybrid.models.families.regression import weighted_rows
-from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import LOG_LINEAR, rough_fit
-
-
-def test_negative_binomial_against_scipy() -> None:
-    rng = np.random.default_rng(1)
-    y = np.array([0.0, 1, 2, 17, 400])
-    X = np.column_stack([np.ones(5), rng.normal(size=5)])
-    beta, phi = rng.normal(size=(30, 2)) * 2, np.exp(rng.normal(size=30) * 3)
-    ours = ph.NegativeBinomial("y ~ x").log_lik({"beta": beta, "phi": phi}, y, X)
-    mu = np.exp(beta @ X.T)
-    expected = stats.nbinom.logpmf(y, phi[:, None], phi[:, None] / (phi[:, None] + mu))
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-10)
 
 
 def test_negative_binomial_tends_to_poisson() -> None:
@@ -82,53 +68,6 @@ def test_the_scored_fit_is_the_maximum_likelihood_of_a_negative_binomial(
 
 
 @pytest.mark.parametrize(
-    ("formula", "columns"),
-    [
-        ("visits ~ 1", ["Intercept"]),
-        ("visits ~ region", ["Intercept", "region[T.east]", "region[T.west]"]),
-        ("visits ~ 0 + region", ["region[north]", "region[east]", "region[west]"]),
-        (
-            "visits ~ age:region",
-            ["Intercept", "age:region[north]", "age:region[east]", "age:region[west]"],
-        ),
-    ],
-)
-def test_categorical_predictors_are_coded_as_r_codes_them(
-    formula: str, columns: list[str], visits: pd.DataFrame
-) -> None:
-    levels = pd.CategoricalDtype(["north", "east", "west"])
-    table = visits.assign(region=visits["region"].astype(str).astype(levels))
-    design = read_design(formula, table)
-    assert list(design.columns) == columns
-    for place, name in enumerate(columns):
-        if "region" in name:
-            level = name.split("[")[1].strip("]").removeprefix("T.")
-            own = (table["region"] == level) * (table["age"] if "age" in name else 1)
-            np.testing.assert_array_equal(design.X[:, place], own)
-
-
-def test_logicals_are_factors_as_in_r(visits: pd.DataFrame) -> None:
-    table = visits.assign(member=visits["age"] > 50)
-    design = read_design("visits ~ member", table)
-    assert design.columns == ("Intercept", "member[T.True]")
-    np.testing.assert_array_equal(design.X[:, 1], table["member"])
-    # Without main effects R crosses all levels: as many columns as cells.
-    crossed = read_design("visits ~ member:region", table)
-    assert crossed.X.shape[1] == np.linalg.matrix_rank(crossed.X) == 6
-
-
-def test_ordered_factors_get_polynomial_contrasts(visits: pd.DataFrame) -> None:
-    kind = pd.CategoricalDtype(["north", "east", "west"], ordered=True)
-    table = visits.assign(region=visits["region"].astype(str).astype(kind))
-    design = read_design("visits ~ region", table)
-    # R: contr.poly(3)
-    linear, quadratic = np.array([-1, 0, 1]) / np.sqrt(2), np.array([1, -2, 1]) / np.sqrt(6)
-    codes = table["region"].cat.codes.to_numpy()
-    np.testing.assert_allclose(design.X[:, 1], linear[codes], atol=1e-12)
-    np.testing.assert_allclose(design.X[:, 2], quadratic[codes], atol=1e-12)
-
-
-@pytest.mark.parametrize(
     ("formula", "change", "message"),
     [
         ("visits", {}, "form 'outcome ~ predictors'"),
@@ -161,21 +100,6 @@ def test_bad_formulas_and_outcomes_are_named(
         table.loc[label, column] = value
     with pytest.raises(InvalidInput, match=re.escape(message)):
         ph.Poisson(formula).bind(table)
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (pd.DataFrame(), "rows and columns"),
-        (pd.DataFrame({"y": [1]}), "at least 2 records"),
-        (pd.DataFrame({"y": [2, 2, 2]}), "must vary"),
-        (pd.DataFrame([[1, 2], [2, 3]], columns=["y", "y"]), "must be unique"),
-        ([1, 2], "must be a pandas DataFrame"),
-    ],
-)
-def test_bad_tables_are_refused(table: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        ph.Poisson("y ~ 1").bind(table)
 
 
 def test_formula_does_not_see_our_variables() -> None:

@@ -4,8 +4,6 @@ The formulas are held against R's model.offset in `test_formulas.py`, the target
 offset in `test_models.py` and `test_coefficients.py`, those of the programs alone in R.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,8 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.programs import declared_names, load_program
-from pyhybrid.fitting.session import open_session
-from tests.models.targets import assert_log_lik_is_stans
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600)
@@ -56,56 +52,6 @@ def _bound(name: str, terms: str, table: pd.DataFrame | None = None) -> Any:
     return MODELS[name](f"{outcome} ~ {terms}").bind(_rates() if table is None else table)
 
 
-@pytest.mark.samples
-@pytest.mark.parametrize("name", MODELS)
-def test_numpy_log_lik_is_stans(name: str) -> None:
-    bound = _bound(name, f"x + {OFFSET}")
-    np.testing.assert_array_equal(bound.design.offset, np.log(_rates()["nights"]))
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
-    # Differences of lgamma(lambda + n) and lgamma(lambda) lose digits where lambda is large.
-    slack = 1e-7 if name == "beta_binomial" else 1e-9
-    assert_log_lik_is_stans(bound, draws, rtol=slack, atol=slack)
-    without = _bound(name, "x")
-    other = without.log_lik(draws).total(np.ones(bound.n))
-    assert np.abs(other - bound.log_lik(draws).total(np.ones(bound.n))).max() > 1
-
-
-@pytest.mark.parametrize("capped", [False, True])
-@pytest.mark.parametrize("name", MODELS)
-def test_the_target_has_the_offset_with_and_without_a_cap(name: str, capped: bool) -> None:
-    """A cap at 1e9 clips nothing: the shorter form of the likelihood must be the same; and both
-    move with the weights by the log-likelihood of numpy."""
-    bound = _bound(name, f"x + {OFFSET}")
-    one, two = np.ones(bound.n), np.linspace(0, 1, bound.n)
-    cap = 1e9 if capped else None
-    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
-    by_row = {"n", "y", "frequency", "weights", "X", "offsets", "reference", "unit"}
-    other = bound.stan_data(two, cap=cap, emit_log_lik=True)
-    other |= {k: data[k] for k in data.keys() - by_row}
-    at = [ProgramAtPoints(bound.program, each) for each in (data, other)]
-    points = np.random.default_rng(2).normal(0, 0.3, (4, at[0].n_unconstrained))
-    moved = at[0].log_density(points) - at[1].log_density(points)
-    values = at[0].quantities(points)
-    log_lik = bound.model.log_lik(
-        {k: values[k] for k in bound.model.parameters},
-        bound.design.y,
-        bound.design.X,
-        bound.design.offset,
-    )
-    np.testing.assert_allclose(moved, log_lik @ (one - two), rtol=1e-9)
-
-
-def test_a_constant_offset_is_a_shift_of_the_intercept() -> None:
-    table = _rates().assign(three=3.0)
-    bound = _bound("negative_binomial", "x + offset(three)", table)
-    beta, phi = np.array([[0.5, -0.2], [1.0, 0.3]]), np.array([2.0, 0.7])
-    y, X = bound.design.y, bound.design.X
-    own = bound.model.log_lik({"beta": beta, "phi": phi}, y, X, bound.design.offset)
-    moved = bound.model.log_lik({"beta": beta + np.array([3, 0]), "phi": phi}, y, X)
-    np.testing.assert_allclose(own, moved, rtol=1e-12)
-
-
 def test_rows_that_differ_in_the_offset_alone_are_not_one() -> None:
     table = pd.DataFrame({"y": [3, 3, 3, 1], "t": [1.0, 2.0, 1.0, 1.0]})
     bound = ph.Poisson("y ~ offset(log(t))").bind(table)
@@ -128,23 +74,6 @@ def test_the_hints_are_the_fit_with_the_offset(name: str) -> None:
     )
 
 
-@pytest.mark.samples
-@pytest.mark.parametrize("seed", [1, 2])
-def test_rates_are_recovered_where_the_exposure_is_known(seed: int) -> None:
-    """Posterior means of Poisson rates, within 5 posterior standard deviations of the truth.
-
-    Negative control: without the exposure the slope, which nights depend on, is far off.
-    """
-    found = {}
-    for terms in (f"x + {OFFSET}", "x"):
-        bound = _bound("poisson", terms, _rates(seed))
-        session = open_session(bound, seed=seed, engine="embedded", settings=SHORT)
-        beta = session.unweighted().draws.flat("beta")
-        found[terms] = (beta.mean(axis=0) - [-1, 0.7]) / beta.std(axis=0)
-    assert np.abs(found[f"x + {OFFSET}"]).max() < 5
-    assert np.abs(found["x"]).min() > 10
-
-
 @pytest.mark.normal_draws
 @pytest.mark.parametrize("name", MODELS)
 def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
@@ -165,34 +94,7 @@ def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     assert expected.mean() > own.mean()
 
 
-def test_replicates_of_counts_have_the_mean_of_their_exposure() -> None:
-    n = 40_000
-    rng = np.random.default_rng(5)
-    offset = np.log(np.repeat([1.0, 20.0], n // 2))
-    X, model = np.ones((n, 1)), ph.Poisson("y ~ offset(t)")
-    made = model.draw_outcome({"beta": np.array([0.5])}, X, rng, offset)
-    for t, own in ((1.0, made[: n // 2]), (20.0, made[n // 2 :])):
-        mean = t * np.exp(0.5)
-        assert abs(own.mean() - mean) < 5 * np.sqrt(mean / own.size)
-        law = stats.poisson(mean)
-        assert abs((own == law.median()).mean() - law.pmf(law.median())) < 0.02
-
-
-@pytest.mark.samples
-def test_a_release_of_rates_keeps_its_exposure() -> None:
-    """The exposure counts among the predictors: it stays as it is, and rates come back."""
-    assert _bound("poisson", f"x + {OFFSET}").predictors == ("nights", "x")
-    release = ph.LipschitzWeighted(ph.Poisson(f"visits ~ x + {OFFSET}")).release(
-        _rates()[["visits", "x", "nights"]], seed=1, engine="embedded", settings=SHORT
-    )
-    made = release.synthetic[0]
-    pd.testing.assert_frame_equal(made[["x", "nights"]], _rates()[["x", "nights"]])
-    rate = made["visits"].sum() / made["nights"].sum()
-    true = _rates()["visits"].sum() / _rates()["nights"].sum()
-    assert abs(rate / true - 1) < 0.25
-
-
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_a_calibration_reads_the_exposure_of_each_record() -> None:
     """f of the records released under draws frozen on a reference; another exposure, another f."""
     model = ph.Poisson(f"visits ~ x + {OFFSET}")

@@ -1,7 +1,5 @@
 """Outcomes with ordered levels: likelihood, target, replicates, posterior, levels and dtypes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ Each attack must be refused; beside it stands an honest program that must pass. 
 see, a reading in rare draws, is held by how replicates are made: from data without the outcome.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from functools import cache

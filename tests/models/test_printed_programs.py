@@ -1,7 +1,5 @@
 """A program as papers print it: old arrays, weighted log_lik, no replicates, through StanModel."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """The papers' own programs beside the built-in ones: same log-likelihood, same posterior."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -164,10 +162,8 @@ def test_releases_run_on_it_and_say_so() -> None:
         (lambda: ph.Bernoulli("y ~ z", program="published"), "Poisson, NegativeBinomial, Beta"),
         (lambda: ph.Poisson("y ~ z", program="paper"), "program must be one of"),
         (lambda: ph.Poisson("y ~ z", program="published", prior="normal"), "leave prior= out"),
-        (
-            lambda: ph.Poisson("y ~ offset(z)", program="published").bind(TABLE).stan_data(ALPHA),
-            "samples the same posterior",
-        ),
+        (lambda: ph.Poisson("y ~ offset(z)", program="published").bind(TABLE).stan_data(ALPHA),
+            "samples the same posterior"),
         (
             lambda: (
                 MODELS["beta"]
@@ -176,12 +172,10 @@ def test_releases_run_on_it_and_say_so() -> None:
             ),
             "leave center, calibration and unit out",
         ),
-        (
-            lambda: ph.ZeroInflated(MODELS["poisson"]).bind(TABLE).program,
-            "must be of a single model",
-        ),
+        (lambda: ph.ZeroInflated(MODELS["poisson"]).bind(TABLE).program,
+            "must be of a single model"),
     ],
-)
+)  # fmt: skip
 def test_what_it_cannot_be_is_named(make: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make()

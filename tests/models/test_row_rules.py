@@ -1,7 +1,5 @@
 """Rules of rows: read, refused, held against pandas, met by drawing again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

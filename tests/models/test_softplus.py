@@ -1,7 +1,5 @@
 """Against `numpy.logaddexp`, at the ends of floating point, too."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pyhybrid.models.families.regression import softplus

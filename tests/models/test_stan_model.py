@@ -1,7 +1,5 @@
 """Users' own Stan programs: the page about them runs; programs that break a demand are refused."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace
@@ -337,13 +335,6 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     said = " ".join(strict.charge.assumes)
     assert "the outcome is not in scope in its prior" in said
     assert "exceeds 1" not in said
-
-
-@pytest.mark.parametrize("options", [{}, {"data": {"y": _table()["y"].to_numpy()}}])
-def test_replicates_that_read_the_outcome_are_refused(options: dict[str, Any]) -> None:
-    leaking = PROGRAM.replace("poisson_rng(rate)", "poisson_rng(rate) + y[n + 1 - i]")
-    with pytest.raises(InvalidInput, match=r"'y_rep' .* must not read the confidential outcome"):
-        _model(leaking, **options).bind(_table())
 
 
 def test_programs_that_refuse_other_values_are_refused_or_said_to_be_unchecked() -> None:

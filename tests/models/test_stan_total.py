@@ -1,7 +1,5 @@
 """Functions that a strict likelihood may call: none raises an error, whatever it is given."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,10 +1,6 @@
 """The support of an outcome: the model that is chosen for it, and what never leaves."""
 
-from __future__ import annotations
-
-import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +14,6 @@ from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
 from pyhybrid.models.registry import chosen_model
-from tests.conftest import command
 
 RNG = np.random.default_rng(4)
 N = 300
@@ -116,28 +111,6 @@ def test_dates_have_no_model() -> None:
         default_name("y ~ 1", table)
 
 
-@pytest.mark.samples
-def test_codes_keep_to_their_support_on_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"rating": RATING}).to_csv("data.csv", index=False)
-    asked = ["synthesize", "data.csv", "--formula", "rating ~ 1", "--out", "out"]
-    fast = ["--seed", "1", "--engine", "embedded"]
-    assert command(*asked, "--mechanism", "censored:epsilon=1", *fast) == 2
-    assert "more than 10 different values" in capsys.readouterr().err
-    assert not Path("out").exists()
-    fast += ["--mechanism", "lipschitz"]
-    assert command(*asked, *fast) == 0
-    assert "what the column holds: ordinal; --model" in capsys.readouterr().err
-    assert pd.read_csv("out/public/synthetic_1.csv")["rating"].between(1, 5).all()
-    assert command(*asked, "--model", "poisson:lower=1,upper=5", *fast, "--overwrite") == 0
-    for path in sorted(Path("out/public").glob("synthetic_*.csv")):
-        assert pd.read_csv(path)["rating"].between(1, 5).all()
-    described = json.loads(Path("out/confidential/run.json").read_text())
-    assert '"upper": 5' in json.dumps(described)
-
-
 def test_counts_get_the_model_for_counts() -> None:
     table = pd.DataFrame({"y": COUNTS})
     bound = build_model(None, "y ~ 1").bind(table)
@@ -146,13 +119,6 @@ def test_counts_get_the_model_for_counts() -> None:
     assert bound.model.describe() == named.model.describe()
     for name, value in named.stan_data(np.ones(N)).items():
         np.testing.assert_array_equal(bound.stan_data(np.ones(N))[name], value)
-
-
-def test_a_model_that_is_asked_for_takes_codes() -> None:
-    """Who names the model says that these are counts."""
-    table = pd.DataFrame({"y": RATING})
-    assert ph.NegativeBinomial("y ~ 1").bind(table).n == N
-    assert build_model("negative_binomial", "y ~ 1").bind(table).n == N
 
 
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])

@@ -1,7 +1,5 @@
 """Survey weights: what is sampled, bounded and clipped is the weighted term."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -198,8 +196,6 @@ def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), design=design)
     release = mechanism.release(table, seed=1, engine="embedded")
     account, fit = release.confidential.account, release.fit
-    assert account is not None
-    assert fit is not None
     y, w = table["y"].to_numpy(), table["w"].to_numpy()
     f = stats.poisson.logpmf(y, np.exp(fit.draws.flat("beta")))
     for i in (0, int(np.argmax(w))):

@@ -1,7 +1,5 @@
 """Amounts with zeros and signs: one joint target, shares that come back, one charge for all."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any
@@ -87,23 +85,6 @@ def test_the_target_moves_with_the_clipped_sum_of_a_record(cap: str) -> None:
     assert_weights_alone_move_the_target(
         bound, own, log_lik=_terms, weights=weights, spread=0.5, rtol=1e-8
     )
-
-
-@pytest.mark.samples
-def test_without_a_cap_each_part_has_the_posterior_of_its_own_records() -> None:
-    """The joint fit of the amounts against the fit of the positive records alone."""
-    import arviz
-
-    table = _table()
-    alone = ph.LogNormal("y ~ x", decimals=2).bind(table[table["y"] > 0])
-    joint = _model().bind(table)
-    one, two = (draws_of(each, draws=800).variables for each in (alone, joint))
-    for name in ("beta", "sigma"):
-        ours, theirs = two[f"{name}_positive"], one[name]
-        for k in range(int(np.prod(ours.shape[2:], dtype=int))):
-            a, b = (v.reshape(*v.shape[:2], -1)[..., k] for v in (ours, theirs))
-            error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (a, b)))
-            assert abs(a.mean() - b.mean()) < 5 * error
 
 
 @pytest.mark.samples
@@ -230,17 +211,10 @@ def test_no_message_about_names_is_lost() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "poisson",
-        "negative_binomial",
-        "beta",
-        "beta_regression",
-        "normal_mixture",
-        "gamma_regression",
-        "truncated_normal",
-        "categorical",
-        "ordinal",
+        "poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture",
+        "gamma_regression", "truncated_normal", "categorical", "ordinal",
     ],
-)
+)  # fmt: skip
 def test_the_joint_text_of_every_program_compiles(other: str) -> None:
     """Names of the parts do not meet, and nothing that a part declares is left without suffix."""
     import stanli

@@ -1,7 +1,5 @@
 """Missing values: shares, markers and dtypes that come back; predictors completed; one charge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -213,12 +211,10 @@ def test_descriptions_and_command_line() -> None:
             ),
             "'x' must have a value",
         ),
-        (
-            lambda: ph.WithMissing(ph.Poisson("y ~ group"), fill={"group": 1}).bind(_predictors()),
-            "'group' has levels",
-        ),
+        (lambda: ph.WithMissing(ph.Poisson("y ~ group"), fill={"group": 1}).bind(_predictors()),
+            "'group' has levels"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         make()

@@ -1,7 +1,5 @@
 """R, started once for the whole run; what it lacks is a skip, or a failure where CI wants all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading tests/golden and comparing what two languages make of a case."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, is_dataclass
@@ -15,7 +13,6 @@ from pyhybrid.validation.agreement import arrays
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden"
 _NUMBERS = {"Inf": np.inf, "-Inf": -np.inf, "NaN": np.nan}
-_MATRICES = ("log_lik", "estimates", "variances", "pattern")
 
 
 def golden_cases() -> list[tuple[str, dict[str, Any]]]:

@@ -1,7 +1,5 @@
 """Every formula of the stored designs, by R itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every golden case: Python and live R against the brute-force value, and so against each other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 The count models' means in rstan are in test_rstan_engine.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -30,7 +28,7 @@ from tests.parity import test_rstan_engine
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 
 ENGINES = ("embedded", "rstan", "cmdstan")
-SETTINGS = SamplerSettings(chains=2, warmup=300, draws=500, parallel_chains=1)
+SETTINGS = SamplerSettings(chains=2, warmup=200, draws=300, parallel_chains=1)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=50.0, divergent_share=0.01)
 ONLY_HERE = [model for model in GENERATED if model not in test_rstan_engine.MODELS]
 

@@ -1,7 +1,5 @@
 """The workflow in R alone: its weights, bound and charge are Python's on the same draws."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,7 @@ from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.rbridge import session as session_in_r
+from pyhybrid.running.files import cache_folder
 from tests.conftest import require
 from tests.parity.test_supplement import PRINTED
 
@@ -33,17 +32,23 @@ def _log_lik(fit: dict[str, Any]) -> Any:
     return ph.NegativeBinomial("y ~ x").log_lik(draws, TABLE["y"].to_numpy(float), design)
 
 
-@pytest.fixture(scope="module")
+_made: dict[str, Any] = {}
+
+
+@pytest.fixture
 def release(r: Callable[..., Any]) -> dict[str, Any]:
-    status = RStanEngine().status()
-    require(status.available, f"rstan cannot be used: {status.cause}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of chains this short
-        told: dict[str, Any] = r(
-            "pseudo_posterior", formula="y ~ x", data=TABLE, n_synthetic=2, relation="replace",
-            program="published/negative_binomial", delta=1e-5, on_not_converged="warn", **SHORT,
-        )  # fmt: skip
-    return told
+    """Once; its program may be compiled already, as the tests of the page for R's users have it."""
+    if not _made:
+        status = RStanEngine().status()
+        require(status.available, f"rstan cannot be used: {status.cause}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of chains this short
+            _made.update(r(
+                "pseudo_posterior", formula="y ~ x", data=TABLE, n_synthetic=2, relation="replace",
+                program="published/negative_binomial", delta=1e-5, on_not_converged="warn",
+                cache_folder=str(cache_folder() / "rstan"), **SHORT,
+            ))  # fmt: skip
+    return _made
 
 
 def test_weights_bound_and_charges_are_pythons(release: dict[str, Any]) -> None:

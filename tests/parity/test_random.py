@@ -1,7 +1,5 @@
 """Seeded random arguments: Python and live R give the same numbers, and R's loop its identity."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

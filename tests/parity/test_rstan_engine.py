@@ -1,7 +1,5 @@
 """The rstan engine against the embedded one, and R's numbers from Python's draws and back."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Nothing is compiled or sampled: that any hints give the same posterior is held i
 `tests/models/test_coefficients.py` and `test_mixture.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any

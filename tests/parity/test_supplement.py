@@ -3,8 +3,6 @@
 The script belongs to the paper: it is read where it lies beside the checkout, and never shipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

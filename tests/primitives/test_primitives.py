@@ -3,8 +3,6 @@
 OpenDP's noise has no seed: every Monte Carlo check allows 5 standard errors or a p-value of 1e-6.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import replace
@@ -27,7 +25,6 @@ try:
 except ImportError:
     dp = None
 
-Array = np.ndarray
 P_VALUE = 1e-6
 
 
@@ -49,46 +46,21 @@ def within(estimate: float, truth: float, standard_error: float) -> bool:
     [
         (lambda: ph.primitives.laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5), 1, 2),
         (lambda: ph.primitives.laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0), 3, 3),
-        (
-            lambda: ph.primitives.laplace_sum(
-                [7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"
-            ),
-            4,
-            2,
-        ),
-        (
-            lambda: ph.primitives.laplace_sum(
-                [0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"
-            ),
-            3,
-            2,
-        ),
+        (lambda: ph.primitives.laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0,
+            relation="replace"), 4, 2),
+        (lambda: ph.primitives.laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5,
+            relation="replace"), 3, 2),
         (lambda: ph.primitives.laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
         (lambda: ph.primitives.laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
         (lambda: ph.primitives.laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
-        (
-            lambda: ph.primitives.laplace_counts(
-                [0, 1], n_categories=3, epsilon=0.5, relation="replace"
-            ),
-            2,
-            4,
-        ),
-        (
-            lambda: ph.primitives.laplace_histogram(
-                [0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0, relation="replace"
-            ),
-            2,
-            2,
-        ),
-        (
-            lambda: ph.primitives.exponential_mechanism(
-                [1, 2], sensitivity=3, epsilon=1.5, relation="remove"
-            ),
-            3,
-            4,
-        ),
+        (lambda: ph.primitives.laplace_counts([0, 1], n_categories=3, epsilon=0.5,
+            relation="replace"), 2, 4),
+        (lambda: ph.primitives.laplace_histogram([0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0,
+            relation="replace"), 2, 2),
+        (lambda: ph.primitives.exponential_mechanism([1, 2], sensitivity=3, epsilon=1.5,
+            relation="remove"), 3, 4),
     ],
-)
+)  # fmt: skip
 def test_scale_is_sensitivity_over_epsilon(answer: Any, sensitivity: float, scale: float) -> None:
     made = answer()
     assert made.sensitivity == pytest.approx(sensitivity, rel=1e-6)
@@ -394,10 +366,8 @@ def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
     ("call", "message"),
     [
         (lambda: ph.primitives.laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
-        (
-            lambda: ph.primitives.laplace_histogram([0.5], **SUM, n_bins=1),
-            "n_bins must be a whole number >= 2",
-        ),
+        (lambda: ph.primitives.laplace_histogram([0.5], **SUM, n_bins=1),
+            "n_bins must be a whole number >= 2"),
         (lambda: ph.primitives.laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
         (lambda: ph.primitives.laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
         (lambda: ph.primitives.laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
@@ -406,41 +376,21 @@ def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
         (lambda: ph.primitives.randomized_response([1, 2], epsilon=1.0), "record 1"),
         (lambda: ph.primitives.randomized_response([True], epsilon=0.0), "epsilon"),
         (lambda: ph.primitives.randomized_response([True], epsilon=50.0), "keep probability"),
-        (
-            lambda: ph.primitives.exponential_mechanism(
-                [1], sensitivity=1, epsilon=1.0, relation="remove"
-            ),
-            "at least 2",
-        ),
-        (
-            lambda: ph.primitives.exponential_mechanism(
-                [1, 2], sensitivity=0, epsilon=1.0, relation="remove"
-            ),
-            "sensitivity must be above 0",
-        ),
-        (
-            lambda: ph.primitives.exponential_mechanism(
-                [1, 2], sensitivity=1, epsilon=1.0, relation="remove", candidates="abc"
-            ),
-            "one per score",
-        ),
+        (lambda: ph.primitives.exponential_mechanism([1], sensitivity=1, epsilon=1.0,
+            relation="remove"), "at least 2"),
+        (lambda: ph.primitives.exponential_mechanism([1, 2], sensitivity=0, epsilon=1.0,
+            relation="remove"), "sensitivity must be above 0"),
+        (lambda: ph.primitives.exponential_mechanism([1, 2], sensitivity=1, epsilon=1.0,
+            relation="remove", candidates="abc"), "one per score"),
         (lambda: ph.primitives.dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
-        (
-            lambda: ph.primitives.dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0),
-            "record 0",
-        ),
-        (
-            lambda: ph.primitives.dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0),
-            "n_clusters",
-        ),
-        (
-            lambda: ph.primitives.dp_kmeans(
-                [[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]
-            ),
-            r"shape \(1, 1\)",
-        ),
+        (lambda: ph.primitives.dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0),
+            "record 0"),
+        (lambda: ph.primitives.dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0),
+            "n_clusters"),
+        (lambda: ph.primitives.dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0,
+            start=[[1, 2]]), r"shape \(1, 1\)"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(call: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         call()

@@ -1,7 +1,5 @@
 """Noisy contingency tables: counts, sensitivity by brute force, noise, refusals."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Any

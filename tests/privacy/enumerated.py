@@ -1,7 +1,5 @@
 """Posteriors that can be written down: a grid of Poisson rates, and conjugate models."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 

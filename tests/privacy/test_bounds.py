@@ -3,13 +3,11 @@ against enumeration, the papers' bound, and what must stay infinite. Ranges with
 exact coverage over repetitions of the sampling.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import binom
@@ -25,6 +23,7 @@ from pyhybrid.privacy.bounds import (
 )
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.log_lik import LogLik
+from tests.golden import formulas
 from tests.privacy.enumerated import LOG_LIK, databases, log_posterior, removals
 
 # Multiples of 2^-10 and of 2^-6: their products are exact, so that ties are ties.
@@ -46,92 +45,18 @@ def weighted(draw: st.DrawFn, elements: st.SearchStrategy[float] = FINITE):
     return matrix, draw(hnp.arrays(float, matrix.shape[1], elements=WEIGHT))
 
 
-def leave_one_out(log_lik: np.ndarray) -> np.ndarray:
-    """The supplement's loop: |sum_j f_sj - sum_{j != i} f_sj|, its maximum over s."""
-    draws, n = log_lik.shape
-    result = np.zeros(n)
-    for i in range(n):
-        for s in range(draws):
-            everyone = math.fsum(log_lik[s])
-            others = math.fsum(log_lik[s, j] for j in range(n) if j != i)
-            result[i] = max(result[i], abs(everyone - others))
-    return result
-
-
-def dropped_by_hand(
-    log_lik: np.ndarray, alpha: np.ndarray, q: float
-) -> tuple[list[bool], float, list[float]]:
-    """Row maxima, numpy's linear quantile, whole draws out, column maxima; in plain loops."""
-    rows = [max(abs(a * f) for a, f in zip(alpha, row, strict=True)) for row in log_lik]
-    limit = float(np.quantile(rows, q, method="linear"))
-    kept = [row <= limit * (1 + 1e-12) for row in rows]
-    columns = range(log_lik.shape[1])
-    own = [
-        max(abs(alpha[i] * row[i]) for row, k in zip(log_lik, kept, strict=True) if k)
-        for i in columns
-    ]
-    return kept, limit, own
-
-
 # --- Lipschitz bounds ---------------------------------------------------------------------------
 
 
-@given(matrices())
-def test_bounds_equal_the_leave_one_out_loop(log_lik: np.ndarray) -> None:
-    bounds = lipschitz_bounds(log_lik)
-    expected = leave_one_out(log_lik)
-    np.testing.assert_allclose(bounds.by_record, expected, rtol=1e-12, atol=1e-12)
-    assert bounds.overall == pytest.approx(expected.max(), rel=1e-12, abs=1e-12)
-    assert bounds.kept_draws.tolist() == [True] * log_lik.shape[0]
-
-
-@given(weighted())
-def test_weights_multiply_before_the_absolute_value(case: tuple[np.ndarray, np.ndarray]) -> None:
-    log_lik, alpha = case
-    bounds = lipschitz_bounds(log_lik, alpha)
-    np.testing.assert_allclose(
-        bounds.by_record, leave_one_out(log_lik * alpha), rtol=1e-12, atol=1e-12
-    )
-    assert bounds.overall == bounds.by_record.max()
-
-
-def test_numbers_worked_out_by_hand() -> None:
-    # |alpha f|: draw 0 is (1, 3, 0), draw 1 is (2, 1, 0), draw 2 is (5, 2, 0).
-    log_lik = [[-1.0, -6.0, 9.0], [-2.0, -2.0, 9.0], [5.0, -4.0, 9.0]]
-    bounds = lipschitz_bounds(log_lik, [1.0, 0.5, 0.0])
-    assert bounds.by_record.tolist() == [5.0, 3.0, 0.0]
-    assert bounds.overall == 5.0
-    assert bounds.efficiency == pytest.approx((5 + 3 + 0) / 3 / 5)
-    # Row maxima (3, 2, 5): their median 3 keeps draws 0 and 1; quantile .75 is halfway 3 to 5.
-    half = lipschitz_bounds(log_lik, [1.0, 0.5, 0.0], draw_quantile=0.5)
-    assert (half.overall, half.kept_draws.tolist()) == (3.0, [True, True, False])
-    assert half.by_record.tolist() == [2.0, 3.0, 0.0]
-    upper = lipschitz_bounds(log_lik, [1.0, 0.5, 0.0], draw_quantile=0.75)
-    assert (upper.overall, upper.kept_draws.tolist()) == (4.0, [True, True, False])
-    assert upper.by_record.tolist() == [2.0, 3.0, 0.0], "overall is L = 4, no record reaches it"
-
-
-@given(weighted(), QUANTILES)
-def test_quantile_drops_whole_draws_and_clips_nothing(
-    case: tuple[np.ndarray, np.ndarray], q: float
-) -> None:
+@given(weighted(ANY), QUANTILES)
+def test_bounds_equal_the_formulas(case: tuple[np.ndarray, np.ndarray], q: float) -> None:
     log_lik, alpha = case
     bounds = lipschitz_bounds(log_lik, alpha, draw_quantile=q)
-    kept, limit, own = dropped_by_hand(log_lik, alpha, q)
-    assert bounds.kept_draws.tolist() == kept
-    assert bounds.overall == pytest.approx(limit, rel=1e-12, abs=1e-300)
-    np.testing.assert_allclose(bounds.by_record, own, rtol=1e-12)
-    assert (bounds.by_record <= bounds.overall * (1 + 1e-12)).all()
+    expected = formulas.lipschitz_bounds(log_lik.tolist(), alpha.tolist(), q)
+    assert bounds.kept_draws.tolist() == expected["kept_draws"]
+    assert bounds.overall == pytest.approx(expected["overall"], rel=1e-12, abs=1e-300)
+    np.testing.assert_allclose(bounds.by_record, expected["by_record"], rtol=1e-12)
     assert bounds.draw_quantile == q
-
-
-@given(
-    st.lists(st.floats(0, 100), min_size=1, max_size=9),
-    st.floats(0, 1, exclude_min=True),
-)
-def test_quantile_is_type_7(values: list[float], q: float) -> None:
-    expected = np.quantile(values, q, method="linear")
-    assert quantile_type7(np.array(values), q) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_quantile_of_infinite_values_is_not_nan() -> None:
@@ -139,69 +64,6 @@ def test_quantile_of_infinite_values_is_not_nan() -> None:
     values = np.array([1.0, np.inf, 2.0])
     assert (quantile_type7(values, 0.5), quantile_type7(values, 0.75)) == (2.0, math.inf)
     assert quantile_type7(np.array([np.inf, np.inf, 1.0]), 0.75) == math.inf
-
-
-@pytest.mark.parametrize("bad", [-np.inf, np.inf, np.nan])
-@pytest.mark.parametrize("q", [1.0, 0.99])
-def test_unbounded_record_counts_unless_its_weight_is_zero(bad: float, q: float) -> None:
-    log_lik = [[-1.0, bad], [-2.0, bad], [-3.0, bad]]
-    seen = lipschitz_bounds(log_lik, [1.0, 1e-6], draw_quantile=q)
-    assert (seen.by_record[1], seen.overall) == (np.inf, np.inf)
-    unseen = lipschitz_bounds(log_lik, [1.0, 0.0], draw_quantile=q)
-    assert unseen.by_record[1] == 0
-    assert unseen.overall == pytest.approx(3.0 if q == 1 else 2.98)
-
-
-@pytest.mark.parametrize("bad", [-np.inf, np.nan])
-def test_an_unbounded_record_stays_so_where_its_draw_is_dropped(bad: float) -> None:
-    log_lik = [[-1.0, -1.0], [-9.0, bad], [-2.0, -1.0], [-1.0, bad]]
-    bounds = lipschitz_bounds(log_lik, draw_quantile=0.25)
-    # Row maxima 1, inf, 2, inf; position 1.75 between 1 and 2.
-    assert bounds.kept_draws.tolist() == [True, False, False, False]
-    assert bounds.by_record.tolist() == [1.0, np.inf]
-    assert bounds.overall == np.inf
-    without = lipschitz_bounds(log_lik, [1.0, 0.0], draw_quantile=0.75)  # maxima 1, 9, 2, 1
-    assert (without.overall, without.by_record.tolist()) == (3.75, [2.0, 0.0])
-
-
-def test_ties_at_the_quantile_are_kept() -> None:
-    bounds = lipschitz_bounds([[-2.0], [-2.0], [-2.0], [-5.0]], draw_quantile=0.5)
-    assert bounds.kept_draws.tolist() == [True, True, True, False]
-    assert bounds.overall == 2.0
-
-
-@pytest.mark.parametrize("q", [0.3, 1.0])
-def test_one_record_and_one_draw(q: float) -> None:
-    bounds = lipschitz_bounds([[-0.25]], [0.5], draw_quantile=q)
-    assert (bounds.overall, bounds.by_record.tolist()) == (0.125, [0.125])
-    assert bounds.kept_draws.tolist() == [True]
-
-
-def test_all_weights_zero_cost_nothing() -> None:
-    for q in (0.5, 1.0):
-        bounds = lipschitz_bounds([[-1.0, -np.inf]], [0.0, 0.0], draw_quantile=q)
-        assert (bounds.overall, bounds.efficiency) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("log_lik", "alpha", "q", "message"),
-    [
-        ([-1.0, -2.0], None, 1.0, "shape"),
-        (np.zeros((0, 3)), None, 1.0, "shape"),
-        (np.zeros((3, 0)), None, 1.0, "shape"),
-        (np.zeros((1, 1, 1)), None, 1.0, "shape"),
-        ([["a"]], None, 1.0, "numeric"),
-        ([[-1.0]], [1.0, 1.0], 1.0, "1 elements: found 2"),
-        ([[-1.0]], [1.5], 1.0, r"\[0, 1\]: record 0"),
-        ([[-1.0, -1.0]], [1.0, np.nan], 1.0, "record 1"),
-        ([[-1.0]], None, 0.0, "draw_quantile"),
-        ([[-1.0]], None, 1.01, "draw_quantile"),
-        ([[-1.0]], None, np.nan, "draw_quantile"),
-    ],
-)
-def test_bad_input_of_bounds(log_lik: object, alpha: object, q: float, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        lipschitz_bounds(log_lik, alpha, draw_quantile=q)
 
 
 # --- Streamed bounds ----------------------------------------------------------------------------
@@ -238,61 +100,13 @@ def test_streaming_changes_nothing(
 # --- Radius and pairwise risk -------------------------------------------------------------------
 
 
-def insiders(y: np.ndarray, i: int, radius: float, kind: str, rows: list[int]) -> set[int]:
-    reach = radius * abs(y[i]) if kind == "relative" else radius
-    return {j for j in rows if abs(y[j] - y[i]) <= reach}
-
-
-def groups_of(n: int, pattern: list[object] | None) -> list[list[int]]:
-    if pattern is None:
-        return [list(range(n))]
-    return [[j for j in range(n) if pattern[j] == p] for p in {*pattern}]
-
-
-def radius_loop(
-    y: np.ndarray, radius: float, kind: str, pattern: list[object] | None = None
-) -> list[float]:
-    risk = [math.nan] * len(y)
-    for rows in groups_of(len(y), pattern):
-        for i in rows:
-            outside = len(rows) - len(insiders(y, i, radius, kind, rows))
-            risk[i] = outside / len(rows)
-    return risk
-
-
-def pairwise_loop(
-    y: np.ndarray, radius: float, kind: str, pattern: list[object] | None = None
-) -> list[float]:
-    risk = [0.0] * len(y)
-    for rows in groups_of(len(y), pattern):
-        ball = {i: insiders(y, i, radius, kind, rows) for i in rows}
-        for i in rows if len(rows) > 1 else []:
-            shares = [1 - len(ball[i] | ball[j]) / len(rows) for j in rows if j != i]
-            risk[i] = math.fsum(shares) / len(shares)
-    return risk
-
-
 # Numbers whose balls end exactly at another number, or within a rounding of it.
 EDGE = st.sampled_from(
     [
-        0.0,
-        -0.0,
-        1e-20,
-        -1e-20,
-        3e-20,
-        17.0,
-        20.0,
-        23.0,
-        -20.0,
-        -17.0,
-        0.7,
-        0.84,
-        0.56,
-        1.2,
-        1.38,
+        0.0, -0.0, 1e-20, -1e-20, 3e-20, 17.0, 20.0, 23.0, -20.0, -17.0, 0.7, 0.84, 0.56, 1.2, 1.38,
         1.02,
     ]
-)
+)  # fmt: skip
 VALUES = st.lists(
     st.one_of(EDGE, st.integers(-30, 30).map(float), st.floats(-100, 100)), min_size=1, max_size=14
 )
@@ -309,56 +123,20 @@ def patterned(draw: st.DrawFn):
 
 
 @given(patterned(), RADII, KINDS)
-def test_risks_equal_the_loops(case, radius: float, kind: str) -> None:
+def test_risks_equal_the_formulas(case, radius: float, kind: str) -> None:
     y, pattern = case
     table = None if pattern is None else np.array(pattern, dtype=object)
     options = {"radius": radius, "kind": kind, "pattern": table}
     np.testing.assert_allclose(
-        radius_risk(y, **options), radius_loop(y, radius, kind, pattern), atol=1e-15
+        radius_risk(y, **options),
+        formulas.radius_risk(y.tolist(), radius, kind, pattern),
+        atol=1e-15,
     )
     np.testing.assert_allclose(
-        pairwise_risk(y, **options), pairwise_loop(y, radius, kind, pattern), atol=1e-14
+        pairwise_risk(y, **options),
+        formulas.pairwise_risk(y.tolist(), radius, kind, pattern),
+        atol=1e-14,
     )
-
-
-def test_closed_ball_counts_its_boundary() -> None:
-    # 0.15 * 20 = 3: 17 and 23 are inside the ball of 20; 20 is outside that of 17 (2.55).
-    y = [20.0, 17.0, 23.0, 23.0000001]
-    assert radius_risk(y, radius=0.15).tolist()[0] == 1 / 4
-    assert radius_risk(y, radius=0.15).tolist()[1] == 3 / 4
-    assert radius_risk(y, radius=3.0, kind="absolute").tolist()[0] == 1 / 4
-
-
-def test_many_values_within_a_rounding_of_the_edge() -> None:
-    # 1 - (-k 1e-20) is 1 in floating point, so every one of them is in the closed ball of radius 1.
-    y = np.array([1.0, *(-1e-20 * np.arange(1, 8))])
-    assert radius_risk(y, radius=1.0, kind="absolute")[0] == 0
-    np.testing.assert_allclose(
-        radius_risk(y, radius=1.0, kind="absolute"), radius_loop(y, 1.0, "absolute"), atol=1e-15
-    )
-
-
-def test_zero_with_a_relative_radius_matches_ties_only() -> None:
-    assert radius_risk([0.0, 0.0, 1e-9, 5.0], radius=0.3).tolist()[:2] == [0.5, 0.5]
-
-
-def test_negative_values_have_balls_of_their_size() -> None:
-    # Ball of -10 is [-12, -8], that of -8 is [-9.6, -6.4], that of 10 is [8, 12].
-    assert radius_risk([-10.0, -8.0, 10.0], radius=0.2) == pytest.approx([1 / 3, 2 / 3, 2 / 3])
-
-
-def test_pairwise_risk_worked_out_by_hand() -> None:
-    # Balls of radius 1: {1,2}, {1,2}, {9}. Record 0 with 1: one of three outside; with 2: none.
-    risk = pairwise_risk([1.0, 2.0, 9.0], radius=1.0, kind="absolute")
-    assert risk == pytest.approx([(1 / 3 + 0) / 2, (1 / 3 + 0) / 2, 0.0])
-
-
-def test_a_record_alone_gets_zero() -> None:
-    assert radius_risk([5.0]).tolist() == [0.0]
-    assert pairwise_risk([5.0]).tolist() == [0.0]
-    alone = {"pattern": ["a", "b", "a"], "radius": 0.1}
-    assert radius_risk([5.0, 5.0, 9.0], **alone).tolist() == [0.5, 0.0, 0.5]
-    assert pairwise_risk([5.0, 5.0, 9.0], **alone)[1] == 0
 
 
 def test_pattern_of_strings_equals_pattern_of_numbers() -> None:
@@ -366,57 +144,22 @@ def test_pattern_of_strings_equals_pattern_of_numbers() -> None:
     y = rng.poisson(20, 60)
     codes = rng.integers(0, 3, (60, 2))
     words = np.array(["low", "mid", "high"])[codes]
-    expected = radius_loop(y, 0.2, "relative", [tuple(row) for row in codes.tolist()])
+    expected = formulas.radius_risk(y.tolist(), 0.2, "relative", codes.tolist())
     for pattern in (codes, words, words.astype(object)):
         np.testing.assert_allclose(radius_risk(y, pattern=pattern), expected, atol=1e-15)
     joined = [f"{a}/{b}" for a, b in words]
     np.testing.assert_allclose(radius_risk(y, pattern=joined), expected, atol=1e-15)
 
 
-@settings(max_examples=25)
-@given(VALUES, st.randoms(use_true_random=False))
-def test_risk_follows_the_record_when_records_are_permuted(y: list[float], random) -> None:
-    order = list(range(len(y)))
-    random.shuffle(order)
-    shuffled = [y[i] for i in order]
-    np.testing.assert_array_equal(radius_risk(shuffled), radius_risk(y)[order])
-    np.testing.assert_allclose(pairwise_risk(shuffled), pairwise_risk(y)[order], atol=1e-15)
-
-
-@pytest.mark.parametrize("function", [radius_risk, pairwise_risk])
-@pytest.mark.parametrize(
-    ("y", "options", "message"),
-    [
-        ([1.0, np.inf], {}, "record 1"),
-        ([1.0, np.nan], {}, "record 1"),
-        ([], {}, "shape"),
-        ([[1.0]], {}, "shape"),
-        ([1.0], {"radius": 0}, "radius must be above 0"),
-        ([1.0], {"radius": -0.1}, "radius must be above 0"),
-        ([1.0], {"radius": np.nan}, "radius"),
-        ([1.0], {"radius": "0.2"}, "radius"),
-        ([1.0], {"kind": "share"}, "relative, absolute"),
-        ([1.0, 2.0], {"pattern": ["a"]}, r"n = 2: found \(1,\)"),
-        ([1.0], {"pattern": np.zeros((1, 1, 1))}, "pattern"),
-        ([1.0], {"pattern": "a"}, "pattern"),
-    ],
-)
-def test_bad_input_of_risks(function, y: list[float], options: dict, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        function(y, **options)
-
-
-@pytest.mark.parametrize("q", [0.5, 1.0])
-def test_streamed_bounds_below_one_are_not_raised(q: float) -> None:
-    columns = np.array([[-0.25, -0.5], [-0.125, -0.25]])
-    found = bounds_of(LogLik.of(columns), np.array([1.0, 0.5]), draw_quantile=q)
-    assert found.overall == {1.0: 0.25, 0.5: 0.1875}[q]
-
-
 def test_patterns_of_several_columns_do_not_run_together() -> None:
     """First level 3 beside second level 1, and 1 beside 2, are alone, as all others are."""
     pattern = [["a", "p"], ["a", "q"], ["b", "p"], ["c", "p"]]
     assert radius_risk([1.0, 5.0, 7.0, 9.0], radius=0.1, pattern=pattern).tolist() == [0.0] * 4
+
+
+def test_risks_of_no_record_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="shape"):
+        radius_risk([])
 
 
 def test_missing_parts_of_a_pattern_are_one_level_however_they_are_written() -> None:
@@ -431,14 +174,6 @@ def test_efficiency_at_its_ends() -> None:
     assert lipschitz_bounds([[0.0, 0.0]]).efficiency == 1.0
     assert lipschitz_bounds([[-1.0, -3.0]]).efficiency == pytest.approx(2 / 3)
     assert lipschitz_bounds([[-0.25, -0.5]]).efficiency == 0.75
-
-
-def test_streamed_bounds_keep_all_draws_by_default() -> None:
-    blocks = [np.array([[-1.0], [-9.0]]), np.array([[-2.0], [-3.0]])]
-    found = bounds_of(LogLik(make=lambda: blocks, row_of=np.array([1, 0, 1])), np.ones(3))
-    assert (found.draw_quantile, found.overall) == (1.0, 9.0)
-    assert found.kept_draws.tolist() == [True, True]
-    assert found.by_record.tolist() == [3.0, 9.0, 3.0]
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=12), st.sampled_from([0.5, 0.9]))

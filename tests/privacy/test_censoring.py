@@ -2,8 +2,6 @@
 a cap is: its ends, its key, what it refuses. The clipping itself: tests/models.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One charge: what it shows, and the first wrong field."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -4,8 +4,6 @@ rounding up, zCDP against exact losses of the exponential mechanism. zCDP to (ep
 against OpenDP, the exact Gaussian mechanism, and its own inverse.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import itertools
@@ -53,47 +51,15 @@ def exact(number: float) -> Fraction:
 
 def charge(**changes: object) -> PrivacyCharge:
     fields = {
-        "mechanism": "LipschitzWeighted",
-        "epsilon": 15.0,
-        "kind": ASYMPTOTIC_LOCAL,
-        "relation": "remove",
-        "n_synthetic": 3,
-        "n_draws_released": 3,
-        "bound": 2.5,
-        "n_draws": 4000,
-        "assumes": ("the sampler has converged",),
+        "mechanism": "LipschitzWeighted", "epsilon": 15.0, "kind": ASYMPTOTIC_LOCAL,
+        "relation": "remove", "n_synthetic": 3, "n_draws_released": 3, "bound": 2.5,
+        "n_draws": 4000, "assumes": ("the sampler has converged",),
         "not_covered": ("the predictors",),
-    }
+    }  # fmt: skip
     return PrivacyCharge(**{**fields, **changes})
 
 
 # --- Rounding -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("bound", "options", "expected"),
-    [
-        (0.15, {}, 0.3),  # in binary 2 x 0.15 is above 0.3 by nothing, 6 x 0.15 is not
-        (0.15, {"n_draws_released": 3}, 0.9),  # 3 * 0.3 is 0.8999... in binary
-        (0.35, {"n_draws_released": 3}, 2.1),  # 6 * 0.35 is 2.0999999999999996
-        (1.1, {"n_draws_released": 3}, 6.6),  # 3 * 2.2 is 6.6000000000000005
-        (0.1505, {}, 0.31),  # 0.301
-        (0.150000001, {}, 0.31),
-        (0.150000001, {"kind": STRICT}, 0.300001),  # 0.300000002
-        (0.1505, {"kind": STRICT}, 0.301),
-        (1e-300, {}, 0.01),
-        (0.0, {}, 0.0),
-        (2.5, {"n_draws_released": 20}, 100.0),
-        (2.5, {"relation": "replace"}, 5.0),
-        (2.5, {"relation": "replace", "density_above_one": True}, 10.0),
-        (2.5, {"relation": "remove", "density_above_one": True}, 5.0),
-        (2.5, {"safety_factor": 1.05}, 5.25),
-        (2.0, {"safety_factor": 1.1, "n_draws_released": 3}, 13.2),
-        (1e27, {}, 2e27),
-    ],
-)
-def test_epsilon_worked_out_by_hand(bound: float, options: dict, expected: float) -> None:
-    assert epsilon_of_bound(bound, **options) == expected
 
 
 @given(
@@ -135,26 +101,6 @@ def test_round_up(value: float, kind: str) -> None:
 def test_rounding_is_idempotent(cents: int) -> None:
     assert round_up(cents / 100) == cents / 100
     assert round_up(cents / 100, kind=STRICT) == cents / 100
-
-
-@pytest.mark.parametrize(
-    ("bound", "options", "message"),
-    [
-        (-0.1, {}, "bound must be >= 0"),
-        (float("inf"), {}, "bound"),
-        (float("nan"), {}, "bound"),
-        ("1", {}, "bound"),
-        (1.0, {"n_draws_released": 0}, "n_draws_released"),
-        (1.0, {"n_draws_released": 1.5}, "n_draws_released"),
-        (1.0, {"relation": "add"}, "remove, replace"),
-        (1.0, {"kind": "exact"}, "asymptotic local, strict"),
-        (1.0, {"safety_factor": 0.99}, "safety_factor"),
-        (1.0, {"safety_factor": float("nan")}, "safety_factor"),
-    ],
-)
-def test_bad_input_of_epsilon(bound: object, options: dict, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        epsilon_of_bound(bound, **options)
 
 
 # --- Charges ------------------------------------------------------------------------------------
@@ -312,9 +258,16 @@ def test_a_negative_epsilon_is_not_rounded() -> None:
     assert round_up(0.0) == 0.0
 
 
-def test_an_epsilon_beyond_any_float_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
-        epsilon_of_bound(1e308)
+def test_numbers_that_no_float_holds_are_refused() -> None:
+    for call in (
+        lambda: epsilon_of_bound(1e308),
+        lambda: ph.arrays.rho_of_range(1e300),
+        lambda: ph.epsilon_of_mu(1e200, 1e-6),
+    ):
+        with pytest.raises(InvalidInput, match="that floats can hold"):
+            call()
+    with pytest.raises(InvalidInput, match="safety_factor must be a finite number"):
+        epsilon_of_bound(1.0, safety_factor=math.nan)
 
 
 GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
@@ -325,8 +278,6 @@ def _precise() -> ModuleType:
     """The brute force of the golden cases, which imports nothing but the standard library."""
     path = Path(__file__).parents[1] / "golden" / "gaussian_formulas.py"
     spec = importlib.util.spec_from_file_location("gaussian_formulas", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -411,15 +362,6 @@ def test_delta_must_be_a_probability(delta: float) -> None:
         ph.arrays.mu_of_epsilon(1.0, delta)
 
 
-def test_numbers_must_not_be_negative() -> None:
-    with pytest.raises(InvalidInput, match="mu must be >= 0: found -1"):
-        ph.arrays.delta_of_mu(-1, 1)
-    with pytest.raises(InvalidInput, match="epsilon must be >= 0: found -1"):
-        ph.arrays.delta_of_mu(1, -1)
-    with pytest.raises(InvalidInput, match="that floats can hold"):
-        ph.epsilon_of_mu(1e200, 1e-6)
-
-
 def test_the_figures_of_guarantees_of_range_epsilon() -> None:
     cost = ph.arrays.range_epsilon(0.5, delta=1e-6, n_draws_released=20)
     assert cost.pure == 10
@@ -480,19 +422,6 @@ def test_rounding_is_up_and_exact() -> None:
         assert Fraction(repr(rho)) >= draws * (sides * Fraction(repr(loss_range))) ** 2 / 8
     assert ph.arrays.epsilon_of_range(0.1, n_draws_released=3) == 0.3
     assert ph.arrays.rho_of_epsilon(0.5, n_draws_released=20) == 2.5
-
-
-def test_refusals() -> None:
-    with pytest.raises(InvalidInput, match="loss_range must be >= 0: found -1"):
-        ph.arrays.epsilon_of_range(-1)
-    with pytest.raises(InvalidInput, match="loss_range must be a finite number"):
-        ph.arrays.rho_of_range(math.inf)
-    with pytest.raises(InvalidInput, match="relation must be one of remove, replace"):
-        ph.arrays.epsilon_of_range(1, relation="add")
-    with pytest.raises(InvalidInput, match="delta must lie in"):
-        ph.arrays.epsilon_of_rho(1, 0)
-    with pytest.raises(InvalidInput, match="that floats can hold"):
-        ph.arrays.rho_of_range(1e300)
 
 
 CASES = [(rho, delta) for rho in (1e-6, 1e-3, 0.02, 0.3, 5.0, 80.0) for delta in (1e-10, 1e-6, 0.1)]

@@ -2,8 +2,6 @@
 the draws: against exact posteriors, and where the expansion is exact.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

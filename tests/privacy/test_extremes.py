@@ -1,7 +1,5 @@
 """Matrices no posterior gives: every array accounting ends in a result, without a warning."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

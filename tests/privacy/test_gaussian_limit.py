@@ -1,7 +1,5 @@
 """Gaussian mu: conjugate models, standard errors, the neighbor, the check of the limit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -66,22 +64,6 @@ def test_without_the_neighbor_an_exact_delta_is_missed(n: int) -> None:
         assert ph.arrays.delta_of_mu(alone.overall, epsilon) < exact
 
 
-def test_a_conjugate_poisson_model() -> None:
-    rng = np.random.default_rng(4)
-    y = np.append(rng.poisson(100, 999), 140)
-    shape, rate = 1 + y.sum(), 0.01 + y.size
-    theta = rng.gamma(shape, 1 / rate, 10_000)
-    shown = y[-20:]
-    log_lik = np.outer(np.log(theta), shown) - theta[:, None]
-    limit = ph.arrays.gaussian_limit(log_lik)
-    # term y log(theta) - theta is nearly linear: (y/theta - 1) times a deviation of theta
-    slope = np.abs(shown * rate / shape - 1) * np.sqrt(shape) / rate
-    far = slope > 0.02
-    np.testing.assert_allclose(limit.mu.by_record[far], slope[far], rtol=0.05)
-    assert np.argmax(limit.mu_charged) == 19
-    assert limit.reliable
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
 def test_the_standard_error_covers_what_repetitions_show(correlation: float) -> None:
     rng, length, runs = np.random.default_rng(5), 500, 150
@@ -142,19 +124,6 @@ def test_streamed_rows_give_the_same() -> None:
     np.testing.assert_allclose(
         given.upper_by_record, ph.gaussian_mu(rows[:, row_of], alpha, ess=400).upper_by_record
     )
-
-
-def test_the_limit_holds_for_many_normal_records() -> None:
-    y = np.random.default_rng(9).normal(size=1000)
-    y[0] = 4.0
-    limit = ph.arrays.gaussian_limit(_normal_model(y)[:, :3], ess=POINTS)
-    assert limit.reliable
-    assert limit.mu.upper < limit.overall < 1.05 * limit.mu.upper
-    expected = [ph.arrays.delta_of_mu(limit.mu.overall, k * limit.mu.upper) for k in (1, 2)]
-    np.testing.assert_allclose(limit.delta_draws[0, :2, 0], expected, rtol=0.3)
-    assert (limit.delta_formula[0] > limit.delta_draws[0, :, 0]).all()
-    assert abs(limit.skewness[0]) < 0.1
-    assert 0 < limit.widening[0] < 0.02
 
 
 def test_three_records_are_far_from_the_limit() -> None:

@@ -1,7 +1,5 @@
 """Counts in given bins, and probabilities from noisy counts."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Records that could have been: against refits with the record added; what keeps them finite."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import gamma, nbinom

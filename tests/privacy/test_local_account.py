@@ -1,7 +1,5 @@
 """Three accounts of one fit: against the array functions on all records, and by enumeration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

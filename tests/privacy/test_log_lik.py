@@ -2,8 +2,6 @@
 unit: the sum written out, memory in slices, and a bound by row as the control.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Weights from what a record tells: against numpy, and what they leave of a budget."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

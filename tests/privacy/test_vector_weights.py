@@ -1,7 +1,5 @@
 """The vector-weighted mechanisms beyond LW: their weights, collapsing cases and bad input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -145,19 +143,6 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     assert ones.bounds.overall == session.unweighted().bounds.overall
 
 
-@pytest.mark.samples
-@pytest.mark.parametrize("transform", ["reciprocal", "logistic", "softmax", "threshold"])
-def test_other_weight_maps_release(transform: str, session: FitSession) -> None:
-    limit = 6.0 if transform == "threshold" else None
-    mechanism = ph.LipschitzWeighted(MODEL, transform=transform, threshold=limit)
-    f = session.unweighted().bounds.by_record
-    alpha = mechanism.weights(session)
-    order = np.argsort(f)
-    assert (np.diff(alpha[order]) <= 1e-12).all()
-    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
-    assert release.charge.bound < session.unweighted().bounds.overall
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -171,15 +156,13 @@ def test_other_weight_maps_release(transform: str, session: FitSession) -> None:
         (lambda: ph.Truncated(MODEL), "exactly one of cap and epsilon"),
         (lambda: ph.Truncated(MODEL, cap=0), "cap must be above 0"),
         (lambda: ph.Truncated(MODEL, cap=-2), "cap must be above 0"),
-        (
-            lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
-            "over the same model",
-        ),
+        (lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
+            "over the same model"),
         (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has another weight"),
         (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has another weight"),
         (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has another weight"),
     ],
-)
+)  # fmt: skip
 def test_bad_settings_are_named(make: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
@@ -224,17 +207,3 @@ def test_mechanisms_are_read_from_text() -> None:
 def test_bad_text_is_named(text: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         build_mechanism(text, MODEL)
-
-
-@pytest.mark.samples
-def test_records_that_share_a_row_may_differ_in_weight() -> None:
-    """Collapsing splits rows by weight: bounds are those of the matrix, record by record."""
-    table = pd.DataFrame({"y": [1, 1, 1, 4, 4, 9] * 5})
-    bound = ph.Poisson("y ~ 1").bind(table)
-    alpha = np.linspace(0.1, 1, 30)
-    own = open_session(bound, seed=1, engine="embedded")
-    fit = own.fit(alpha, label="fit")
-    log_lik = np.concatenate(list(bound.log_lik_blocks(fit.draws)), axis=1)[:, bound.row_of]
-    expected = ph.lipschitz_bounds(log_lik, alpha)
-    np.testing.assert_array_equal(fit.bounds.by_record, expected.by_record)
-    assert fit.bounds.overall == expected.overall

@@ -1,7 +1,5 @@
 """Weights that move: every map against leaving each record out, and against exact posteriors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -81,32 +79,19 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
     held: dict[str, Any] = {"frozen_draws": True}
     base = ph.arrays.lipschitz_without(reference, scale=0.9, shift=0.05, **held)
     cases: list[tuple[Any, Weigh]] = [
-        (
-            ph.arrays.scalar_without(reference, target_bound=3.0, **held),
-            lambda kept: ph.scalar_weights(
-                len(kept), target_bound=3.0, unweighted_bound=f[kept].max()
-            ),
-        ),
-        (
-            ph.arrays.truncate_without(base, reference, cap=2.5, **held),
-            lambda kept: ph.truncate_weights(lipschitz(kept), f[kept], cap=2.5),
-        ),
-        (
-            ph.arrays.scale_without(base, scale=0.6, shift=-0.1),
-            lambda kept: np.clip(0.6 * lipschitz(kept) - 0.1, 0, 1),
-        ),
+        (ph.arrays.scalar_without(reference, target_bound=3.0,
+            **held), lambda kept: ph.scalar_weights(len(kept), target_bound=3.0,
+            unweighted_bound=f[kept].max())),
+        (ph.arrays.truncate_without(base, reference, cap=2.5, **held),
+            lambda kept: ph.truncate_weights(lipschitz(kept), f[kept], cap=2.5)),
+        (ph.arrays.scale_without(base, scale=0.6, shift=-0.1),
+            lambda kept: np.clip(0.6 * lipschitz(kept) - 0.1, 0, 1)),
         (ph.arrays.reweight_without(base, weighted, k=0.9, **held), reweighted),
         (weights_without(reweighted, f.size), reweighted),
-        (
-            ph.arrays.truncate_without(
-                ph.arrays.reweight_without(base, weighted, k=0.9, **held),
-                reference,
-                cap=4.0,
-                **held,
-            ),
-            lambda kept: ph.truncate_weights(reweighted(kept), f[kept], cap=4.0),
-        ),
-    ]
+        (ph.arrays.truncate_without(ph.arrays.reweight_without(base, weighted, k=0.9, **held),
+            reference, cap=4.0, **held), lambda kept: ph.truncate_weights(reweighted(kept), f[kept],
+            cap=4.0)),
+    ]  # fmt: skip
     for without, weigh in cases:
         np.testing.assert_allclose(without.alpha, weigh(np.arange(f.size)), rtol=1e-13)
         np.testing.assert_allclose(
@@ -143,15 +128,11 @@ def test_count_weights(seed: int, how: dict[str, Any]) -> None:
         (base, count),
         (base.general(), count),
         (scaled, lambda kept: count(kept, **more)),
-        (
-            ph.arrays.truncate_without(base, -np.vstack([f, f / 2]), cap=3.0, frozen_draws=True),
-            lambda kept: ph.truncate_weights(count(kept), f[kept], cap=3.0),
-        ),
-        (
-            ph.arrays.reweight_without(base, -np.vstack([largest, largest / 3]), frozen_draws=True),
-            lambda kept: ph.reweight(count(kept), count(kept) * largest[kept]),
-        ),
-    ]
+        (ph.arrays.truncate_without(base, -np.vstack([f, f / 2]), cap=3.0, frozen_draws=True),
+            lambda kept: ph.truncate_weights(count(kept), f[kept], cap=3.0)),
+        (ph.arrays.reweight_without(base, -np.vstack([largest, largest / 3]), frozen_draws=True),
+            lambda kept: ph.reweight(count(kept), count(kept) * largest[kept])),
+    ]  # fmt: skip
     for without, weigh in cases:
         np.testing.assert_allclose(
             ph.arrays.recomputed_terms(log_lik, without),

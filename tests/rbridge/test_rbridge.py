@@ -1,7 +1,5 @@
 """R from Python: values both ways, R's errors and warnings, and R that is not there."""
 
-from __future__ import annotations
-
 import datetime
 import locale
 import os

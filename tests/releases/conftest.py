@@ -1,7 +1,5 @@
 """Persons in households, and a release of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

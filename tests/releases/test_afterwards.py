@@ -1,8 +1,6 @@
 """What was done afterwards is said wherever a release is described, and reads released values
 alone: a change that looks at the confidential table is caught."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable
@@ -37,7 +35,6 @@ def _all(release: ph.Release) -> ph.Release:
 
 def _same_whatever_the_data(change: Change, release: ph.Release) -> bool:
     """Whether a change gives the same tables when all that stays with the owner is another."""
-    assert release.origin is not None
     other = release.origin.data.sample(frac=1, random_state=1).reset_index(drop=True)
     kept = replace(release.confidential, entropy=99, alpha=np.zeros(3), lipschitz=np.ones(3))
     twin = replace(release, origin=Origin(data=other), confidential=kept).sealed()
@@ -47,14 +44,12 @@ def _same_whatever_the_data(change: Change, release: ph.Release) -> bool:
 
 def _scaled_to_the_data(release: ph.Release) -> ph.Release:
     """The broken control: totals of the confidential table, at no charge."""
-    assert release.origin is not None
     found = release.origin.data[:100]["visits"].sum()
     return ph.releases.with_totals(release, "visits", float(found))
 
 
 def _heads_of_the_data(release: ph.Release) -> ph.Release:
     """The other broken control: heads as they are in the confidential table."""
-    assert release.origin is not None
     true = release.origin.data["head"].to_numpy()
     return changed_release(
         release, lambda t: t.assign(head=true), "households", {"unit": "household"}, reads=[]

@@ -1,7 +1,5 @@
 """Columns that are not synthesized: refused in public/ until a decision is made by name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Ledgers of Gaussian charges: squares add, at one delta; statements and public files say so."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

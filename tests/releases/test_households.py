@@ -1,7 +1,5 @@
 """Households that agree: what changes, and what must not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

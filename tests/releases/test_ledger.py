@@ -1,7 +1,5 @@
 """The ledger: only releases, never past the budget, never a release without an entry."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -221,7 +219,6 @@ def test_the_ledger_knows_its_data_under_a_key_of_its_own(path: Path, tmp_path: 
     release = of(survey())
     for place in (path, tmp_path / "another"):
         local_ledger(place, 1e6).add(release)
-    assert release.data is not None
     assert set(release.data.columns) == {"y", "age", "pay", "sex", "seen", "name"}, (
         "ids tell nothing"
     )

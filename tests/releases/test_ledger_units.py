@@ -1,7 +1,5 @@
 """A ledger has one unit of privacy: what a person's rows tell is not added to what a row tells."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is written beside the values of a table: levels in use, no notes, no fill values."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows drawn anew: from the synthetic ones, with their columns, whole households together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

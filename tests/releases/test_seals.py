@@ -1,7 +1,5 @@
 """Charge, tables and parts belong together: what was changed since it was made goes nowhere."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable

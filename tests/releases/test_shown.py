@@ -1,7 +1,5 @@
 """What results show in a notebook: escaped, short, and nothing confidential."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +55,5 @@ def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_pa
 
 
 def test_draws_are_one_call_away(release: ph.Release) -> None:
-    assert release.fit is not None
     posterior = release.inference_data().posterior
     assert posterior.sizes["draw"] * posterior.sizes["chain"] == release.fit.draws.n_draws

@@ -3,8 +3,6 @@
 tests/stored/format_1 was written once by tests/stored/make_stored.py and is never written anew.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

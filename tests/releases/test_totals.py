@@ -1,7 +1,5 @@
 """Totals that are public: met by whole numbers, decimals, weighted and bounded values."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every page must hold for a keyboard, a screen reader and weak eyes; used by many tests."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The reviewer's checklist: what stands out is marked, and what does not is not."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -93,7 +91,6 @@ def test_each_step_of_a_sequence_is_judged_and_words_have_colors(release: ph.Rel
     for place, (column, part) in enumerate(zip(("y", "sex"), made.parts, strict=True), start=1):
         found, word = rows[f"Convergence, {place}"]
         assert found.startswith(f"{column}: ")
-        assert part.diagnostics is not None
         assert word == ("as it should be" if part.diagnostics.converged else "LOOK")
     for word in ("to decide", "as it should be"):
         assert f'<span class="word {word}">{word}</span>' in page

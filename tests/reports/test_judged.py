@@ -1,7 +1,5 @@
 """Words for how good synthetic data are: at the limits, for copies, second samples and wrecks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

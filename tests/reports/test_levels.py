@@ -1,7 +1,5 @@
 """Shares of levels: of the data and of every set, in the order of the data or of the levels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """The page for users of R: its columns run, and both languages give the same numbers."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

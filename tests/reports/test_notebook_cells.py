@@ -1,7 +1,5 @@
 """Cells of a notebook that was opened with nothing but pyhybrid: a picture, tables, no red text."""
 
-from __future__ import annotations
-
 import base64
 import importlib.util
 

@@ -1,7 +1,5 @@
 """Notebooks and reports as pages: stored bare, executed, whole in a real browser."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -166,13 +166,8 @@ def test_summaries_equal_numpy(html, releases, data):
     rows = {row[0]: row[1:] for row in cells(html, "Summaries")}
     own = [table["visits"].to_numpy() for table in releases[0].synthetic]
     assert set(rows) - {""} == {
-        "data",
-        "set 1",
-        "set 2",
-        "set 3",
-        "LipschitzWeighted, mean of 3",
-        "Unweighted, mean of 3",
-    }
+        "data", "set 1", "set 2", "set 3", "LipschitzWeighted, mean of 3", "Unweighted, mean of 3",
+    }  # fmt: skip
 
     def summary(values):
         return np.array([values.mean(), *np.quantile(values, [0.5, 0.15, 0.9])])
@@ -294,18 +289,10 @@ def test_numbers_are_taken_from_any_dtype(dtype):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (107_609.25, "107,609"),
-        (2.86042, "2.86"),
-        (0.000012, "1.2e-05"),
-        (1.0, "1"),
-        (0.0, "0"),
-        (True, "yes"),
-        (None, "none"),
-        (12_000, "12,000"),
-        (float("nan"), "–"),
-        ("text", "text"),
+        (107_609.25, "107,609"), (2.86042, "2.86"), (0.000012, "1.2e-05"), (1.0, "1"), (0.0, "0"),
+        (True, "yes"), (None, "none"), (12_000, "12,000"), (float("nan"), "–"), ("text", "text"),
     ],
-)
+)  # fmt: skip
 def test_large_numbers_are_shown_without_exponents(value, text):
     assert number_text(value) == text
 

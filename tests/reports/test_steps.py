@@ -1,7 +1,5 @@
 """The pages of a sequence: each step has the checks of its fit that a single release has."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -71,7 +69,6 @@ def test_steps_have_the_losses_of_their_own_fit(
     for place, (step, text) in enumerate(
         zip(release.steps.values(), ("visits ~ 1", "stays ~ visits"), strict=True), start=1
     ):
-        assert step.fit is not None
         log_lik = ph.Poisson(text).bind(data).log_lik(step.fit.draws)
         kept = np.flatnonzero(step.fit.bounds.kept_draws)
         draws = kept[np.linspace(0, kept.size - 1, 1_000).astype(np.intp)]

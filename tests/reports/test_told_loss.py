@@ -1,7 +1,5 @@
 """Losses by record in the owner's report: largest first, and what the picture leaves out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

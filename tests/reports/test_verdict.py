@@ -1,7 +1,5 @@
 """The top of a report, a row for each column, and the data by predictor."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -88,13 +86,11 @@ def test_a_phone_cuts_no_marked_cell_off() -> None:
 def test_groups_are_those_of_pandas(data: pd.DataFrame) -> None:
     other = data.assign(site=data["site"].map({"a": "b", "b": "a"}))
     found = grouped_means("visits", "site", data, [data, other])
-    assert found is not None
     expected = data.groupby("site")["visits"].agg(["size", "mean", "sem"])
     assert found.groups == ("a", "b")
     np.testing.assert_allclose(np.c_[found.count, found.mean, found.error], expected.to_numpy())
     np.testing.assert_allclose(found.synthetic, [found.mean, found.mean[::-1]])
     fifths = grouped_means("visits", "x", data, [data])
-    assert fifths is not None
     assert list(fifths.count) == [80] * 5
     np.testing.assert_allclose(fifths.synthetic[0], fifths.mean)
     assert grouped_means("visits", "one", data.assign(one=1), [data.assign(one=1)]) is None

@@ -1,7 +1,5 @@
 """What the verdicts of curves and comparisons name, and what they do not."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BLAS on one thread, and as before afterwards."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info

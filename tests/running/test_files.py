@@ -1,7 +1,5 @@
 """Files whole or not at all, one lock, one rule of who can read what, and no second of each."""
 
-from __future__ import annotations
-
 import ast
 import os
 import stat
@@ -118,7 +116,6 @@ def test_a_lock_is_held_by_one_process_and_goes_with_it(tmp_path: Path) -> None:
         [sys.executable, "-c", HOLDING, str(path)],
         env={**os.environ, "PYTHONPATH": str(ROOT.parent)}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert other.stdout is not None
     with other.stdout, path.open("r+b") as stream:
         assert other.stdout.readline() == "held\n"
         assert not lock(stream.fileno())

@@ -1,7 +1,5 @@
 """Tasks on processes and executors: what fails loses only itself; a Dask cluster works, too."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

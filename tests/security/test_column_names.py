@@ -1,7 +1,5 @@
 """Names of columns are values: none of them is taken for a keyword, an option or a formula."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Faults of the machine: each ends in a clear error or a correct result, nothing lost or left."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

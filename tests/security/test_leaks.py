@@ -1,8 +1,6 @@
 """Canaries: values planted in the data are searched for wherever a release, a failure or a killed
 process could have left them: public files, terminal, log, temporary folders, caches, messages."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -357,17 +355,18 @@ except KeyboardInterrupt:
 """
 
 
-def started(script: str, places: Path) -> subprocess.Popen[str]:
+def started(script: str, places: Path, **options: Any) -> subprocess.Popen[str]:
     """A process that has got as far as saying so."""
     heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup\n"
+    heard += "signal.signal(signal.SIGINT, signal.default_int_handler)  # and in the background\n"
     process = subprocess.Popen(
         [sys.executable, "-c", heard + script],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=places / "work",
         stdout=subprocess.PIPE,
         text=True,
+        **options,
     )
-    assert process.stdout is not None
     with process.stdout:
         assert process.stdout.readline() == "ready\n"
     return process
@@ -441,9 +440,8 @@ def test_a_save_that_was_killed_is_private_and_goes_with_the_next_one(places: Pa
     assert {path.name for path in (places / "work").iterdir()} == {"first", "out"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
-    """SIGINT and SIGTERM are in test_cli.py."""
     people().to_csv(places / "work/data.csv", index=False)
     script = (
         "import sys\nfrom pyhybrid import cli\n"
@@ -455,10 +453,14 @@ def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
         "--draws 900000 --model negative_binomial'.split() + ['--formula', 'visits ~ age']\n"
         "cli.main()\n"
     )
-    process = started(script, places)
+    with (places / "said").open("w") as said:
+        process = started(script, places, stderr=said)
     time.sleep(0.5)
     process.send_signal(number)
-    assert process.wait(60) == (130 if number == signal.SIGHUP else -signal.SIGKILL)
+    killed = number == signal.SIGKILL
+    assert process.wait(60) == (-signal.SIGKILL if killed else 130)
+    told = "" if killed else "pyhybrid: interrupted; nothing was left half written\n"
+    assert (places / "said").read_text() == told
     assert [path.name for path in (places / "work").iterdir()] == ["data.csv"]
     assert list((places / "temporary").iterdir()) == []
     assert found_in(places / "home", str(CANARY), str(SEED)) == []

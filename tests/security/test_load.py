@@ -1,7 +1,5 @@
 """Hundreds of releases in one process: memory flat, no file, descriptor or thread left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

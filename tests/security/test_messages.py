@@ -1,7 +1,5 @@
 """No message holds a value of the data: rows, columns and terms are named instead."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Random streams of whole releases: none is used twice, the same seed gives the same bytes."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

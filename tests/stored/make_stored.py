@@ -4,8 +4,6 @@ Run it only to add a kind of file or a new format, into a folder of that format'
 are here stay as they are. `python -m tests.stored.make_stored FOLDER`
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Claims of the studies hold for numbers that meet them, and fail for numbers that do not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd
@@ -14,17 +12,11 @@ from pyhybrid.studies.income import PUBLISHED_BOUNDS
 def _summary(rows: Mapping[tuple[str, str, str], float], n: int = 10) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "setting": setting,
-            "synthesizer": synthesizer,
-            "quantity": quantity,
-            "n": n,
-            "mean": value,
-            "mc_error": 0.1,
-            "lowest": value,
-            "highest": value,
+            "setting": setting, "synthesizer": synthesizer, "quantity": quantity, "n": n,
+            "mean": value, "mc_error": 0.1, "lowest": value, "highest": value,
         }
         for (setting, synthesizer, quantity), value in rows.items()
-    )
+    )  # fmt: skip
 
 
 def _holds(study: str, start: str, summary: pd.DataFrame) -> bool:

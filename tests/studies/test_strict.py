@@ -1,7 +1,5 @@
 """Studies F and G: the papers' mechanisms, counts held against theirs, the cost of a cap."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,16 +22,12 @@ def _agrees(censor_w: tuple[float, ...], n: int) -> bool:
     counts = {**PUBLISHED, "Censor_w": censor_w}
     rows = [
         {
-            "setting": "n = 2000",
-            "synthesizer": f"{name} at {epsilon}",
-            "quantity": "records at the cap",
-            "n": n,
-            "mean": value,
-            "mc_error": 1.0,
+            "setting": "n = 2000", "synthesizer": f"{name} at {epsilon}",
+            "quantity": "records at the cap", "n": n, "mean": value, "mc_error": 1.0,
         }
         for name, values in counts.items()
         for epsilon, value in zip((5, 4, 3), values, strict=True)
-    ]
+    ]  # fmt: skip
     lines = reproduce(STUDIES["F"], pd.DataFrame(rows))
     return next(line.agrees for line in lines if line.quantity == MEANS)
 
@@ -55,7 +49,6 @@ def test_the_censoring_has_reweighted_weights_and_the_truncation_plain_ones() ->
     weighted, truncated = made["Censor_w"], made["Weighted-e"]
     assert isinstance(weighted, Censored)
     assert isinstance(truncated, Truncated)
-    assert weighted.inner is not None
     plan = weighted.inner.reweighting
     assert (plan.k, plan.search, plan.recursive) == (0.95, False, False)  # type: ignore[union-attr]
     assert truncated.inner is None

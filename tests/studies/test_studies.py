@@ -1,7 +1,5 @@
 """Studies: resumed after a kill bit for bit, failures kept apart, folders not mixed, numbers."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

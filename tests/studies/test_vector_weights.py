@@ -1,7 +1,5 @@
 """Studies C and D: the papers' step, and a mean that does not come back is said."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from pyhybrid.fitting.reweighting import Reweighting
@@ -14,14 +12,9 @@ def test_the_candidates_make_the_published_step_under_the_papers_accounting() ->
     made = candidates(NegativeBinomial("y ~ 1"))
     step = Reweighting.published(k=0.95)
     assert {name: each.reweighting for name, each in made.items()} == {
-        "Unweighted": False,
-        "LW": False,
-        "CW": False,
-        "LW_final": step,
-        "CW_final": step,
-        "CW (radius 0.3, shift 0.1)": False,
-        "CW (radius 0.3, shift 0.1)_final": step,
-    }
+        "Unweighted": False, "LW": False, "CW": False, "LW_final": step, "CW_final": step,
+        "CW (radius 0.3, shift 0.1)": False, "CW (radius 0.3, shift 0.1)_final": step,
+    }  # fmt: skip
     counted = [each for name, each in made.items() if name.startswith("CW")]
     assert [(each.radius, each.shift) for each in counted] == [(0.2, 0), (0.2, 0)] + [
         (0.3, 0.1)

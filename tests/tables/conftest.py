@@ -1,7 +1,5 @@
 """A survey of a few hundred rows with columns of every kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Amounts below zero in plans: by the predictors where a reference has enough of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Columns that noisy marginals measure a column with: few, and chosen without the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Plans: order, predictors, models, shares; printed, changed, kept as JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

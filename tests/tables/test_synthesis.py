@@ -1,7 +1,5 @@
 """Whole tables at one charge: what comes back, what it costs, what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is said of a table, and what is refused: one line each, without a value of the data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Private verification: what one record can change, error rates, refusals, the command."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable
@@ -113,13 +111,10 @@ def test_the_probability_is_that_of_the_noise() -> None:
         ("mean:y", Mean("y"), lambda d: d["y"].mean()),
         ("share:g:a", Share("g", "a"), lambda d: (d["g"] == "a").mean()),
         ("quantile:y:0.9", Quantile("y", 0.9), lambda d: d["y"].quantile(0.9, "higher")),
-        (
-            "coefficient:y ~ x:x",
-            Coefficient("y ~ x", "x"),
-            lambda d: np.polyfit(d["x"], d["y"], 1)[0],
-        ),
+        ("coefficient:y ~ x:x", Coefficient("y ~ x", "x"),
+            lambda d: np.polyfit(d["x"], d["y"], 1)[0]),
     ],
-)
+)  # fmt: skip
 def test_queries(text: str, query: Any, expected: Callable[[pd.DataFrame], float]) -> None:
     data = _data()
     assert read_query(text) == query

@@ -5,8 +5,6 @@ the rank, and the columns in an order of their own (`sorted_columns`), to 12 dig
 ``model.offset`` makes of it, where that is not 0.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Even sets: tables are the model's, and on average over draws nothing is moved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The private choice of tables: sensitivity of its scores, its price, what it finds, refusals."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 from typing import Any
@@ -45,14 +43,9 @@ pytestmark = pytest.mark.usefixtures("opendp")
 
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
-        "domain": DOMAIN,
-        "order": ORDER,
-        "public": {"age": of_public(TABLE["age"])},
-        "most_bins": 5,
-        "share": 0.2,
-        "price": Price.of(4.0),
-        "relation": "replace",
-    }
+        "domain": DOMAIN, "order": ORDER, "public": {"age": of_public(TABLE["age"])},
+        "most_bins": 5, "share": 0.2, "price": Price.of(4.0), "relation": "replace",
+    }  # fmt: skip
     return Measuring(**{**own, **changes})
 
 

@@ -1,7 +1,5 @@
 """Public domains: cells by brute force, declared forms, refusals without values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

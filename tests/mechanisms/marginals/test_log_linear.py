@@ -1,7 +1,5 @@
 """The noise-aware log-linear model: identities, enumeration, finite differences, coverage."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

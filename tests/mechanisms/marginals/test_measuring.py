@@ -1,7 +1,5 @@
 """What noisy marginals count: sizes, prices of the two steps, refusals, a reference beside them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,12 +10,9 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
 from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
-    check_predictors,
     most_cells,
     reference_of,
 )
-from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
-from pyhybrid.mechanisms.mechanism import check_columns
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 
@@ -37,14 +32,9 @@ ORDER = {"sex": ("age",), "income": ("age", "sex")}
 
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
-        "domain": DOMAIN,
-        "order": ORDER,
-        "public": {"age": of_public(TABLE["age"])},
-        "most_bins": 6,
-        "share": 0.2,
-        "price": Price.of(1e6),
-        "relation": "replace",
-    }
+        "domain": DOMAIN, "order": ORDER, "public": {"age": of_public(TABLE["age"])},
+        "most_bins": 6, "share": 0.2, "price": Price.of(1e6), "relation": "replace",
+    }  # fmt: skip
     return Measuring(**{**own, **changes})
 
 
@@ -123,18 +113,3 @@ def test_models_that_are_too_large_are_refused_and_merged_bins_count() -> None:
     large = {**DOMAIN, "sex": ColumnDomain(levels=tuple(range(900)))}
     with pytest.raises(InvalidInput, match=r"cells of 'sex' times .* must be at most"):
         measuring(domain=large).check_sizes()
-
-
-def test_refusals() -> None:
-    for predictors, words in (
-        ({"age": ("sex",)}, "must be of columns that are synthesized: 'age'"),
-        ({"sex": ("income",)}, "'income' comes later in domain"),
-        ({"sex": ("agge",)}, "'agge' is no column of given"),
-    ):
-        with pytest.raises(InvalidInput, match=words):
-            check_predictors(predictors, ["age"], ["sex", "income"])
-    check_predictors(ORDER, ["age"], ["sex", "income"])
-    with pytest.raises(InvalidInput, match="below 1 / n"):
-        NoisyMarginals(domain={"sex": ["f", "m"]}, epsilon=1, delta=0.01).release(TABLE)
-    with pytest.raises(InvalidInput, match="must be in the data"):
-        check_columns(TABLE, ["sexx", "age"])

@@ -1,7 +1,5 @@
 """A column alone: smoothing of noisy counts, merging of bins, draws within them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats
