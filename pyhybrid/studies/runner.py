@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from scipy.stats import t as student_t
 
 import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
@@ -463,13 +464,17 @@ def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return whole
 
 
+def _title(row: Any) -> str:
+    return f"{row.synthesizer}, {row.quantity} ({row.setting})"
+
+
 def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reproduced:
     row = summary[
         (summary["setting"] == published.setting)
         & (summary["synthesizer"] == published.synthesizer)
         & (summary["quantity"] == published.quantity)
     ]
-    quantity = f"{published.synthesizer}, {published.quantity} ({published.setting})"
+    quantity = _title(published)
     if row.empty:
         ours, agrees = "not run", False
     else:
@@ -491,21 +496,32 @@ def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reprod
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
     """Databases of each setting, and where they are fewer than `--size paper` makes."""
+    found = _databases(summary)
+    fewer = summary.groupby("setting")["n"].max().min() < study.paper.replicates
+    return f"{found} (`--size paper` makes {study.paper.replicates})" if fewer else found
+
+
+def _databases(summary: pd.DataFrame) -> str:
+    """How many, of how many kinds."""
     per_setting = summary.groupby("setting", sort=False)["n"].max()
     numbers = sorted({int(n) for n in per_setting})
     plural = "" if numbers == [1] else "s"
     found = f"{' to '.join(map(str, sorted({numbers[0], numbers[-1]})))} database{plural}"
-    if len(study.settings) > 1:
-        found += f" of each of {len(per_setting)} kinds"
-    fewer = numbers[0] < study.paper.replicates
-    return f"{found} (`--size paper` makes {study.paper.replicates})" if fewer else found
+    return found if len(per_setting) == 1 else f"{found} of each of {len(per_setting)} kinds"
 
 
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
-    """The table as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
-    run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
+    """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program, and
+    what `beside` makes of both programs, which is set side by side at the end."""
+    compared = [name for name in studies if f"{name}, difference" in summaries]
+    both = {f"{name}, {program}" for name in compared for program in (*PROGRAMS, "difference")}
+    run = {
+        name: replace(studies[name.partition(",")[0]], name=name)
+        for name in summaries
+        if name not in both
+    }
     lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
     differ = [line for line in lines if not line.agrees]
     explained = sum(bool(line.why) for line in differ)
@@ -528,5 +544,97 @@ def reproduction_page(
         "that ran the paper's own program says `published`.\n\n"
         f"{titles}\n"
         "| study | quantity | published | ours | | note |\n|---|---|---|---|---|---|\n"
-        f"{rows}"
+        f"{rows}{_programs_beside(studies, summaries, compared)}"
     )
+
+
+# --- The papers' programs beside ours -------------------------------------------------------------
+
+
+def both_programs(results: Sequence[StudyResult]) -> dict[str, pd.DataFrame]:
+    """Summaries by label; `beside` of the studies that both programs ran."""
+    by = {result.label: result for result in results}
+    summaries = {label: result.summary for label, result in by.items()}
+    for name in [label for label in by if f"{label}, published" in by]:
+        summaries |= beside(by[name], by[f"{name}, published"])
+    return summaries
+
+
+def beside(default: StudyResult, published: StudyResult) -> dict[str, pd.DataFrame]:
+    """Summaries of both programs and of their differences, on the databases that both ran."""
+    ours, theirs = (
+        {**result.header, "options": {**result.header["options"], "program": ""}}
+        for result in (default, published)
+    )
+    if ours != theirs:
+        raise InvalidInput(
+            f"both programs of study {default.study} must have run on the same databases: version, "
+            "settings, options or seed differ"
+        )
+    keys = ["setting", "replicate", "synthesizer", "quantity"]
+    rows = default.rows.merge(published.rows, on=keys, suffixes=("_default", "_published"))
+    rows["value_difference"] = rows["value_published"] - rows["value_default"]
+    return {
+        f"{default.study}, {name}": summarize(rows[keys].assign(value=rows[f"value_{name}"]))
+        for name in (*PROGRAMS, "difference")
+    }
+
+
+def _programs_beside(
+    studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], names: Sequence[str]
+) -> str:
+    """The last part of the page; nothing without differences between programs."""
+    if not names:
+        return ""
+    rows, words, every = [], [], []
+    for name in names:
+        by = {key: summaries[f"{name}, {key}"] for key in (*PROGRAMS, "difference")}
+        every += [_apart(row) for row in by["difference"].itertuples()]
+        ours, theirs = (reproduce(studies[name], by[program]) for program in PROGRAMS)
+        today = reproduce(studies[name], summaries[name]) if name in summaries else ours
+        for now, x, y in zip(today, ours, theirs, strict=True):
+            word, apart = _changed(now, x, y), _difference_of(studies[name], by["difference"], x)
+            words += [] if now.agrees else [word]
+            rows.append(
+                f"| {name} | {x.quantity} | {x.published} | {x.ours} | {y.ours} | {apart} | "
+                f"{word} |\n"
+            )
+    counted = [inside for _, inside in every if inside is not None]
+    sizes = "; ".join(f"{n}: {_databases(summaries[f'{n}, published'])}" for n in names)
+    return (
+        "\n## The papers' own programs beside ours\n\n"
+        f"Both programs on the same databases, fewer than above: {sizes}. A difference, published "
+        "program less default, is within Monte Carlo error if it is not larger than the 99.7 % "
+        "quantile of the t distribution (of as many databases) times its standard error; one "
+        f"database has none. Of all {len(counted)} quantities with one, also those without a line, "
+        f"{sum(counted)} are within. The last column says whether the published program changes "
+        f"what a line says; of {len(words)} lines that differ above it changes "
+        f"{sum(word.startswith('yes') for word in words)}.\n\n"
+        "| study | quantity | published number | default program | published program | difference "
+        "| changed |\n|---|---|---|---|---|---|---|\n"
+        f"{''.join(rows)}"
+    )
+
+
+def _apart(row: Any) -> tuple[str, bool | None]:
+    """A row of differences in words, and whether it is within Monte Carlo error."""
+    if row.n < 2:
+        return f"{row.mean:+.3g} (1 database)", None
+    inside = abs(row.mean) <= student_t.ppf(0.9985, row.n - 1) * row.mc_error + 1e-12
+    return f"{row.mean:+.3g} ± {row.mc_error:.2g}, {'within' if inside else 'outside'}", inside
+
+
+def _difference_of(study: Study, differences: pd.DataFrame, line: Reproduced) -> str:
+    """That of a published number; a claim has none."""
+    rows = {_title(row): row for row in differences.itertuples()}
+    return _apart(rows[line.quantity])[0] if line.quantity in rows else ""
+
+
+def _changed(today: Reproduced, ours: Reproduced, theirs: Reproduced) -> str:
+    """Whether the published program changes what is said of a line."""
+    says = {True: "agrees", False: "differs"}
+    if ours.agrees != theirs.agrees:
+        return f"yes: {says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
+    if today.agrees != theirs.agrees:
+        return f"no: {says[theirs.agrees]} with both on these databases"
+    return f"no: {says[theirs.agrees]}"
