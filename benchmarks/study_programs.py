@@ -6,14 +6,13 @@ those, and the last part of notebooks/reproduction.md is made from them.
 
     python -m benchmarks.study_programs FOLDER [STUDY=DATABASES ...]      # run what is missing
     python -m benchmarks.study_programs FOLDER --store                    # into notebooks/
-
-E is run on records of the February CE file, FOLDER/ce.csv, where there is one.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -22,24 +21,32 @@ from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.studies import STUDIES, Size, load_study, run_study
 from pyhybrid.studies.runner import beside, reproduction_page, stacked
 
-RECORDS = 500
-"""Of study E."""
+SHORT = {"chains": 2, "warmup": 300, "draws": 300, "max_draws": 300}
+"""Of A to D, with both programs; the studies have 4 chains of 1,000 + 1,000."""
+OF_E = {**STUDIES["E"].quick.options, "components": 5}
+"""Study E at quick size, 150 simulated incomes, with the paper's number of components."""
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
 def run(folder: Path, name: str, databases: int) -> None:
     """Both programs; ours first."""
-    study, data = STUDIES[name], folder / "ce.csv"
-    own = {"records": RECORDS} if name == "E" else {}
-    size = Size(replicates=databases, options={**study.paper.options, **own})
+    study, size = (
+        STUDIES[name],
+        Size(replicates=1, options={**STUDIES[name].paper.options, **SHORT}),
+    )
+    if name == "E":  # the mixture first
+        study, size = (
+            replace(study, settings=study.settings[::-1]),
+            Size(replicates=1, options=OF_E),
+        )
     for program in PROGRAMS:
         result = run_study(
             study,
             out=folder / f"{name}_{program}",
             size=size,
+            replicates=databases,
             engine="embedded",
             program=program,
-            data=data if name == "E" and data.exists() else None,
         )
         seconds = result.cpu_seconds or float("nan")
         print(f"{result.label}, {program}: {databases} databases of each kind, {seconds:.1f} CPU s",

@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from scipy.stats import t as student_t
 
 import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
@@ -42,6 +41,7 @@ from pyhybrid.engines import resolve_engine
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
+from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
 
 _FORMAT = 1
@@ -515,8 +515,8 @@ def reproduction_page(
 ) -> str:
     """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program, and
     what `beside` makes of both programs, which is set side by side at the end."""
-    compared = [name for name in studies if f"{name}, difference" in summaries]
-    both = {f"{name}, {program}" for name in compared for program in (*PROGRAMS, "difference")}
+    compared = [name for name in studies if f"{name}, default" in summaries]
+    both = {f"{name}, {program}" for name in compared for program in PROGRAMS}
     run = {
         name: replace(studies[name.partition(",")[0]], name=name)
         for name in summaries
@@ -561,7 +561,7 @@ def both_programs(results: Sequence[StudyResult]) -> dict[str, pd.DataFrame]:
 
 
 def beside(default: StudyResult, published: StudyResult) -> dict[str, pd.DataFrame]:
-    """Summaries of both programs and of their differences, on the databases that both ran."""
+    """Summaries of both programs on the databases that both ran."""
     ours, theirs = (
         {**result.header, "options": {**result.header["options"], "program": ""}}
         for result in (default, published)
@@ -573,68 +573,74 @@ def beside(default: StudyResult, published: StudyResult) -> dict[str, pd.DataFra
         )
     keys = ["setting", "replicate", "synthesizer", "quantity"]
     rows = default.rows.merge(published.rows, on=keys, suffixes=("_default", "_published"))
-    rows["value_difference"] = rows["value_published"] - rows["value_default"]
     return {
         f"{default.study}, {name}": summarize(rows[keys].assign(value=rows[f"value_{name}"]))
-        for name in (*PROGRAMS, "difference")
+        for name in PROGRAMS
     }
 
 
 def _programs_beside(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], names: Sequence[str]
 ) -> str:
-    """The last part of the page; nothing without differences between programs."""
+    """The last part of the page; nothing where no study has both programs."""
     if not names:
         return ""
     rows, words, every = [], [], []
     for name in names:
-        by = {key: summaries[f"{name}, {key}"] for key in (*PROGRAMS, "difference")}
-        every += [_apart(row) for row in by["difference"].itertuples()]
-        ours, theirs = (reproduce(studies[name], by[program]) for program in PROGRAMS)
-        today = reproduce(studies[name], summaries[name]) if name in summaries else ours
-        for now, x, y in zip(today, ours, theirs, strict=True):
-            word, apart = _changed(now, x, y), _difference_of(studies[name], by["difference"], x)
-            words += [] if now.agrees else [word]
+        by = [summaries[f"{name}, {program}"] for program in PROGRAMS]
+        apart = _differences(summaries[name], *by)
+        every += [inside for _, inside in apart.values() if inside is not None]
+        lines = [reproduce(studies[name], summary) for summary in (summaries[name], *by)]
+        for now, ours, theirs in zip(*lines, strict=True):
+            words += [(now, _changed(now, ours, theirs))]
             rows.append(
-                f"| {name} | {x.quantity} | {x.published} | {x.ours} | {y.ours} | {apart} | "
-                f"{word} |\n"
+                f"| {name} | {ours.quantity} | {ours.published} | {ours.ours} | {theirs.ours} | "
+                f"{apart.get(ours.quantity, ('',))[0]} | {words[-1][1]} |\n"
             )
-    counted = [inside for _, inside in every if inside is not None]
+    differ = [word for now, word in words if not now.agrees]
+    agree = [word for now, word in words if now.agrees]
+    changed = [sum(word.startswith("yes") for word in of) for of in (differ, agree)]
     sizes = "; ".join(f"{n}: {_databases(summaries[f'{n}, published'])}" for n in names)
     return (
         "\n## The papers' own programs beside ours\n\n"
-        f"Both programs on the same databases, fewer than above: {sizes}. A difference, published "
-        "program less default, is within Monte Carlo error if it is not larger than the 99.7 % "
-        "quantile of the t distribution (of as many databases) times its standard error; one "
-        f"database has none. Of all {len(counted)} quantities with one, also those without a line, "
-        f"{sum(counted)} are within. The last column says whether the published program changes "
-        f"what a line says; of {len(words)} lines that differ above it changes "
-        f"{sum(word.startswith('yes') for word in words)}.\n\n"
+        f"Both programs on the same databases, fewer than above: {sizes}. The difference, "
+        "published program less default, is also given in deviations among the databases above; "
+        "it is within Monte Carlo error up to 3 sqrt(2/n) of them, as two runs on one database "
+        f"differ by no more than those on two. Of {len(every)} quantities of synthesizers with a "
+        f"deviation, also those without a line, {sum(every)} are within. The last column says "
+        f"whether the published program changes what a line says: of {len(differ)} lines that "
+        f"differ above it changes {changed[0]}, of {len(agree)} that agree {changed[1]}.\n\n"
         "| study | quantity | published number | default program | published program | difference "
         "| changed |\n|---|---|---|---|---|---|---|\n"
         f"{''.join(rows)}"
     )
 
 
-def _apart(row: Any) -> tuple[str, bool | None]:
-    """A row of differences in words, and whether it is within Monte Carlo error."""
-    if row.n < 2:
-        return f"{row.mean:+.3g} (1 database)", None
-    inside = abs(row.mean) <= student_t.ppf(0.9985, row.n - 1) * row.mc_error + 1e-12
-    return f"{row.mean:+.3g} ± {row.mc_error:.2g}, {'within' if inside else 'outside'}", inside
+def _differences(
+    whole: pd.DataFrame, ours: pd.DataFrame, theirs: pd.DataFrame
+) -> dict[str, tuple[str, bool | None]]:
+    """By quantity: published program less default, and whether within Monte Carlo error (None
+    without a deviation among databases)."""
+    keys, found = ["setting", "synthesizer", "quantity"], {}
+    deviation = whole.set_index(keys)["mc_error"] * whole.set_index(keys)["n"] ** 0.5
+    both = ours.merge(theirs, on=keys, suffixes=("", "_theirs"))
+    for row in both.itertuples():
+        apart = row.mean_theirs - row.mean
+        of = float(deviation.get((row.setting, row.synthesizer, row.quantity), math.nan))
+        text, inside = f"{apart:+.3g}", None
+        if row.synthesizer != DATA and not math.isnan(of):
+            inside = abs(apart) <= 3 * math.sqrt(2 / row.n) * of + 1e-9 * abs(row.mean)
+            of_it = f"{abs(apart) / of:.2g} deviations, " if of else ""
+            text += f" ({of_it}{'within' if inside else 'outside'})"
+        found[_title(row)] = (text, inside)
+    return found
 
 
-def _difference_of(study: Study, differences: pd.DataFrame, line: Reproduced) -> str:
-    """That of a published number; a claim has none."""
-    rows = {_title(row): row for row in differences.itertuples()}
-    return _apart(rows[line.quantity])[0] if line.quantity in rows else ""
-
-
-def _changed(today: Reproduced, ours: Reproduced, theirs: Reproduced) -> str:
+def _changed(now: Reproduced, ours: Reproduced, theirs: Reproduced) -> str:
     """Whether the published program changes what is said of a line."""
     says = {True: "agrees", False: "differs"}
     if ours.agrees != theirs.agrees:
         return f"yes: {says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
-    if today.agrees != theirs.agrees:
-        return f"no: {says[theirs.agrees]} with both on these databases"
-    return f"no: {says[theirs.agrees]}"
+    return f"no: {says[theirs.agrees]}" + (
+        "" if now.agrees == theirs.agrees else " with both on these databases"
+    )
