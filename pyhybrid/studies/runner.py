@@ -587,15 +587,17 @@ def _programs_beside(
         return ""
     rows, words, every = [], [], []
     for name in names:
-        by = [summaries[f"{name}, {program}"] for program in PROGRAMS]
-        apart = _differences(summaries[name], *by)
+        whole = summaries[name]
+        by = [_with_deviations_of(whole, summaries[f"{name}, {program}"]) for program in PROGRAMS]
+        apart = _differences(*by)
         every += [inside for _, inside in apart.values() if inside is not None]
-        lines = [reproduce(studies[name], summary) for summary in (summaries[name], *by)]
+        lines = [reproduce(studies[name], summary) for summary in (whole, *by)]
         for now, ours, theirs in zip(*lines, strict=True):
-            words += [(now, _changed(now, ours, theirs))]
+            difference, inside = apart.get(ours.quantity, ("", None))
+            words += [(now, _changed(now, ours, theirs, inside))]
             rows.append(
                 f"| {name} | {ours.quantity} | {ours.published} | {ours.ours} | {theirs.ours} | "
-                f"{apart.get(ours.quantity, ('',))[0]} | {words[-1][1]} |\n"
+                f"{difference} | {words[-1][1]} |\n"
             )
     differ = [word for now, word in words if not now.agrees]
     agree = [word for now, word in words if now.agrees]
@@ -606,7 +608,8 @@ def _programs_beside(
         f"Both programs on the same databases, fewer than above: {sizes}. The difference, "
         "published program less default, is also given in deviations among the databases above; "
         "it is within Monte Carlo error up to 3 sqrt(2/n) of them, as two runs on one database "
-        f"differ by no more than those on two. Of {len(every)} quantities of synthesizers with a "
+        "differ by no more than those on two. Errors and verdicts are by these deviations, too. "
+        f"Of {len(every)} quantities of synthesizers with a "
         f"deviation, also those without a line, {sum(every)} are within. The last column says "
         f"whether the published program changes what a line says: of {len(differ)} lines that "
         f"differ above it changes {changed[0]}, of {len(agree)} that agree {changed[1]}.\n\n"
@@ -616,31 +619,37 @@ def _programs_beside(
     )
 
 
-def _differences(
-    whole: pd.DataFrame, ours: pd.DataFrame, theirs: pd.DataFrame
-) -> dict[str, tuple[str, bool | None]]:
-    """By quantity: published program less default, and whether within Monte Carlo error (None
-    without a deviation among databases)."""
-    keys, found = ["setting", "synthesizer", "quantity"], {}
-    deviation = whole.set_index(keys)["mc_error"] * whole.set_index(keys)["n"] ** 0.5
-    both = ours.merge(theirs, on=keys, suffixes=("", "_theirs"))
-    for row in both.itertuples():
-        apart = row.mean_theirs - row.mean
-        of = float(deviation.get((row.setting, row.synthesizer, row.quantity), math.nan))
+def _with_deviations_of(whole: pd.DataFrame, few: pd.DataFrame) -> pd.DataFrame:
+    """Of `few` databases, with errors by the deviations among those of `whole`."""
+    keys = ["setting", "synthesizer", "quantity"]
+    of = whole.set_index(keys)
+    deviation = (of["mc_error"] * of["n"] ** 0.5).reindex(pd.MultiIndex.from_frame(few[keys]))
+    errors = deviation.to_numpy() / few["n"] ** 0.5
+    with_errors: pd.DataFrame = few.assign(mc_error=errors)
+    return with_errors
+
+
+def _differences(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, tuple[str, bool | None]]:
+    """By quantity: published program less default, and whether within Monte Carlo error (None for
+    the data and without a deviation among databases)."""
+    found: dict[str, tuple[str, bool | None]] = {}
+    pairs: Any = zip(ours.itertuples(), theirs.itertuples(), strict=True)
+    for x, y in pairs:
+        apart, deviation = y.mean - x.mean, x.mc_error * x.n**0.5
         text, inside = f"{apart:+.3g}", None
-        if row.synthesizer != DATA and not math.isnan(of):
-            inside = abs(apart) <= 3 * math.sqrt(2 / row.n) * of + 1e-9 * abs(row.mean)
-            of_it = f"{abs(apart) / of:.2g} deviations, " if of else ""
-            text += f" ({of_it}{'within' if inside else 'outside'})"
-        found[_title(row)] = (text, inside)
+        if x.synthesizer != DATA and not math.isnan(deviation):
+            inside = abs(apart) <= 3 * 2**0.5 * x.mc_error + 1e-9 * abs(x.mean)
+            far = f"{abs(apart) / deviation:.2g} deviations, " if deviation else ""
+            text += f" ({far}{'within' if inside else 'outside'})"
+        found[_title(x)] = (text, inside)
     return found
 
 
-def _changed(now: Reproduced, ours: Reproduced, theirs: Reproduced) -> str:
+def _changed(now: Reproduced, ours: Reproduced, theirs: Reproduced, inside: bool | None) -> str:
     """Whether the published program changes what is said of a line."""
     says = {True: "agrees", False: "differs"}
     if ours.agrees != theirs.agrees:
-        return f"yes: {says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
-    return f"no: {says[theirs.agrees]}" + (
-        "" if now.agrees == theirs.agrees else " with both on these databases"
-    )
+        turned = f"{says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
+        return f"not beyond Monte Carlo error: {turned}" if inside else f"yes: {turned}"
+    same = "" if now.agrees == theirs.agrees else " with both on these databases"
+    return f"no: {says[theirs.agrees]}{same}"
