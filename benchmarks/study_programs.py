@@ -4,8 +4,9 @@ The papers' programs have a term for each record, so that fewer databases are ru
 have; the rows "A, default", "A, published" and "A, difference" of notebooks/reproduction.csv are
 those, and the last part of notebooks/reproduction.md is made from them.
 
-    python -m benchmarks.study_programs FOLDER [STUDY=DATABASES ...]      # run what is missing
-    python -m benchmarks.study_programs FOLDER --store                    # into notebooks/
+    python -m benchmarks.study_programs FOLDER [STUDY=DATABASES ...] [--store]
+
+runs what is missing in FOLDER; --store puts all of it into notebooks/.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ SHORT = {"chains": 2, "warmup": 300, "draws": 300, "max_draws": 300}
 """Of A to D, with both programs; the studies have 4 chains of 1,000 + 1,000."""
 OF_E = {**STUDIES["E"].quick.options, "components": 5}
 """Study E at quick size, 150 simulated incomes, with the paper's number of components."""
+BOTH = (
+    "; both programs (last part): chains of 300 + 300, two of each fit, in A to D; E 150 simulated "
+    "incomes, K = 5; CPU seconds of a database, default and published:"
+)
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
@@ -57,27 +62,32 @@ def store(folder: Path) -> None:
     """Put what both programs ran into notebooks/reproduction.csv, and make the page from it."""
     path, page = (NOTEBOOKS / f"reproduction.{kind}" for kind in ("csv", "md"))
     stored = pd.read_csv(path, float_precision="round_trip")
-    stored = stored[~stored["study"].str.contains(",")]
-    parts = {}
+    parts, times = {}, []
     for name in sorted(STUDIES):
         ran = [folder / f"{name}_{program}" for program in PROGRAMS]
         if all((one / "study.json").exists() for one in ran):
-            parts |= beside(load_study(ran[0]), load_study(ran[1]))
-    pd.concat([stored, stacked(parts)], ignore_index=True).to_csv(path, index=False)
-    whole = pd.read_csv(path)
+            results = [load_study(one) for one in ran]
+            parts |= beside(*results)
+            seconds = [result.cpu_seconds or float("nan") for result in results]
+            databases = [len(result.rows.groupby(["setting", "replicate"])) for result in results]
+            each = " and ".join(f"{s / n:.3g}" for s, n in zip(seconds, databases, strict=True))
+            times.append(f"{name} {each}")
+    whole = pd.concat([stored[~stored["study"].str.contains(",")], stacked(parts)])
+    whole.to_csv(path, index=False)
     summaries = {
         str(name): own.drop(columns="study").reset_index(drop=True)
-        for name, own in whole.groupby("study", sort=False)
+        for name, own in pd.read_csv(path).groupby("study", sort=False)
     }
     made = re.search(r"study table`; (.*?)\. Ours: mean", page.read_text("utf-8"), re.DOTALL)
     assert made is not None
-    page.write_text(reproduction_page(STUDIES, summaries, made[1]), "utf-8")
+    with_programs = f"{made[1].partition(BOTH)[0]}{BOTH} {', '.join(times)}"
+    page.write_text(reproduction_page(STUDIES, summaries, with_programs), "utf-8")
 
 
 if __name__ == "__main__":
     root = Path(sys.argv[1])
-    if sys.argv[2:] == ["--store"]:
-        store(root)
-    else:
-        for each in sys.argv[2:]:
+    for each in sys.argv[2:]:
+        if each == "--store":
+            store(root)
+        else:
             run(root, each[0], int(each[2:]))
