@@ -61,7 +61,7 @@ def run(folder: Path, name: str, databases: int) -> None:
 def store(folder: Path) -> None:
     """Put what both programs ran into notebooks/reproduction.csv, and make the page from it."""
     path, page = (NOTEBOOKS / f"reproduction.{kind}" for kind in ("csv", "md"))
-    stored = pd.read_csv(path, float_precision="round_trip")
+    stored = pd.read_csv(path)
     parts, times = {}, []
     for name in sorted(STUDIES):
         ran = [folder / f"{name}_{program}" for program in PROGRAMS]

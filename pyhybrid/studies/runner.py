@@ -648,8 +648,10 @@ def _differences(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, tuple[st
 def _changed(now: Reproduced, ours: Reproduced, theirs: Reproduced, inside: bool | None) -> str:
     """Whether the published program changes what is said of a line."""
     says = {True: "agrees", False: "differs"}
-    if ours.agrees != theirs.agrees:
-        turned = f"{says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
-        return f"not beyond Monte Carlo error: {turned}" if inside else f"yes: {turned}"
-    same = "" if now.agrees == theirs.agrees else " with both on these databases"
-    return f"no: {says[theirs.agrees]}{same}"
+    if theirs.agrees == now.agrees:
+        ours_too = "" if ours.agrees == now.agrees else f", ours {says[ours.agrees]} here"
+        return f"no: {says[theirs.agrees]}{ours_too}"
+    if ours.agrees == theirs.agrees:
+        return f"no: {says[theirs.agrees]} with both on these databases"
+    turned = f"{says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
+    return f"not beyond Monte Carlo error: {turned}" if inside else f"yes: {turned}"
