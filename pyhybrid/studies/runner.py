@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -590,10 +591,10 @@ def _programs_beside(
         whole = summaries[name]
         by = [_with_deviations_of(whole, summaries[f"{name}, {program}"]) for program in PROGRAMS]
         apart = _differences(*by)
-        every += [inside for _, inside in apart.values() if inside is not None]
+        every += [(inside, far) for _, inside, far in apart.values() if inside is not None]
         lines = [reproduce(studies[name], summary) for summary in (whole, *by)]
         for now, ours, theirs in zip(*lines, strict=True):
-            difference, inside = apart.get(ours.quantity, ("", None))
+            difference, inside, _ = apart.get(ours.quantity, ("", None, 0.0))
             words += [(now, _changed(now, ours, theirs, inside))]
             rows.append(
                 f"| {name} | {ours.quantity} | {ours.published} | {ours.ours} | {theirs.ours} | "
@@ -609,10 +610,12 @@ def _programs_beside(
         "published program less default, is also given in deviations among the databases above; "
         "it is within Monte Carlo error up to 3 sqrt(2/n) of them, as two runs on one database "
         "differ by no more than those on two. Errors and verdicts are by these deviations, too. "
-        f"Of {len(every)} quantities of synthesizers with a "
-        f"deviation, also those without a line, {sum(every)} are within. The last column says "
-        f"whether the published program changes what a line says: of {len(differ)} lines that "
-        f"differ above it changes {changed[0]}, of {len(agree)} that agree {changed[1]}.\n\n"
+        f"Of {len(every)} quantities of synthesizers with a deviation, also those without a line, "
+        f"{sum(inside for inside, _ in every)} are within; the median of differences is "
+        f"{median([far for _, far in every] or [0.0]):.2g} deviations, the largest "
+        f"{max([far for _, far in every], default=0.0):.2g}. The last column says whether the "
+        f"published program changes what a line says: of {len(differ)} lines that differ above it "
+        f"changes {changed[0]}, of {len(agree)} that agree {changed[1]}.\n\n"
         "| study | quantity | published number | default program | published program | difference "
         "| changed |\n|---|---|---|---|---|---|---|\n"
         f"{''.join(rows)}"
@@ -629,19 +632,21 @@ def _with_deviations_of(whole: pd.DataFrame, few: pd.DataFrame) -> pd.DataFrame:
     return with_errors
 
 
-def _differences(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, tuple[str, bool | None]]:
-    """By quantity: published program less default, and whether within Monte Carlo error (None for
-    the data and without a deviation among databases)."""
-    found: dict[str, tuple[str, bool | None]] = {}
+def _differences(
+    ours: pd.DataFrame, theirs: pd.DataFrame
+) -> dict[str, tuple[str, bool | None, float]]:
+    """By quantity: published program less default, whether within Monte Carlo error (None for the
+    data and without a deviation among databases), and how many deviations apart."""
+    found: dict[str, tuple[str, bool | None, float]] = {}
     pairs: Any = zip(ours.itertuples(), theirs.itertuples(), strict=True)
     for x, y in pairs:
         apart, deviation = y.mean - x.mean, x.mc_error * x.n**0.5
-        text, inside = f"{apart:+.3g}", None
+        text, inside, far = f"{apart:+.3g}", None, 0.0
         if x.synthesizer != DATA and not math.isnan(deviation):
             inside = abs(apart) <= 3 * 2**0.5 * x.mc_error + 1e-9 * abs(x.mean)
-            far = f"{abs(apart) / deviation:.2g} deviations, " if deviation else ""
-            text += f" ({far}{'within' if inside else 'outside'})"
-        found[_title(x)] = (text, inside)
+            far = abs(apart) / deviation if deviation else 0.0
+            text += f" ({far:.2g} deviations, {'within' if inside else 'outside'})"
+        found[_title(x)] = (text, inside, far)
     return found
 
 
