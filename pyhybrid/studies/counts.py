@@ -17,7 +17,6 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.arrays.estimates import STATISTICS
 from pyhybrid.mechanisms import (
@@ -46,6 +45,7 @@ from pyhybrid.studies.study import (
     mean_of,
     means_of,
     program_of,
+    sampler_of,
     session_over,
 )
 
@@ -183,7 +183,7 @@ def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> li
             n_synthetic=20,
             seed=streams.entropy,
             engine=options["engine"],
-            settings=SamplerSettings(parallel_chains=1),
+            settings=sampler_of(options),
             on_not_converged="warn",
         )
 

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -41,6 +42,7 @@ from pyhybrid.engines import resolve_engine
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
+from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
 
 _FORMAT = 1
@@ -463,13 +465,17 @@ def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return whole
 
 
+def _title(row: Any) -> str:
+    return f"{row.synthesizer}, {row.quantity} ({row.setting})"
+
+
 def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reproduced:
     row = summary[
         (summary["setting"] == published.setting)
         & (summary["synthesizer"] == published.synthesizer)
         & (summary["quantity"] == published.quantity)
     ]
-    quantity = f"{published.synthesizer}, {published.quantity} ({published.setting})"
+    quantity = _title(published)
     if row.empty:
         ours, agrees = "not run", False
     else:
@@ -491,21 +497,32 @@ def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reprod
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
     """Databases of each setting, and where they are fewer than `--size paper` makes."""
+    found = _databases(summary)
+    fewer = summary.groupby("setting")["n"].max().min() < study.paper.replicates
+    return f"{found} (`--size paper` makes {study.paper.replicates})" if fewer else found
+
+
+def _databases(summary: pd.DataFrame) -> str:
+    """How many, of how many kinds."""
     per_setting = summary.groupby("setting", sort=False)["n"].max()
     numbers = sorted({int(n) for n in per_setting})
     plural = "" if numbers == [1] else "s"
     found = f"{' to '.join(map(str, sorted({numbers[0], numbers[-1]})))} database{plural}"
-    if len(study.settings) > 1:
-        found += f" of each of {len(per_setting)} kinds"
-    fewer = numbers[0] < study.paper.replicates
-    return f"{found} (`--size paper` makes {study.paper.replicates})" if fewer else found
+    return found if len(per_setting) == 1 else f"{found} of each of {len(per_setting)} kinds"
 
 
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
-    """The table as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
-    run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
+    """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program, and
+    what `beside` makes of both programs, which is set side by side at the end."""
+    compared = [name for name in studies if f"{name}, default" in summaries]
+    both = {f"{name}, {program}" for name in compared for program in PROGRAMS}
+    run = {
+        name: replace(studies[name.partition(",")[0]], name=name)
+        for name in summaries
+        if name not in both
+    }
     lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
     differ = [line for line in lines if not line.agrees]
     explained = sum(bool(line.why) for line in differ)
@@ -528,5 +545,120 @@ def reproduction_page(
         "that ran the paper's own program says `published`.\n\n"
         f"{titles}\n"
         "| study | quantity | published | ours | | note |\n|---|---|---|---|---|---|\n"
-        f"{rows}"
+        f"{rows}{_programs_beside(studies, summaries, compared)}"
     )
+
+
+# --- The papers' programs beside ours -------------------------------------------------------------
+
+
+def both_programs(results: Sequence[StudyResult]) -> dict[str, pd.DataFrame]:
+    """Summaries by label; `beside` of the studies that both programs ran."""
+    by = {result.label: result for result in results}
+    summaries = {label: result.summary for label, result in by.items()}
+    for name in [label for label in by if f"{label}, published" in by]:
+        summaries |= beside(by[name], by[f"{name}, published"])
+    return summaries
+
+
+def beside(default: StudyResult, published: StudyResult) -> dict[str, pd.DataFrame]:
+    """Summaries of both programs on the databases that both ran."""
+    ours, theirs = (
+        {**result.header, "options": {**result.header["options"], "program": ""}}
+        for result in (default, published)
+    )
+    if ours != theirs:
+        raise InvalidInput(
+            f"both programs of study {default.study} must have run on the same databases: version, "
+            "settings, options or seed differ"
+        )
+    keys = ["setting", "replicate", "synthesizer", "quantity"]
+    rows = default.rows.merge(published.rows, on=keys, suffixes=("_default", "_published"))
+    return {
+        f"{default.study}, {name}": summarize(rows[keys].assign(value=rows[f"value_{name}"]))
+        for name in PROGRAMS
+    }
+
+
+def _programs_beside(
+    studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], names: Sequence[str]
+) -> str:
+    """The last part of the page; nothing where no study has both programs."""
+    if not names:
+        return ""
+    rows, words, every = [], [], []
+    for name in names:
+        whole = summaries[name]
+        by = [_with_deviations_of(whole, summaries[f"{name}, {program}"]) for program in PROGRAMS]
+        apart = _differences(*by)
+        every += [(inside, far) for _, inside, far in apart.values() if inside is not None]
+        lines = [reproduce(studies[name], summary) for summary in (whole, *by)]
+        for now, ours, theirs in zip(*lines, strict=True):
+            difference, inside, _ = apart.get(ours.quantity, ("", None, 0.0))
+            words += [(now, _changed(now, ours, theirs, inside))]
+            rows.append(
+                f"| {name} | {ours.quantity} | {ours.published} | {ours.ours} | {theirs.ours} | "
+                f"{difference} | {words[-1][1]} |\n"
+            )
+    differ = [word for now, word in words if not now.agrees]
+    agree = [word for now, word in words if now.agrees]
+    changed = [sum(word.startswith("yes") for word in of) for of in (differ, agree)]
+    sizes = "; ".join(f"{n}: {_databases(summaries[f'{n}, published'])}" for n in names)
+    return (
+        "\n## The papers' own programs beside ours\n\n"
+        f"Both programs on the same databases, fewer than above: {sizes}. The difference, "
+        "published program less default, is also given in deviations among the databases above; "
+        "it is within Monte Carlo error up to 3 sqrt(2/n) of them, as two runs on one database "
+        "differ by no more than those on two. Errors and verdicts are by these deviations, too. "
+        f"Of {len(every)} quantities of synthesizers with a deviation, also those without a line, "
+        f"{sum(inside for inside, _ in every)} are within; the median of differences is "
+        f"{median([far for _, far in every] or [0.0]):.2g} deviations, the largest "
+        f"{max([far for _, far in every], default=0.0):.2g}. The last column says whether the "
+        f"published program changes what a line says: of {len(differ)} lines that differ above it "
+        f"changes {changed[0]}, of {len(agree)} that agree {changed[1]}; a statement has no error "
+        f"of its own, {sum('turns' in word for _, word in words)} turn on these databases.\n\n"
+        "| study | quantity | published number | default program | published program | difference "
+        "| changed |\n|---|---|---|---|---|---|---|\n"
+        f"{''.join(rows)}"
+    )
+
+
+def _with_deviations_of(whole: pd.DataFrame, few: pd.DataFrame) -> pd.DataFrame:
+    """Of `few` databases, with errors by the deviations among those of `whole`."""
+    keys = ["setting", "synthesizer", "quantity"]
+    of = whole.set_index(keys)
+    deviation = (of["mc_error"] * of["n"] ** 0.5).reindex(pd.MultiIndex.from_frame(few[keys]))
+    errors = deviation.to_numpy() / few["n"] ** 0.5
+    with_errors: pd.DataFrame = few.assign(mc_error=errors)
+    return with_errors
+
+
+def _differences(
+    ours: pd.DataFrame, theirs: pd.DataFrame
+) -> dict[str, tuple[str, bool | None, float]]:
+    """By quantity: published program less default, whether within Monte Carlo error (None for the
+    data and without a deviation among databases), and how many deviations apart."""
+    found: dict[str, tuple[str, bool | None, float]] = {}
+    pairs: Any = zip(ours.itertuples(), theirs.itertuples(), strict=True)
+    for x, y in pairs:
+        apart, deviation = y.mean - x.mean, x.mc_error * x.n**0.5
+        text, inside, far = f"{apart:+.3g}", None, 0.0
+        if x.synthesizer != DATA and not math.isnan(deviation):
+            inside = abs(apart) <= 3 * 2**0.5 * x.mc_error + 1e-9 * abs(x.mean)
+            far = abs(apart) / deviation if deviation else 0.0
+            text += f" ({far:.2g} deviations, {'within' if inside else 'outside'})"
+        found[_title(x)] = (text, inside, far)
+    return found
+
+
+def _changed(now: Reproduced, ours: Reproduced, theirs: Reproduced, inside: bool | None) -> str:
+    """Whether the published program changes what is said of a line."""
+    says = {True: "agrees", False: "differs"}
+    if theirs.agrees == now.agrees:
+        ours_too = "" if ours.agrees == now.agrees else f", ours {says[ours.agrees]} here"
+        return f"no: {says[theirs.agrees]}{ours_too}"
+    if ours.agrees == theirs.agrees:
+        return f"no: {says[theirs.agrees]} with both on these databases"
+    turned = f"{says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
+    known = {True: "not beyond Monte Carlo error", False: "yes", None: "turns, no error known"}
+    return f"{known[inside]}: {turned}"

@@ -203,23 +203,28 @@ def program_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"program": options["program"]} if "program" in options else {}
 
 
+def sampler_of(options: Mapping[str, Any]) -> SamplerSettings:
+    """Chains, on one core unless told."""
+    return SamplerSettings(
+        chains=options.get("chains", 4),
+        warmup=options.get("warmup", 1000),
+        draws=options.get("draws", 1000),
+        max_draws=options.get("max_draws"),
+        adapt_delta=options.get("adapt_delta"),
+        parallel_chains=options.get("parallel_chains", 1),
+    )
+
+
 def session_over(
     model: Model, df: pd.DataFrame, streams: Streams, options: Mapping[str, Any]
 ) -> FitSession:
-    """A session on one core, unless told; whether chains converged is in its diagnostics."""
+    """A session; whether chains converged is in its diagnostics."""
     rhat, ess = options.get("rhat", 1.01), options.get("ess_per_chain", 100)
     return open_session(
         model.bind(df),
         seed=streams.entropy,
         engine=options["engine"],
-        settings=SamplerSettings(
-            chains=options.get("chains", 4),
-            warmup=options.get("warmup", 1000),
-            draws=options.get("draws", 1000),
-            max_draws=options.get("max_draws"),
-            adapt_delta=options.get("adapt_delta"),
-            parallel_chains=options.get("parallel_chains", 1),
-        ),
+        settings=sampler_of(options),
         rule=ConvergenceRule(rhat=rhat, ess_per_chain=ess),
         on_not_converged="warn",
     )

@@ -34,6 +34,7 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import Draws, StanProgram, engine_by_name
 from pyhybrid.fitting.exact import frozen_draws
+from pyhybrid.models.families.published import PUBLISHED
 
 N = 30
 X_VALUES = np.tile([-1.0, 0.0, 1.0], N // 3)
@@ -324,6 +325,12 @@ MODELS["gamma"] = Calibrated(
     ranked={**_BETA, "shape": lambda d: d["shape"]},
     noise=(0.001, 29.0),
 )
+# The same priors by the papers' own programs.
+MODELS |= {
+    f"{name}, published": replace(case, model=replace(case.model, program="published"))
+    for name, case in MODELS.items()
+    if name in PUBLISHED or name == "mixture"
+}
 
 
 def _truncated_gamma(rng: np.random.Generator, t: Values, upper: float) -> FloatArray:

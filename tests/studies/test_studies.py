@@ -27,8 +27,14 @@ from pyhybrid.studies import (
     run_study,
     summarize,
 )
-from pyhybrid.studies.runner import made_with, reproduce, reproduction_page, stacked
-from pyhybrid.studies.study import Claim, program_of
+from pyhybrid.studies.runner import (
+    both_programs,
+    made_with,
+    reproduce,
+    reproduction_page,
+    stacked,
+)
+from pyhybrid.studies.study import Claim, mean_of, program_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -307,3 +313,49 @@ def test_a_study_says_which_program_it_ran(tmp_path: Path) -> None:
     assert "Of 2 lines 0 agree, 2 differ, 2 of these with what was tried" in page
     with pytest.raises(InvalidInput, match="holds results of options"):
         run_study(study, out=tmp_path / "default", replicates=1, program="published", **_options())
+
+
+def _shifted(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
+    """The published program is off by 1 in `far` alone; the databases are the same."""
+    rng, off = streams.generator("data"), float("program" in options)
+    of_database = 5 * rng.normal()
+    return [
+        Measured("LW", "near", of_database),
+        Measured("LW", "far", of_database + 99 * off),
+    ]
+
+
+def test_both_programs_are_side_by_side_on_the_databases_that_both_ran(tmp_path: Path) -> None:
+    lines = tuple(
+        Published(setting="a", synthesizer="LW", quantity=name, shown="x", low=low, high=9e9)
+        for name, low in (("near", -9e9), ("far", 9e8))
+    )
+    far = Claim(
+        text="far", check=lambda summary: ("seen", mean_of(summary, "a", "LW", "far") > threshold)
+    )
+    study = _study("a", name="A", measure=_shifted, takes_program=True, published=lines,
+                   claims=(far,))  # fmt: skip
+    more, ours, theirs = (
+        run_study(study, out=tmp_path / str(k), replicates=n, program=name, **_options())
+        for k, (n, name) in enumerate(((9, "default"), (6, "default"), (6, "published")))
+    )
+    summaries = both_programs([more, theirs])
+    assert list(summaries) == ["A", "A, published", "A, default"]
+    pd.testing.assert_frame_equal(summaries["A, default"], ours.summary)
+    threshold = mean_of(ours.summary, "a", "LW", "far") + 50
+    page = reproduction_page({"A": study}, summaries, "here")
+    body, beside_ours = page.split("## The papers' own programs beside ours")
+    assert "A, published" not in body
+    assert "Of 3 lines" in body
+    assert (
+        "Of 2 quantities of synthesizers with a deviation, also those without a line, 1 are within"
+        in beside_ours
+    )
+    near, shifted, claim = (row for row in beside_ours.splitlines() if row.startswith("| A |"))
+    assert "(0 deviations, within) | no: agrees |" in near
+    assert "outside) | no: differs |" in shifted
+    assert "| turns, no error known: differs with ours, agrees with the paper's |" in claim
+    other = run_study(study, out=tmp_path / "seed", replicates=2, seed=2, program="published",
+                      engine="embedded")  # fmt: skip
+    with pytest.raises(InvalidInput, match="must have run on the same databases"):
+        both_programs([more, other])
