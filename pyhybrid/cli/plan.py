@@ -20,7 +20,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.running.files import check_new_file, write_files
-from pyhybrid.tables.domains import ranged
+from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.plan import Plan, Table
 
 _MOST_SHOWN = 5
@@ -165,8 +165,14 @@ def _undecided(df: pd.DataFrame) -> dict[str, str]:
     """Reason by column, for those that cannot be synthesized or look like identifiers."""
     risky = {n: why for n, why in exposed_columns(df, []).items() if n in df.columns}
     alike = {str(name): "constant" for name, own in df.items() if own.nunique() < 2}
-    unread = {str(n): "of no kind that is read" for n, own in df.items() if _seen(own) is None}
-    reasons = {**unread, **alike, **risky}
+    kinds = {str(name): _seen(own) for name, own in df.items()}
+    unread = {name: "of no kind that is read" for name, kind in kinds.items() if kind is None}
+    many = {
+        name: f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
+        for name, kind in kinds.items()
+        if isinstance(kind, Leveled) and len(kind.levels) > MOST_EFFECTS_OF_A_COLUMN
+    }
+    reasons = {**unread, **many, **alike, **risky}
     return {str(name): reasons[str(name)] for name in df.columns if str(name) in reasons}
 
 

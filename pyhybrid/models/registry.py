@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -115,6 +115,7 @@ def build_model(
     *,
     missing: bool = False,
     fill: Mapping[str, float] | None = None,
+    marked: Sequence[str] | None = None,
     complete: bool | None = None,
 ) -> Model:
     """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well,
@@ -128,7 +129,7 @@ def build_model(
         ) from None
     if not missing and not fill:
         return model
-    made: Model = WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
+    made: Model = WithMissing(model, fill=fill, marked=marked, complete=complete)  # type: ignore[arg-type]
     return made
 
 
@@ -146,12 +147,14 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     kind = kind_of(outcome)
     name, options = _name_and_options(kind, outcome, of_reference=of_reference)
     gone = bool(outcome.isna().any())
-    fill = None
-    if of_reference:
-        medians = reads.loc[:, reads.isna().any()].median(numeric_only=True)
+    lacking = reads.loc[:, reads.isna().any()]
+    missing, fill, marked = gone or not lacking.empty, None, None
+    if of_reference and missing:
+        medians = reads.median(numeric_only=True)
         fill = {str(column): float(value) for column, value in medians.items()}
+        marked = [str(name) for name in lacking.columns[~lacking.isna().T.duplicated()]]
     model = build_model(
-        name, formula, options, missing=gone or bool(reads.isna().any(axis=None)), fill=fill,
+        name, formula, options, missing=missing, fill=fill, marked=marked,
         complete=None if gone else True,
     )  # fmt: skip
     if "levels" in options or not isinstance(kind, Number):

@@ -1,5 +1,6 @@
 """Missing values: shares, markers and dtypes that come back; predictors completed; one charge."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import special
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.registry import described_model
+from pyhybrid.models.registry import chosen_model, described_model
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import assert_log_lik_is_stans, draws_of
 
@@ -229,3 +230,24 @@ def test_levels_of_a_completed_predictor_are_those_declared() -> None:
     bound = ph.WithMissing(ph.Poisson("y ~ g", prior="normal")).bind(own)
     one = [name for name in bound.design_columns if name.startswith("value: ")]
     assert len(one) == 4  # intercept, b, c, missing
+
+
+def test_declared_predictors_are_coded_alike_whether_or_not_a_value_is_missing() -> None:
+    """So that one record with the only missing value does not change the design; a reference
+    declares those that it lacks. Without `marked` the columns tell, as the control shows."""
+    whole = pd.DataFrame({"y": COUNT, "x": X, "z": X**2, "g": TEXT})
+    lacking = whole.assign(x=whole["x"].mask(whole.index == 5), g=whole["g"].mask(whole.index == 9))
+    chosen = chosen_model("y ~ x + z + g", lacking, of_reference=True)
+    assert isinstance(chosen, ph.WithMissing)
+    assert set(chosen.marked or ()) == {"x", "g"}
+    assert set(chosen.fill or ()) == {"x", "z"}
+    model = ph.WithMissing(
+        ph.Poisson("y ~ x + z + g", prior="normal"), fill=chosen.fill, marked=chosen.marked
+    )
+    coded = {own.bind(df).design_columns for df in (whole, lacking) for own in (model,)}
+    assert len(coded) == 1
+    more = lacking.assign(z=lacking["z"].mask(lacking.index == 7))
+    assert model.bind(more).design_columns in coded, "filled, and no indicator"
+    told = replace(model, marked=None)
+    assert told.bind(whole).design_columns != told.bind(lacking).design_columns
+    assert described_model(model.describe()).describe() == model.describe()

@@ -51,6 +51,10 @@ class WithMissing:
         What stands in the place of missing numbers, by predictor, e.g. ``{"age": 45}``: public,
         such as medians of a reference (``reference.median(numeric_only=True)``). Without it the
         median is read from the data, and no charge is strict.
+    marked : sequence of str, optional
+        Predictors that may be missing, as declared: these have a level or an indicator, whether or
+        not a value is missing, and no others do. If omitted, those with missing values, numbers of
+        one pattern once, which is taken to be public.
     complete : bool, optional
         True if the outcome itself is declared never to be missing: predictors alone are. If
         omitted, it may be where the column's dtype holds missing values, and in any case under a
@@ -61,6 +65,7 @@ class WithMissing:
     _: KW_ONLY
     missing: Bernoulli | None = None
     fill: Mapping[str, float] | None = field(default=None, hash=False)
+    marked: tuple[str, ...] | None = None
     complete: bool | None = None
 
     def __post_init__(self) -> None:
@@ -77,6 +82,8 @@ class WithMissing:
                     f"missing must have the outcome {self._outcome!r}: found "
                     f"{outcome_of(self.missing)!r}"
                 )
+        if self.marked is not None:
+            object.__setattr__(self, "marked", tuple(self.marked))
         if self.complete is not None:
             check_flag(self.complete, "complete")
         for name, number in dict(self.fill or {}).items():
@@ -109,6 +116,7 @@ class WithMissing:
             "value": self.value.describe(),
             "missing": self.missing_model.describe(),
             "fill": None if self.fill is None else {k: float(v) for k, v in self.fill.items()},
+            **({} if self.marked is None else {"marked": list(self.marked)}),
             **({} if self.complete is None else {"complete": self.complete}),
         }
 
@@ -125,7 +133,10 @@ class WithMissing:
         names = [name for name in df.columns if isinstance(name, str)]
         reads = {k: parse_formula(model.formula, names).predictors for k, model in models.items()}
         completion = completion_of(
-            df, sorted({name for own in reads.values() for name in own}), dict(self.fill or {})
+            df,
+            sorted({name for own in reads.values() for name in own}),
+            dict(self.fill or {}),
+            self.marked,
         )
         complete = {
             k: replace(model, formula=completion.formula(model.formula, reads[k]))

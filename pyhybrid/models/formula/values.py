@@ -185,9 +185,13 @@ class Completion:
 
 
 def completion_of(
-    table: pd.DataFrame, predictors: Sequence[str], fill: Mapping[str, float]
+    table: pd.DataFrame,
+    predictors: Sequence[str],
+    fill: Mapping[str, float],
+    marked: Sequence[str] | None,
 ) -> Completion:
-    """How missing values of `predictors` are completed, with declared numbers in `fill`."""
+    """How missing values of `predictors` are completed, with declared numbers in `fill`; those
+    `marked`, and no others, have a level or an indicator, whether or not one is missing here."""
     levels: dict[str, list[str]] = {}
     numbers: dict[str, float] = {}
     indicators: dict[str, str] = {}
@@ -198,10 +202,10 @@ def completion_of(
         if kind_of(table[name]) != "numbers":
             if name in fill:
                 raise InvalidInput(f"fill must name columns of numbers: {name!r} has levels")
-            if gone.any():
+            if name in marked if marked is not None else gone.any():
                 levels[name] = [*map(str, levels_of(table[name])), _MISSING_LEVEL]
             continue
-        if not gone.any():
+        if not gone.any() and name not in (marked or ()):
             continue
         if name in fill:
             numbers[name] = fill[name]
@@ -212,7 +216,7 @@ def completion_of(
         else:
             numbers[name] = float(np.median(numbers_of(table[name])[~gone]))
             read.append(name)
-        if gone.tobytes() not in patterns:
+        if gone.tobytes() not in patterns if marked is None else name in marked:
             patterns.add(gone.tobytes())
             marker = f"missing_{name}"
             while marker in {*table.columns, *indicators}:
