@@ -144,7 +144,7 @@ def _drafted(
     path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
     kinds = {name: _seen(df[name]) for name in own}
     draft = {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
-    drop = [*(name for name in given["drop"] or ()), *([",".join(risky)] if risky else [])]
+    drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
     words = ["pyhybrid", "synthesize", str(given["data"]), "--epsilon", f"{given['epsilon']:g}"]
     words += [*itertools.chain.from_iterable(("--drop", text) for text in drop)]
     words += ["--types", str(path), "--out", str(given["out"])]
@@ -187,10 +187,8 @@ def _seen(column: pd.Series) -> Kind | None:
 
 def _values(kind: Kind) -> str:
     if isinstance(kind, Number):
-        decimals = (
-            "" if kind.whole or not kind.form.decimals else f", {kind.form.decimals} decimals"
-        )
-        return f"{kind.lower} to {kind.upper}{decimals}"
+        steps = "" if kind.whole else f" by {10.0 ** -(kind.form.decimals or 0):g}"
+        return f"{kind.lower:g} to {kind.upper:g}{steps}"
     assert isinstance(kind, Leveled)
     shown = ", ".join(map(str, kind.levels[:_MOST_SHOWN]))
     return shown if len(kind.levels) <= _MOST_SHOWN else f"{shown}, ... ({len(kind.levels)})"

@@ -214,13 +214,7 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    whole = (
-        not formula
-        and not model
-        and calibration is None
-        and mechanism in (None, ["marginals"], ["noisy_marginals"])
-    )
-    if whole or plan is not None:
+    if whole:
         made = _by_plan(context, asked, fitting)
     else:
         of_mechanism = {
@@ -431,10 +425,11 @@ def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relat
         and source.name != "DEFAULT"
     ]
     if given:
-        what = "--plan" if context.params["plan"] else "a whole table, without --formula,"
+        what, other = "a whole table, without --formula,", "give --formula"
+        if context.params["plan"]:
+            what = other = "--plan"
         raise InvalidInput(
-            f"{what} says what is synthesized and how: leave out {', '.join(given)}"
-            f"{', or --plan' if context.params['plan'] else ', or give --formula'}"
+            f"{what} says what is synthesized and how: leave out {', '.join(given)}, or {other}"
         )
     if len(mechanism) > 1:
         raise InvalidInput("--plan takes one --mechanism, for all columns")

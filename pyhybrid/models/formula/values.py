@@ -202,7 +202,7 @@ def completion_of(
         if kind_of(table[name]) != "numbers":
             if name in fill:
                 raise InvalidInput(f"fill must name columns of numbers: {name!r} has levels")
-            if name in marked if marked is not None else gone.any():
+            if gone.any() if marked is None else name in marked:
                 levels[name] = [*map(str, levels_of(table[name])), _MISSING_LEVEL]
             continue
         if not gone.any() and name not in (marked or ()):
