@@ -54,7 +54,8 @@ def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFra
     changed: dict[Any, Any] = {}
     for name in table.columns:
         column = table[name]
-        if str(name) not in declared and _says_more(column.dtype):
+        levels_stay = str(name) in declared and not isinstance(column.dtype, pd.SparseDtype)
+        if _says_more(column.dtype) and not levels_stay:
             changed[name] = _in_use(column)
     whole = with_columns(table, changed)
     whole.attrs = {}

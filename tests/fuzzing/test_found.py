@@ -345,3 +345,11 @@ def test_a_plan_of_columns_whose_names_are_no_texts_is_refused() -> None:
     table = pd.DataFrame({"y": Y, 0: Y[::-1]})
     with pytest.raises(InvalidInput, match="names of columns must be texts, for a plan: found 0"):
         ph.Table(table, sensitive=["y"]).plan()
+
+
+def test_a_synthesized_sparse_column_is_read_back(tmp_path: Path) -> None:
+    """It was written as it is, read as text, and the release refused as changed."""
+    df = pd.DataFrame({"y": pd.Series(Y).astype(pd.SparseDtype("int64", 0))})
+    made = released(df)
+    made.save(tmp_path / "out", report=False)
+    assert ph.Release.load(tmp_path / "out").charge == made.charge
