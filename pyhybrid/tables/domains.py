@@ -106,6 +106,10 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
 
 MOST_EFFECTS_OF_A_COLUMN = 1000
 """Cells of a column times those of what it is measured with; a fit takes their third power."""
+MOST_EFFECTS_OF_PAIRS = 2000
+"""The same, where tables of all pairs are measured."""
+SELECTS = ("plan", "all", "private")
+"""What noisy marginals of a table measure: the plan's tables, all pairs, or a private choice."""
 _TABLES, _FEWEST = 30, 3  # of a whole plan, about; of a column
 _PARTS = 10  # that numbers of a reference are cut in
 
@@ -115,6 +119,15 @@ def most_tables(n_columns: int) -> int:
     return max(_FEWEST, _TABLES // n_columns)
 
 
+def pairs_or_choice(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> str:
+    """ "all" where a column's model of all its pairs is small enough, else "private"."""
+    cells = {name: _cells(name, kind) for name, kind in kinds.items()}
+    effects = (
+        cells[name] * (1 + sum(cells[own] for own in reads)) for name, reads in pairs.items()
+    )
+    return "all" if max(effects) <= MOST_EFFECTS_OF_PAIRS else "private"
+
+
 def note_of_tables(most: int, reference: pd.DataFrame | None) -> str:
     """What a plan says of them."""
     how = (
@@ -122,7 +135,10 @@ def note_of_tables(most: int, reference: pd.DataFrame | None) -> str:
         if reference is None
         else "those it is most associated with in the reference"
     )
-    return f"noisy marginals measure a column with {most} others at most: {how}"
+    return (
+        f"noisy marginals measure a column with {most} others at most: {how}; with a delta, with "
+        "all before it"
+    )
 
 
 def measured_with(
