@@ -20,7 +20,8 @@ from pyhybrid.privacy.histogram import in_steps
 
 MOST_BINS = 12
 """Of a column in two-way tables: its bins are merged to so many; see `pyhybrid.NoisyMarginals`."""
-_FEW = 100  # whole numbers in a range of so many are cells of their own
+_FEW = 300  # numbers in a range of so many steps are cells of their own
+_ON_STEP = 1e-6
 _FAR = np.arange(0.1, 10, 0.1)  # edges at center +- unit (exp(t) - 1)
 _EVEN = 50  # bins of numbers without a center
 
@@ -89,18 +90,22 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
     low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
     if isinstance(kind, Amounts) and low <= 0:
         low = step / 1000  # 0 is none of them, and what rounds to it is
-    if kind.whole and high - low < _FEW:  # the last bin is closed: it must not hold two numbers
-        return (*np.arange(low, high + 1).tolist(), high + 0.5)
+    zeros = np.array([0.0] if zero else [])
+    start, end = in_steps(np.array([low, high]), step)
+    if end - start < _FEW and abs(start - round(start)) < _ON_STEP:
+        # the last bin is closed: it must not hold two numbers
+        cells = np.append(np.arange(round(start), round(end) + 1), round(end) + 0.5)
+        kept = with_steps(cells, zeros)
+        return (*of_steps(kept[:-1], step).tolist(), high + step / 2)
     if kind.typical is None:
         inner = np.linspace(low, high, _EVEN + 1)
     else:
         center, unit = kind.typical
         far = unit * np.expm1(_FAR)
         inner = np.concatenate([center - far, [center], center + far])
-    whole = np.append(np.round(inner / step), [0.0] if zero else [])
-    start, end = in_steps(np.array([low, high]), step)
+    whole = np.append(np.round(inner / step), zeros)
     inside = np.unique(whole[(whole > start) & (whole < end)])
-    kept = with_steps(np.array([start, *inside, end]), np.array([0.0] if zero else []))
+    kept = with_steps(np.array([start, *inside, end]), zeros)
     return (low, *of_steps(kept[1:-1], step).tolist(), high)
 
 

@@ -79,9 +79,17 @@ def test_the_bins_of_auto_follow_the_noise_and_read_no_record(table: pd.DataFram
         domain=FINE, epsilon=2.0, most_bins="auto", reference=table, holds_no_released_record=True
     )
     assert near.bins_of(50) == 20  # the reference tells them apart
-    release = own.release(table)
-    assert release.charge.strict
-    assert release.record.settings["most_bins"] == "auto"
+    assert own.too_few(3000) is None
+    said = own.too_few(100)
+    assert said is not None
+    assert "100 records are too few for 9 tables at epsilon 2" in said
+    enough = float(said.split("; epsilon ")[1].split()[0])
+    assert dataclasses.replace(own, epsilon=enough).too_few(100) is None
+    assert dataclasses.replace(own, epsilon=enough - 1).too_few(100) is not None
+    with pytest.warns(UserWarning, match="relations between columns will be lost"):
+        release = own.release(table[:100])
+    assert release.charge.kind == "strict"
+    assert release.settings["most_bins"] == "auto"
 
 
 # --- Values -------------------------------------------------------------------------------------

@@ -360,7 +360,8 @@ def fit_one_way(
 
 
 class _OneWayProblem:
-    """One noisy table, and the design (K, B + K) of s by bin and e by cell."""
+    """One noisy table. Log counts of bins, s + e, are taken along the directions of s, in which
+    both are independent: `design` (K, K), `rough` (B,) the squared second differences of each."""
 
     def __init__(
         self,
@@ -371,24 +372,23 @@ class _OneWayProblem:
         known: FloatArray | None,
     ) -> None:
         self.noisy, self.variance, self.n, self.known = noisy, variance, n, known
-        self.first, self.n_bins = len(domain.levels), max(0, len(domain.bins) - 1)
-        bins, n_cells = slice(self.first, self.first + self.n_bins), domain.n_cells
-        smooth = np.zeros((n_cells, self.n_bins))
-        smooth[bins] = np.eye(self.n_bins)
-        self.design = np.hstack([smooth, np.eye(n_cells)])
-        self.offset, self.second = np.zeros(n_cells), np.zeros((self.n_bins, self.n_bins))
-        if self.n_bins:
+        first, n_bins, n_cells = len(domain.levels), max(0, len(domain.bins) - 1), domain.n_cells
+        self.bins = bins = slice(first, first + n_bins)
+        self.design, self.offset, self.rough = np.eye(n_cells), np.zeros(n_cells), np.zeros(n_bins)
+        if n_bins:
             # Widths in steps, so that a level is a cell of one step, at their middle size.
             widths = np.log(np.diff(domain.bins))
             self.offset[bins] = widths - np.median(widths)
-        if self.n_bins > 2:
-            self.second = _roughness(np.array(domain.bins), noisy[bins])
+        if n_bins > 2:
+            second = _roughness(np.array(domain.bins), noisy[bins])
+            values, self.design[bins, bins] = linalg.eigh(second)
+            self.rough = np.maximum(values, 0)
 
     def fit(self) -> OneWay:
-        scales, at = (10.0, 0.1), np.zeros(self.design.shape[1])
+        scales, at = (10.0, 0.1), np.zeros(self.offset.size)
         for _ in range(_STEPS):
             moved, root = self._step(at, self._precision(scales))
-            found = self._new_scales(moved, root)
+            found = self._new_scales(moved, root, scales)
             changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
             at, scales = moved, found
             if changed < _CLOSE:
@@ -396,12 +396,14 @@ class _OneWayProblem:
         spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
         return OneWay(mode=self.offset + self.design @ at, root=np.asarray(self.design @ spread))
 
+    def _smooth(self, scales: tuple[float, float]) -> FloatArray:
+        """Variance of s in each direction, shape (B,)."""
+        return 1 / (scales[0] * self.rough + 1 / _SD_OF_LINE**2 / max(self.rough.size, 1))
+
     def _precision(self, scales: tuple[float, float]) -> FloatArray:
-        free = np.full(self.offset.size, 1 / _SD_OF_LINE**2)
-        free[self.first : self.first + self.n_bins] = 1 / scales[1] ** 2
-        line = np.eye(self.n_bins) / _SD_OF_LINE**2 / max(self.n_bins, 1)
-        whole = linalg.block_diag(scales[0] * self.second + line, np.diag(free))
-        return np.asarray(whole)
+        whole = np.full(self.offset.size, 1 / _SD_OF_LINE**2)
+        whole[self.bins] = 1 / (self._smooth(scales) + scales[1] ** 2)
+        return whole
 
     def _shares(self, at: FloatArray) -> FloatArray:
         return _shares(self.offset + self.design @ at)
@@ -417,30 +419,37 @@ class _OneWayProblem:
             noisy = (weight * noisy + known_weight * times * self.known) / (weight + known_weight)
             weight = weight + known_weight
         slope = mu[:, None] * (self.design - p @ self.design)
-        root = linalg.cholesky(slope.T @ (weight[:, None] * slope) + precision, lower=True)
-        move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision @ at)
+        information = slope.T @ (weight[:, None] * slope)
+        information.flat[:: at.size + 1] += precision
+        root = linalg.cholesky(information, lower=True)
+        move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision * at)
 
         def objective(here: FloatArray) -> float:
             rest = noisy - self.n * self._shares(here)
-            return float(rest @ (weight * rest) + here @ precision @ here)
+            return float(rest @ (weight * rest) + here @ (precision * here))
 
         before, length = objective(at), min(1.0, _FARTHEST / max(np.abs(move).max(), 1e-12))
         while length > 1e-3 and objective(at + length * move) > before:
             length /= 2
         return np.asarray(at + length * move), root
 
-    def _new_scales(self, at: FloatArray, root: FloatArray) -> tuple[float, float]:
-        """MacKay's update of lambda and tau."""
-        n_bins = self.n_bins
+    def _new_scales(
+        self, at: FloatArray, root: FloatArray, scales: tuple[float, float]
+    ) -> tuple[float, float]:
+        """MacKay's update of lambda and tau: s and e given their sum, in each direction."""
+        n_bins = self.rough.size
         if n_bins < 3:
-            return 1.0, 1.0
-        spread = linalg.cho_solve((root, True), np.eye(at.size))
-        s = slice(0, n_bins)
-        e = slice(n_bins + self.first, 2 * n_bins + self.first)
-        rough = float(at[s] @ self.second @ at[s] + np.sum(self.second * spread[s, s]))
-        independent = float(at[e] @ at[e] + np.trace(spread[e, e]))
-        smooth = np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)
-        return float(smooth), float(np.clip(np.sqrt(independent / n_bins), *_OWN))
+            return scales
+        spread = linalg.solve_triangular(root, np.eye(at.size), lower=True)
+        squares = (at**2 + np.square(spread).sum(axis=0))[self.bins]
+        smooth, own = self._smooth(scales), scales[1] ** 2
+        part, left = smooth / (smooth + own), smooth * own / (smooth + own)
+        rough = float(self.rough @ (part**2 * squares + left))
+        independent = float(np.sum((1 - part) ** 2 * squares + left))
+        return (
+            float(np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)),
+            float(np.clip(np.sqrt(independent / n_bins), *_OWN)),
+        )
 
 
 def _roughness(edges: FloatArray, noisy: FloatArray) -> FloatArray:

@@ -9,9 +9,10 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ AUTO = "auto"
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
+_EPSILONS = (*(k / 2 for k in range(1, 21)), *range(11, 100))
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "
     "the confidential columns.",
@@ -257,9 +259,7 @@ class NoisyMarginals(NoiseMechanism):
         """Bins of a column in tables with predictors, at most, for n records: public."""
         if not isinstance(self.most_bins, str):
             return self.most_bins
-        n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
-        price = self._price.part((1 - self.one_way_share) / n_tables)
-        told = n / (_CELL * size_of_noise(price, self.relation))
+        told = self._told(n)
         if self.reference is not None:
             told = max(told, self.reference_weight * len(self.reference) / _CELL)
         least, most = _AUTO_BINS
@@ -267,6 +267,27 @@ class NoisyMarginals(NoiseMechanism):
         return next(
             (bins for bins in range(found, least, -1) if self._effects(bins) <= _AUTO_EFFECTS),
             least,
+        )
+
+    def _told(self, n: int) -> float:
+        """Cells of a table of two columns that the noise leaves apart."""
+        n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
+        noise = size_of_noise(self._price.part((1 - self.one_way_share) / n_tables), self.relation)
+        return n / (_CELL * noise)
+
+    def too_few(self, n: int) -> str | None:
+        """What to say of n records whose relations this epsilon hides; public."""
+        least = float(_AUTO_BINS[0] ** 2)
+        if self.n_tables < 2 or self.reference is not None or self._told(n) >= least:
+            return None
+        others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
+        enough = next((own.epsilon for own in others if own._told(n) >= least), None)
+        told = (
+            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} would do"
+        )
+        return (
+            f"{n:,} records are too few for {self.n_tables} tables at epsilon {self.epsilon:g}: "
+            f"relations between columns will be lost; {told}, or fewer columns, or a reference"
         )
 
     def _effects(self, most_bins: int) -> int:
@@ -425,6 +446,8 @@ class NoisyMarginals(NoiseMechanism):
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
+        if self.most_bins == AUTO and (warning := self.too_few(len(df))):
+            warnings.warn(warning, stacklevel=2)
         measuring, private = self._measuring(df), self.select == "private"
         found = chosen_tables(measuring, df, random) if private else measuring.of(df)
         return measuring.chain(found, len(df), random), found
