@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ from pyhybrid.mechanisms.marginals.log_linear import (
     predictors_of,
 )
 from pyhybrid.primitives.selection import NoisyChoice
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
+from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, noisy_tables
 
 IntArray = npt.NDArray[np.int64]
 _STEPS, _CLOSE = 60, 1e-3
@@ -63,6 +63,29 @@ _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LINE = 10.0  # of what second differences leave free
 _LEAST = 0.5  # records: what is not in a reference may be in the data
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
+
+
+@runtime_checkable
+class CountedRecords(Protocol):
+    """Records that stay where they are, and are counted there. Confidential."""
+
+    def __len__(self) -> int: ...
+
+    def check_units(self, unit: str | None, rows: int | None) -> None:
+        """Raise InvalidInput if a unit has more than so many rows."""
+
+    def one_way(self, columns: Sequence[str]) -> tuple[CountedTable, ...]:
+        """Columns alone, in their domain."""
+
+    def two_way(
+        self, domain: Mapping[str, ColumnDomain], order: Mapping[str, Sequence[str]]
+    ) -> tuple[CountedTable, ...]:
+        """Each column with each of its predictors, in these cells."""
+
+
+Records = pd.DataFrame | CountedRecords
+"""What is counted."""
+Tables = Sequence[CrossTable | CountedTable]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,7 +149,7 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def of(self, df: pd.DataFrame) -> Measured:
+    def of(self, df: Records) -> Measured:
         """Count and add noise."""
         self.check_sizes()
         if not self.binned:
@@ -136,7 +159,7 @@ class Measuring:
         return self._all_tables(df, self.price.part(1 - self.share), alone, first)
 
     def _all_tables(
-        self, df: pd.DataFrame, price: Price, alone: Mapping[str, OneWay], *before: NoisyTables
+        self, df: Records, price: Price, alone: Mapping[str, OneWay], *before: NoisyTables
     ) -> Measured:
         """Every column with each of its predictors, at once."""
         domain = self.merged(alone)
@@ -191,8 +214,10 @@ class Measuring:
         own = self.reference
         return None if own is None else lambda column, reads: own.known(column, reads, domain)
 
-    def one_way(self, df: pd.DataFrame, columns: Sequence[str]) -> tuple[CrossTable, ...]:
+    def one_way(self, df: Records, columns: Sequence[str]) -> Tables:
         """Counts of columns alone. Confidential."""
+        if not isinstance(df, pd.DataFrame):
+            return df.one_way(columns)
         cells = of_nothing(len(df)).cells
         return tuple(
             CrossTable(
@@ -203,10 +228,10 @@ class Measuring:
             for name in columns
         )
 
-    def two_way(
-        self, df: pd.DataFrame, domain: Mapping[str, ColumnDomain]
-    ) -> tuple[CrossTable, ...]:
+    def two_way(self, df: Records, domain: Mapping[str, ColumnDomain]) -> Tables:
         """What is counted with predictors: each column with each of its own. Confidential."""
+        if not isinstance(df, pd.DataFrame):
+            return df.two_way(domain, self.order)
         places = {name: domain[name].places(df[name]) for name in self.order}
         return tuple(
             CrossTable(codes=places[column], n_rows=domain[column].n_cells, cells=each.cells)
@@ -214,7 +239,7 @@ class Measuring:
             for each in predictors_of(reads, self.public, places, domain, len(df))
         )
 
-    def noisy(self, tables: Sequence[CrossTable], price: Price) -> NoisyTables:
+    def noisy(self, tables: Tables, price: Price) -> NoisyTables:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 
