@@ -214,7 +214,8 @@ class ColumnDomain:
             points = np.unique(np.concatenate([edges, levels]))
             starts = self._starts(points, edges)
         else:
-            points = np.unique(np.array(self.levels, dtype=np.float64))
+            like: pd.Series = pd.Series([0.0], name=name)
+            points = np.unique(outcome_levels(like, name, self.levels).values)
             starts = np.unique(np.concatenate([points, np.nextafter(points, np.inf)]))
         held: pd.Series = pd.Series([-_HUGE, *starts.tolist()], name=name, dtype=np.float64)
         cells = self._places_of_numbers(held) if self.bins else self._places_of_levels(held)
@@ -343,10 +344,10 @@ class ColumnDomain:
         return drawn
 
 
-def _place_of(number: np.float64) -> np.int64:
+def _place_of(number: np.float64) -> int:
     """Place of a float among all, in their order, from that of 0."""
     bits = int(np.abs(number).view(np.int64))
-    return np.int64(-bits if number < 0 else bits)
+    return -bits if number < 0 else bits
 
 
 def _float_at(places: IntArray) -> FloatArray:
