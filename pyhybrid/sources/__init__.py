@@ -1,1 +1,14 @@
-"""Sources."""
+"""Tables that stay where they are: opened, counted there, released in parts."""
+
+from __future__ import annotations
+
+from pyhybrid.sources.parts import ReleaseInParts
+from pyhybrid.sources.release import synthesize_source
+from pyhybrid.sources.source import Source, open_source
+
+__all__ = [
+    "ReleaseInParts",
+    "Source",
+    "open_source",
+    "synthesize_source",
+]

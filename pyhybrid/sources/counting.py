@@ -25,7 +25,7 @@ from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain
 from pyhybrid.models.columns.form import outcome_levels
 from pyhybrid.primitives.tables import CountedTable
 from pyhybrid.running.tasks import first_failure, run_tasks
-from pyhybrid.sources.source import ParquetFiles, Source, _load
+from pyhybrid.sources.source import ParquetFiles, Source, load_library
 
 IntArray = npt.NDArray[np.int64]
 _OUTSIDE, _MISSING = -1, -2
@@ -76,7 +76,7 @@ class Counted:
             raise InvalidInput(f"unit {unit!r} must not be synthesized")
         table = self.source.table
         each = table.group_by(unit=table[unit]).agg(rows=table.count())
-        gone = _load("ibis").ifelse(each.unit.isnull(), 1, 0).max()
+        gone = load_library("ibis").ifelse(each.unit.isnull(), 1, 0).max()
         ((most, missing),) = self.source.ask(each.agg(most=each.rows.max(), missing=gone))
         if missing or most > rows:
             raise InvalidInput(
@@ -127,7 +127,7 @@ class Counted:
             parts = _in_parts(task, self.source.files, self._workers, self._executor)
         else:
             parts = [_count(self.source, task)]
-        total = {names: sum(part[names] for part in parts) for names in wanted}
+        total = {names: np.sum([part[names] for part in parts], axis=0) for names in wanted}
         for names, counts in total.items():
             if counts[:2].any() or (len(names) > 1 and counts[:, :2].any()):
                 if checked:
@@ -210,7 +210,7 @@ def _union(
     source: Source, cells: Any, sets: Sequence[tuple[int, ...]], n_columns: int
 ) -> list[tuple[Any, ...]]:
     """The same of an engine that may have no grouping sets."""
-    ibis = _load("ibis")
+    ibis = load_library("ibis")
     parts = []
     for own in sets:
         grouped = cells.group_by([f"c{place}" for place in own]).agg(n=cells.count())
@@ -222,7 +222,7 @@ def _union(
 
 def _cell(source: Source, name: str, domain: ColumnDomain) -> Any:
     """The cell of each record as an expression."""
-    ibis, kind, column = _load("ibis"), source.columns[name], source.table[name]
+    ibis, kind, column = load_library("ibis"), source.columns[name], source.table[name]
     if kind not in _LIKE or (domain.bins and kind != "number"):
         raise InvalidInput(
             f"column {name!r} of {source.name} must be "

@@ -17,7 +17,7 @@ import importlib
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,7 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 _NAME = "records"
 _POSTGRES = ("postgres", "postgresql")
 _MEMORY = "1GB"
-_KINDS = {
-    "number": ("is_numeric",),
-    "text": ("is_string",),
-    "logical": ("is_boolean",),
-}
+_KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
 _OF_POSTGRES = {
     "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
     "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string",
@@ -92,6 +88,7 @@ class Source(ABC):
                     f"{', '.join([*self.columns][:20])}{did_you_mean(name, self.columns)}"
                 )
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of the connection."""
 
@@ -128,7 +125,7 @@ def open_source(data: Any) -> Source:
     """
     if isinstance(data, Source):
         return data
-    _load("ibis")
+    load_library("ibis")
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
         return _by_url(text) if "://" in text else ParquetFiles(files_of(text), text)
@@ -170,7 +167,7 @@ class _DuckDB(Source):
     _table = _NAME
 
     def in_words(self, expression: Any) -> str:
-        return str(_load("ibis").to_sql(expression, dialect="duckdb"))
+        return str(load_library("ibis").to_sql(expression, dialect="duckdb"))
 
     def answer(self, sql: str) -> list[tuple[Any, ...]]:
         with _in_engine(self.name):
@@ -179,10 +176,10 @@ class _DuckDB(Source):
 
     @cached_property
     def table(self) -> Any:
-        ibis = _load("ibis")
+        ibis = load_library("ibis")
         where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
         with _in_engine(self.name, quoting=True):
-            empty = self.connection.execute(f"SELECT * FROM {where} LIMIT 0").to_arrow_table()
+            empty = self.connection.sql(f"SELECT * FROM {where} LIMIT 0").to_arrow_table()
         schema = ibis.Schema.from_pyarrow(empty.schema)
         return ibis.table(schema, name=self._table, database=self._database)
 
@@ -220,7 +217,7 @@ class Relation(_DuckDB):
 
     def __init__(self, relation: Any) -> None:
         self.relation, self.name = relation, "the relation"
-        self.engine = f"DuckDB {_load('duckdb').__version__}"
+        self.engine = f"DuckDB {load_library('duckdb').__version__}"
 
     def answer(self, sql: str) -> list[tuple[Any, ...]]:
         with _in_engine(self.name):
@@ -229,7 +226,7 @@ class Relation(_DuckDB):
 
     @cached_property
     def table(self) -> Any:
-        ibis = _load("ibis")
+        ibis = load_library("ibis")
         schema = ibis.Schema.from_pyarrow(self.relation.limit(0).to_arrow_table().schema)
         return ibis.table(schema, name=_NAME)
 
@@ -241,7 +238,7 @@ class PostgresTable(Source):
     """A table of PostgreSQL, in one read-only transaction, so that all passes see one snapshot."""
 
     def __init__(self, url: str, table: str) -> None:
-        psycopg, self.name = _load("psycopg"), f"{_without_secrets(url)}::{table}"
+        psycopg, self.name = load_library("psycopg"), f"{without_secrets(url)}::{table}"
         self._database, self._table = _with_schema(table)
         with _in_engine(self.name, quoting=True, url=url):
             self.connection = psycopg.connect(url)
@@ -251,7 +248,7 @@ class PostgresTable(Source):
         self.engine = f"PostgreSQL {version // 10_000}.{version % 10_000}"
 
     def in_words(self, expression: Any) -> str:
-        return str(_load("ibis").to_sql(expression, dialect="postgres"))
+        return str(load_library("ibis").to_sql(expression, dialect="postgres"))
 
     def answer(self, sql: str) -> list[tuple[Any, ...]]:
         with _in_engine(self.name):
@@ -263,12 +260,14 @@ class PostgresTable(Source):
         where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
         with _in_engine(self.name, quoting=True):
             told = self.connection.execute(f"SELECT * FROM {where} LIMIT 0").description
-        types = {each.name: _load("psycopg").adapters.types.get(each.type_code) for each in told}
+        types = {
+            each.name: load_library("psycopg").adapters.types.get(each.type_code) for each in told
+        }
         schema = {
             name: _OF_POSTGRES.get(getattr(own, "name", ""), "unknown")
             for name, own in types.items()
         }
-        return _load("ibis").table(schema, name=self._table, database=self._database)
+        return load_library("ibis").table(schema, name=self._table, database=self._database)
 
     def close(self) -> None:
         self.connection.close()
@@ -283,7 +282,7 @@ class IbisTable(Source):
         self._own, self.name = table, name
         with _in_engine(name):
             backend = table.get_backend()
-            self.engine = f"{backend.name}, through ibis {_load('ibis').__version__}"
+            self.engine = f"{backend.name}, through ibis {load_library('ibis').__version__}"
 
     @property
     def table(self) -> Any:
@@ -300,19 +299,22 @@ class IbisTable(Source):
     def answer(self, sql: str) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 
+    def close(self) -> None:
+        """The connection is the user's."""
+
 
 def _by_url(text: str) -> Source:
     url, separator, table = text.rpartition("::")
     if not separator or not table:
         raise InvalidInput(
-            f"data {_without_secrets(text)} must name a table after its URL: add ::TABLE"
+            f"data {without_secrets(text)} must name a table after its URL: add ::TABLE"
         )
     scheme = urlsplit(url).scheme.lower()
     if scheme == "duckdb":
         return DuckDBTable(_path_of(url), table)
     if scheme in _POSTGRES:
         return PostgresTable(url, table)
-    name, ibis = f"{_without_secrets(url)}::{table}", _load("ibis")
+    name, ibis = f"{without_secrets(url)}::{table}", load_library("ibis")
     with _in_engine(name, quoting=True, url=url):
         database, own = _with_schema(table)
         return IbisTable(ibis.connect(url).table(own, database=database), name)
@@ -336,7 +338,7 @@ def _password(url: str) -> str | None:
     return parts.password or (asked.group(1) if asked else None)
 
 
-def _without_secrets(url: str) -> str:
+def without_secrets(url: str) -> str:
     """Scheme, host and database alone."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
@@ -353,7 +355,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(dtype: Any) -> str:
-    for kind, (test,) in _KINDS.items():
+    for kind, test in _KINDS.items():
         if getattr(dtype, test)():
             return kind
     return str(dtype).split("(")[0]
@@ -361,14 +363,14 @@ def _kind(dtype: Any) -> str:
 
 def _duckdb(path: str, **options: Any) -> tuple[Any, str]:
     """A connection that fetches nothing, keeps to its memory and leaves nothing on disk."""
-    duckdb = _load("duckdb")
+    duckdb = load_library("duckdb")
     quiet = {"autoinstall_known_extensions": False, "memory_limit": _MEMORY, "temp_directory": ""}
     with _in_engine(path, quoting=True):
         connection = duckdb.connect(path, config=quiet, **options)
     return connection, f"DuckDB {duckdb.__version__}"
 
 
-def _load(name: str) -> Any:
+def load_library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -394,6 +396,3 @@ def _in_engine(name: str, *, quoting: bool = False, url: str = "") -> Iterator[N
                 words = words.replace(secret, "...")
             why = f"{why}: {words[:300]}"
         raise InvalidInput(f"data {name} must be readable: {why}") from None
-
-
-Kinds = Mapping[str, str]

@@ -1,7 +1,6 @@
 """Counts where the records are: those of pandas on the same rows, in every engine."""
 
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
