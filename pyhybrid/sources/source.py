@@ -256,17 +256,24 @@ class PostgresTable(Source):
         return rows
 
     @cached_property
-    def table(self) -> Any:
+    def _types(self) -> dict[str, str]:
         where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
         with _in_engine(self.name, quoting=True):
             told = self.connection.execute(f"SELECT * FROM {where} LIMIT 0").description
-        types = {
-            each.name: load_library("psycopg").adapters.types.get(each.type_code) for each in told
+        known = load_library("psycopg").adapters.types
+        types = {each.name: known.get(each.type_code) for each in told}
+        return {name: getattr(own, "name", "a type of its own") for name, own in types.items()}
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        kinds = super().columns
+        return {
+            name: kinds[name] if own in _OF_POSTGRES else own for name, own in self._types.items()
         }
-        schema = {
-            name: _OF_POSTGRES.get(getattr(own, "name", ""), "unknown")
-            for name, own in types.items()
-        }
+
+    @cached_property
+    def table(self) -> Any:
+        schema = {name: _OF_POSTGRES.get(own, "json") for name, own in self._types.items()}
         return load_library("ibis").table(schema, name=self._table, database=self._database)
 
     def close(self) -> None:
