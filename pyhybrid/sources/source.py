@@ -330,8 +330,9 @@ def _by_url(text: str) -> Source:
 def _path_of(url: str) -> str:
     """``duckdb:///file.db`` is beside the caller where there is such a file, else from the root."""
     rest = unquote(url.split("://", 1)[1])
-    beside = rest.lstrip("/")
-    return beside if not rest.startswith("//") and Path(beside).exists() else f"/{beside}"
+    beside, absolute = rest.lstrip("/"), "/" + rest.lstrip("/")
+    from_root = rest.startswith("//") or (not Path(beside).exists() and Path(absolute).exists())
+    return absolute if from_root else beside
 
 
 def has_password(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Counts where the records are: those of pandas on the same rows, in every engine."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +142,108 @@ def test_counts_are_those_of_pandas(made: Callable[..., Any], tmp_path: Path) ->
     df = table()
     with open_source(made(df, tmp_path)) as source:
         check_counts(source, df)
+
+
+@pytest.mark.long
+def test_files_are_counted_by_workers_of_a_cluster(tmp_path: Path) -> None:
+    """Two processes of `distributed`, and two of our own."""
+    distributed = pytest.importorskip("distributed")
+    df = table()
+    folder = parquet(df, tmp_path / "a", n_files=5)
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client, open_source(folder) as source:
+        check_counts(source, df, executor=client.get_executor())
+        check_counts(source, df, workers=2)
+
+
+REFUSED = {
+    "outside": (lambda df: df.assign(age=df.age.where(df.index > 0, 101)), "'age' must lie in its"),
+    "missing": (lambda df: df.assign(income=df.income.where(df.index > 0)), "'income' must not be"),
+    "nan": (lambda df: df.assign(flag=df.flag.where(df.index > 0, None)), "'flag' must not be"),
+    "level": (lambda df: df.assign(region=df.region + "x"), "'region' must lie in its domain"),
+    "text": (lambda df: df.assign(age=df.age.astype(str)), "numeric to have bins: found text;"),
+    "dates": (lambda df: df.assign(code=pd.Timestamp("2020-1-1")), "found timestamp; change it"),
+    "gone": (lambda df: df.drop(columns="rate"), "'rate' must be in .*: it has age"),
+    "empty": (lambda df: df.head(0), "must have rows: found none"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_has_no_cell_is_one_line_without_a_value(what: str, tmp_path: Path) -> None:
+    change, words = REFUSED[what]
+    folder = parquet(change(table()), tmp_path / "a", n_files=1)
+    with open_source(folder) as source, pytest.raises(InvalidInput, match=words) as told:
+        Counted(source, DOMAIN)
+    assert "\n" not in str(told.value)
+    assert "101" not in str(told.value)
+
+
+def test_a_table_that_changes_between_two_passes_is_refused(tmp_path: Path) -> None:
+    """A record more, a record less, and a record that another took the place of."""
+    whole = table()
+    for other in (whole.head(-1), pd.concat([whole, whole.head(1)]), changed(whole)):
+        own = duckdb.connect()
+        own.register("whole", pa.Table.from_pandas(whole, preserve_index=False))
+        own.register("other", pa.Table.from_pandas(other, preserve_index=False))
+        own.execute("CREATE TABLE t AS SELECT * FROM whole")
+        counted = Counted(open_source(own.table("t")), DOMAIN)
+        own.execute("DELETE FROM t; INSERT INTO t SELECT * FROM other")
+        with pytest.raises(InvalidInput, match="changed between two passes; nothing was released"):
+            counted.two_way(FEW, ORDER)
+
+
+def changed(df: pd.DataFrame) -> pd.DataFrame:
+    df = df.copy()
+    df.loc[0, "flag"] = not df.loc[0, "flag"]
+    return df
+
+
+def test_units_have_their_cap(tmp_path: Path) -> None:
+    df = table().assign(person=np.arange(N) // 3)
+    with open_source(parquet(df, tmp_path / "a")) as source:
+        counted = Counted(source, DOMAIN)
+        counted.check_units("person", 3)
+        with pytest.raises(InvalidInput, match=r"rows_per_unit=2 rows.*has more"):
+            counted.check_units("person", 2)
+        with pytest.raises(InvalidInput, match="must not be synthesized"):
+            counted.check_units("age", 9)
+    with open_source(parquet(df.assign(person=None), tmp_path / "b")) as source:
+        counted = Counted(source, {"age": DOMAIN["age"]})
+        with pytest.raises(InvalidInput, match=r"every row a unit.* has none"):
+            counted.check_units("person", N)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("nothing/*.parquet", "must be Parquet files: there is none"),
+        ("*.csv", "types, those of CSV would be read from the records"),
+        ("duckdb:///nothing.db::t", "must be in a DuckDB file: nothing.db is none"),
+        ("postgres://me:pw@nowhere/x", "data postgres://nowhere/x must name a table"),
+        ("broken/*.parquet", "must be readable: InvalidInputException"),
+        (3, "must be a pattern of Parquet files, .*: found int"),
+    ],
+)
+def test_what_is_no_source_is_one_line(
+    data: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken").mkdir()
+    Path("broken/a.parquet").write_bytes(b"PAR1 nothing")
+    Path("a.csv").write_text("x\n1\n")
+    with pytest.raises(InvalidInput, match=words) as told:
+        open_source(data)
+    assert "pw" not in str(told.value)
+
+
+def test_a_decimal_column_is_the_number_it_says(tmp_path: Path) -> None:
+    """Of the type DECIMAL, as databases keep money."""
+    cents = RNG.integers(0, 10**8, N)
+    exact = pa.array([Decimal(int(own)) / 100 for own in cents], pa.decimal128(12, 2))
+    own = duckdb.connect().from_arrow(pa.table({"income": exact}))
+    counted = Counted(open_source(own), {"income": DOMAIN["income"]})
+    expected = DOMAIN["income"].places(pd.Series(cents / 100, name="income"))
+    found = counted.alone[("income",)][:, 0]
+    assert found.tolist() == np.bincount(expected, minlength=found.size).tolist()
