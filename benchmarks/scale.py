@@ -98,7 +98,7 @@ def point(n: int, workers: int = 2) -> tuple[float, ...]:
         )  # fmt: skip
         told = [own for own in done.stdout.splitlines() if own.startswith("SCALE")]
         if not told:
-            raise RuntimeError(done.stderr[-2000:])
+            raise RuntimeError(f"ended with {done.returncode}: {done.stderr[-2000:]}")
         return tuple(float(own) for own in told[0].split()[1:])
 
 
