@@ -142,7 +142,9 @@ def open_source(data: Any) -> Source:
 def stays_where_it_is(data: Any) -> bool:
     """True of what `open_source` takes and `pandas` should not read as one file."""
     text = os.fspath(data)
-    return "://" in text or glob.has_magic(text) or os.path.isdir(text)
+    return "://" in text or (
+        not os.path.isfile(text) and (glob.has_magic(text) or os.path.isdir(text))
+    )
 
 
 def files_of(pattern: str) -> tuple[str, ...]:

@@ -563,9 +563,10 @@ def stacked(predictors: Sequence[Predictor]) -> Rows:
 
 def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArray:
     """Numbers in [0, 1) for each record, evenly spread among those of its group, shape (n,)."""
-    order = np.lexsort((rng.random(groups.size), groups))
-    _, first, count = np.unique(groups[order], return_index=True, return_counts=True)
-    place = np.arange(groups.size) - np.repeat(first, count)
+    order = np.argsort(groups + rng.random(groups.size))
+    times = np.bincount(groups)
+    own = groups[order]
+    place = np.arange(groups.size) - (np.cumsum(times) - times)[own]
     numbers = np.empty(groups.size)
-    numbers[order] = (place + rng.random(groups.size)) / np.repeat(count, count)
+    numbers[order] = (place + rng.random(groups.size)) / times[own]
     return numbers
