@@ -84,7 +84,7 @@ _SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
 )  # of the sampler: before, and for each draw
 SIMULATED = 20_000
 """Rows, at least, that the tables of later columns are held against."""
-MOST_SIMULATED = 1_000_000
+MOST_SIMULATED = 500_000
 """Of them, where memory is to be the same for any number of records."""
 _LARGEST_BLOCK = 2**22  # probabilities
 _RAKINGS = 3
@@ -560,7 +560,9 @@ def fit_link(
     """Fit one column given the chain of those before it, to its noisy `tables` with each of what it
     reads; `earlier` is a fit of the same column to fewer tables, to start from."""
     many, places = before, {}
-    if not all(name == ALONE or name in before.public for name in reads):
+    if not before.public and all(name == ALONE for name in reads):
+        many = replace(before, n=1)  # all records are alike
+    elif not all(name == ALONE or name in before.public for name in reads):
         many = before.repeated
         places = many.simulate(random, f"fit/{column}/rows")
     first = predictors_of(reads, many.public, places, many.domain, many.n)
