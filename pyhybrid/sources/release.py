@@ -131,9 +131,7 @@ def synthesize_source(
     check_count(rows_per_part, "rows_per_part")
     check_count(workers, "workers")
     check_output_folder(target, overwrite=overwrite)
-    kinds = {
-        name: own if isinstance(own, Kind) else _kind(name, own) for name, own in types.items()
-    }
+    kinds = kinds_of(types)
     left_out = [*drop, *([] if unit is None or unit in drop or unit == id else [unit])]
     asked = {
         "types": {name: own.as_dict() for name, own in kinds.items()}, "epsilon": epsilon,
@@ -171,6 +169,11 @@ def _name_of(data: Any) -> str:
     return data.name if isinstance(data, Source) else type(data).__name__
 
 
+def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
+    """Kinds of columns, which may be given as in a file of types."""
+    return {n: own if isinstance(own, Kind) else _kind(n, own) for n, own in types.items()}
+
+
 def _kind(name: str, given: Any) -> Kind:
     try:
         return kind_from_dict(given)
@@ -189,7 +192,7 @@ def _measured(
     columns = _columns(source, kinds, asked)
     ids = [] if asked["id"] is None else [asked["id"]]
     own = {name: kinds[name] for name in columns if name not in ids}
-    mechanism = _mechanism(own, asked)
+    mechanism = mechanism_of(own, asked)
     counted, random = Counted(source, mechanism.domain, **at_work), streams()
     told = mechanism.sets_of(counted, asked["n_synthetic"], random)
     factors = [factors for factors, _ in told.sets]
@@ -241,16 +244,15 @@ def _columns(source: Source, kinds: Mapping[str, Kind], asked: Mapping[str, Any]
     return columns
 
 
-def _mechanism(kinds: Mapping[str, Kind], asked: Mapping[str, Any]) -> NoisyMarginals:
+def mechanism_of(kinds: Mapping[str, Kind], asked: Mapping[str, Any]) -> NoisyMarginals:
     """The mechanism of a plan that is made of the types alone: two rows stand for the table, so
     that no record can change an order, a choice of tables or a bin."""
     stub: pd.DataFrame = pd.DataFrame({name: _two_values(own) for name, own in kinds.items()})
     plan = Table(stub, sensitive=[*kinds], types=kinds).plan()
     check_declared(plan)
-    made = marginals_by_plan(
-        plan, asked["epsilon"], asked["relation"], delta=asked["delta"], select=asked["select"]
-    )
-    return replace(made, unit=asked["unit"], rows_per_unit=asked["rows_per_unit"])
+    given = {name: asked[name] for name in ("delta", "select") if name in asked}
+    made = marginals_by_plan(plan, asked["epsilon"], asked["relation"], **given)
+    return replace(made, unit=asked.get("unit"), rows_per_unit=asked.get("rows_per_unit"))
 
 
 def _two_values(kind: Kind) -> list[Any]:

@@ -15,10 +15,9 @@ import pytest
 
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.mechanisms.marginals import log_linear
-from pyhybrid.models.columns.kinds import kind_from_dict
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.sources import open_source, parts, synthesize_source
-from pyhybrid.sources.release import _mechanism
+from pyhybrid.sources import count_distances, open_source, parts, synthesize_source
+from pyhybrid.sources.release import kinds_of, mechanism_of
 from tests.conftest import require_opendp
 from tests.sources.test_counting import parquet
 
@@ -72,7 +71,10 @@ def test_a_release_is_the_table_again(folder: str, tmp_path: Path) -> None:
     north = made[made.region == "north"].age.mean() - made[made.region == "west"].age.mean()
     assert north > 15
     assert made.region.isna().mean() < 0.2
-    assert not os.listdir(tmp_path / "out").count("model.json")
+    told = count_distances(folder, tmp_path / "out/public/synthetic_1", types=TYPES)
+    assert len(told) == 6
+    assert told.distance.iloc[0] < 0.2
+    assert count_distances(folder, folder, types=TYPES).distance.max() == 0
 
 
 def test_what_is_public_and_what_is_not(folder: str, tmp_path: Path) -> None:
@@ -213,10 +215,7 @@ def test_other_noise_and_units(changes: dict[str, Any], folder: str, tmp_path: P
 
 def test_the_plan_is_a_function_of_the_types(folder: str) -> None:
     """Order, tables and bins, of any table."""
-    asked = {"epsilon": 1.0, "relation": "remove", "delta": None, "select": "all", "unit": None,
-             "rows_per_unit": None}  # fmt: skip
-    kinds = {name: kind_from_dict(own) for name, own in TYPES.items()}
-    made = _mechanism(kinds, asked)
+    made = mechanism_of(kinds_of(TYPES), {"epsilon": 1.0, "relation": "remove"})
     assert made.order == {"region": (), "age": ("region",), "income": ("region", "age")}
     assert made.domain["income"].levels == (0,)
     assert made.relation == "remove"
