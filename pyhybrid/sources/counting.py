@@ -232,7 +232,7 @@ def _cell(source: Source, name: str, domain: ColumnDomain) -> Any:
     missing = column.isnull()
     if kind == "number":
         y = column.cast("float64")
-        missing = missing | y.isnan()
+        missing = missing | y.isnan() if source.has_nan else missing
         starts, cells = domain.cuts(name)
         inside = _by_halves(ibis, y, starts.tolist(), cells.tolist())
     else:

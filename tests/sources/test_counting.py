@@ -1,5 +1,7 @@
 """Counts where the records are: those of pandas on the same rows, in every engine."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -134,8 +136,15 @@ def ibis_table(df: pd.DataFrame, tmp_path: Path) -> Any:
     return ibis.memtable(pa.Table.from_pandas(df, preserve_index=False))
 
 
+def in_sqlite(df: pd.DataFrame, tmp_path: Path) -> str:
+    """Without grouping sets, NaN and logicals."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "survey.sqlite")) as connection:
+        df.to_sql("persons", connection, index=False)
+    return f"sqlite:///{tmp_path / 'survey.sqlite'}::persons"
+
+
 @pytest.mark.parametrize(
-    "made", [lambda df, path: parquet(df, path / "a"), in_file, relation, ibis_table]
+    "made", [lambda df, path: parquet(df, path / "a"), in_file, relation, ibis_table, in_sqlite]
 )
 @pytest.mark.filterwarnings("ignore")  # of ibis, in the user's own connection
 def test_counts_are_those_of_pandas(made: Callable[..., Any], tmp_path: Path) -> None:
