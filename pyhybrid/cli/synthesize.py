@@ -225,14 +225,14 @@ def synthesize(
     if stays_where_it_is(data):
         _where_it_is(context, whole=whole)
         return
-    if rows_per_unit is not None or workers != 1:
-        raise InvalidInput(
-            "--rows-per-unit and --workers go with a table that stays where it is: a folder or "
-            "pattern of Parquet files, or a table of a database"
-        )
     if whole:
         made = _by_plan(context, asked, fitting)
     else:
+        if rows_per_unit is not None or workers != 1:
+            raise InvalidInput(
+                "--rows-per-unit and --workers go with a table that stays where it is: a folder "
+                "or pattern of Parquet files, or a table of a database"
+            )
         of_mechanism = {
             **{name: context.params[name] for name in _OF_MECHANISM},
             "support": support_of(support), "design": design,

@@ -79,10 +79,11 @@ class Counted:
         gone = load_library("ibis").ifelse(each.unit.isnull(), 1, 0).max()
         ((most, missing),) = self.source.ask(each.agg(most=each.rows.max(), missing=gone))
         if missing or most > rows:
+            what = "is missing" if missing else "has more"
             raise InvalidInput(
                 f"units must have at most rows_per_unit={rows} rows, and every row a unit: "
-                f"{unit!r} of {self.source.name} has {'none' if missing else 'more'}; keep as many "
-                "by a rule that looks at one unit alone"
+                f"{unit!r} of {self.source.name} {what}; keep as many by a rule that looks at one "
+                "unit alone"
             )
 
     def one_way(self, columns: Sequence[str]) -> tuple[CountedTable, ...]:

@@ -220,7 +220,7 @@ def test_units_have_their_cap(tmp_path: Path) -> None:
             counted.check_units("age", 9)
     with open_source(parquet(df.assign(person=None), tmp_path / "b")) as source:
         counted = Counted(source, {"age": DOMAIN["age"]})
-        with pytest.raises(InvalidInput, match=r"every row a unit.* has none"):
+        with pytest.raises(InvalidInput, match=r"every row a unit.* is missing"):
             counted.check_units("person", N)
 
 

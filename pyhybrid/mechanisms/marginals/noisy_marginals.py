@@ -293,13 +293,7 @@ class NoisyMarginals(NoiseMechanism):
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
         random = streams()
-        with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            chain, measured = self._measured(df, random)
-            # Several sets differ honestly; a single one, and all at the modes, need no draws.
-            apart = self.noise_aware and m > 1
-            effects = chain.sample(m, random) if apart else [None] * m
-            shares = measured.modes
-            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
+        chain, measured, effects, drawn = self._fitted(df, m, random)
         tables = []
         for place in range(m):
             columns = self._columns(
@@ -326,7 +320,7 @@ class NoisyMarginals(NoiseMechanism):
         df: pd.DataFrame,
         chain: Chain,
         measured: Measured,
-        effects: Mapping[str, FloatArray] | None,
+        effects: Mapping[str, FloatArray],
         shares: Mapping[str, FloatArray],
         random: Streams,
         *,
@@ -375,12 +369,7 @@ class NoisyMarginals(NoiseMechanism):
                 "records that are counted where they are have no public columns and no reference: "
                 "leave out given= and reference="
             )
-        with one_blas_thread():
-            chain, measured = self._measured(records, random)
-            apart = self.noise_aware and m > 1
-            effects = chain.sample(m, random) if apart else [chain.modes] * m
-            shares = measured.modes
-            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
+        chain, measured, effects, drawn = self._fitted(records, m, random)
         return SetsToDraw(
             charge=self._charge(m),
             noise=_noise_of(measured.answers, measured.choices),
@@ -390,6 +379,19 @@ class NoisyMarginals(NoiseMechanism):
                 (chain.factors(own), alone) for own, alone in zip(effects, drawn, strict=True)
             ),
         )
+
+    def _fitted(
+        self, records: Records, m: int, random: Streams
+    ) -> tuple[Chain, Measured, Sequence[Mapping[str, FloatArray]], Sequence[Any]]:
+        """The model, and effects and shares of each of m sets: several differ honestly; a single
+        one, and all at the modes, need no draws."""
+        with one_blas_thread():  # many solves of moderate size: threads wait for each other
+            chain, measured = self._measured(records, random)
+            apart = self.noise_aware and m > 1
+            effects = chain.sample(m, random) if apart else [chain.modes] * m
+            shares = measured.modes
+            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
+        return chain, measured, effects, drawn
 
     def _settings(self, measured: Measured) -> dict[str, Any]:
         """Public settings, and the tables that were chosen by noisy scores."""
