@@ -278,13 +278,18 @@ def begun(folder: Path, begun_with: str) -> Drawn | None:
 
 def _drawn_in(folder: Path) -> Drawn:
     with whole_only(folder, "release that was begun"):
-        return Drawn(**read_json(folder / _MODEL))
+        content = read_json(folder / _MODEL)
+        if content.pop("seal") != fingerprint(content):
+            raise ValueError("seal")
+        return Drawn(**content)
 
 
 def begin(folder: Path, drawn: Drawn) -> None:
     """Write what parts are drawn from, before the charge is entered and anything is drawn."""
     (folder / _MODEL).parent.mkdir(mode=0o700, exist_ok=True)
-    write_files({folder / _MODEL: json.dumps(drawn.as_dict())}, private=True)
+    content = drawn.as_dict()
+    sealed = {"seal": fingerprint(content), **content}
+    write_files({folder / _MODEL: json.dumps(sealed)}, private=True)
 
 
 def give_up(folder: Path) -> None:

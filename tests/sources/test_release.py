@@ -136,6 +136,12 @@ def test_a_killed_run_goes_on_without_a_second_charge(folder: str, tmp_path: Pat
     whole = parts._drawn_in(tmp_path / ".out.parts")
     with pytest.raises(InvalidInput, match="begun with other data or settings"):
         released(folder, tmp_path / "out")
+    model = tmp_path / ".out.parts/confidential/model.json"
+    content = model.read_text()
+    model.write_text(content.replace('"epsilon": 8.0', '"epsilon": 0.8'))
+    with pytest.raises(InvalidInput, match="whole and as saved: a file was changed"):
+        released(folder, tmp_path / "out")
+    model.write_text(content)
     subprocess.run([sys.executable, str(script), "0"], cwd=tmp_path, check=True)
     after = tmp_path / "out/public/synthetic_1"
     for name, (at, content) in before.items():
