@@ -44,7 +44,7 @@ from pyhybrid.sources.source import Source, open_source, without_secrets
 from pyhybrid.tables.plan import Table
 from pyhybrid.tables.synthesis import check_declared, marginals_by_plan
 
-ROWS_PER_PART = 250_000
+ROWS_PER_PART = 500_000
 
 
 def synthesize_source(
@@ -98,7 +98,7 @@ def synthesize_source(
     n_synthetic : int, default 1
         m, the number of sets, at one price.
     file_format : {"parquet", "csv"}
-    rows_per_part : int, default 250000
+    rows_per_part : int, default 500000
         Memory is that of so many rows, for each worker.
     ledger : Ledger, optional
         Takes the charge before a row is drawn. It knows the data by the counts of their cells, so

@@ -646,10 +646,11 @@ def _raked(
     """Probabilities (R, K) of rows that so many records have, whose sums over records are nearer to
     `wanted` (L, K), which may have cells below 0."""
     raked: FloatArray = p.copy()
+    each = [(first, last, shares[:, first:last]) for first, last in itertools.pairwise(ends)]
+    turned = [own.T for _, _, own in each]
     for _ in range(_RAKINGS):
-        for first, last in itertools.pairwise(ends):
-            own = shares[:, first:last]
-            now = own.T @ (times[:, None] * raked)
+        for (first, last, own), records_of in zip(each, turned, strict=True):
+            now = records_of @ (times[:, None] * raked)
             factor = np.maximum(wanted[first:last], _DIVISOR) / np.maximum(now, _DIVISOR)
             raked *= np.exp(own @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
             raked /= raked.sum(axis=1, keepdims=True)
