@@ -33,7 +33,7 @@ from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
-from pyhybrid.releases.folder import read_json, table_schema, write_json
+from pyhybrid.releases.folder import PARTS, read_json, table_schema, write_json
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Confidential, ReleaseRecord, content_digest
 from pyhybrid.releases.statement import privacy_statement, public_metadata
@@ -48,7 +48,6 @@ from pyhybrid.running.files import (
 from pyhybrid.running.resumable import fingerprint
 from pyhybrid.running.tasks import Progress, first_failure, run_tasks
 
-FORMAT = "parts 1"
 _MODEL = Path("confidential", "model.json")
 
 
@@ -78,7 +77,7 @@ class Drawn:
     domain: Mapping[str, Any]
     few: Mapping[str, Any]
     sets: Sequence[Mapping[str, Mapping[str, Any]]]
-    format: str = FORMAT
+    format: str = PARTS
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -372,7 +371,7 @@ def finish(
     ]
     write_json(public / "metadata.json", described)
     run = {
-        "format": FORMAT,
+        "format": PARTS,
         "pyhybrid": pyhybrid.__version__,
         **release.record.as_dict(),
         "identifier": release.identifier,

@@ -16,6 +16,7 @@ import pytest
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.mechanisms.marginals import log_linear
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.release import Release
 from pyhybrid.sources import count_distances, open_source, parts, synthesize_source
 from pyhybrid.sources.release import kinds_of, mechanism_of
 from tests.conftest import require_opendp
@@ -93,6 +94,8 @@ def test_what_is_public_and_what_is_not(folder: str, tmp_path: Path) -> None:
     assert str(release.entropy) not in repr(release) + repr(release.record)
     described = json.loads((out / "public/metadata.json").read_text())["fileDscr"]
     assert [own["caseQnty"] for own in described] == [1000, 1000, 500]
+    with pytest.raises(InvalidInput, match="holds a release in parts, which is read as a table"):
+        Release.load(out)
 
 
 @pytest.mark.long
