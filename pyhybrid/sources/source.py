@@ -382,6 +382,7 @@ def _duckdb(path: str, **options: Any) -> tuple[Any, str]:
     quiet = {"autoinstall_known_extensions": False, "memory_limit": _MEMORY, "temp_directory": ""}
     with _in_engine(path, quoting=True):
         connection = duckdb.connect(path, config=quiet, **options)
+        connection.execute("SET enable_progress_bar = false")  # it writes to standard output
     return connection, f"DuckDB {duckdb.__version__}"
 
 

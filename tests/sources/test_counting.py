@@ -150,6 +150,9 @@ def in_sqlite(df: pd.DataFrame, tmp_path: Path) -> str:
 def test_counts_are_those_of_pandas(made: Callable[..., Any], tmp_path: Path) -> None:
     df = table()
     with open_source(made(df, tmp_path)) as source:
+        if hasattr(source, "connection"):  # a bar would be in the way of what a command prints
+            told = source.answer("SELECT current_setting('enable_progress_bar')")
+            assert told == [(False,)]
         check_counts(source, df)
 
 
