@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.source import Source, open_source
@@ -259,3 +260,13 @@ def test_a_decimal_column_is_the_number_it_says(tmp_path: Path) -> None:
     expected = DOMAIN["income"].places(pd.Series(cents / 100, name="income"))
     found = counted.alone[("income",)][:, 0]
     assert found.tolist() == np.bincount(expected, minlength=found.size).tolist()
+
+
+@pytest.mark.parametrize("library", ["ibis", "duckdb"])
+def test_what_is_not_installed_is_named_with_its_extra(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = parquet(table(), tmp_path / "a")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(EngineUnavailable, match=f"needs {library}, .*'pyhybrid.tables.'"):
+        open_source(folder)
