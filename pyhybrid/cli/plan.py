@@ -84,7 +84,7 @@ def plan(
 def describe(data: Path) -> None:
     """Show what a table holds: kinds of columns, missing values, and what needs a decision."""
     df = read_table(data).frame
-    risky, rows = _undecided(df), []
+    risky, rows = undecided(df), []
     for name, column in df.items():
         kind = _seen(column)
         missing = f"{column.isna().mean():.1%}" if column.isna().any() else ""
@@ -109,7 +109,7 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
     types = {} if given["types"] is None else read_by_column(given["types"], "types")
     said = {*decided.drop, *decided.keep, *decided.ids}
-    risky = {name: why for name, why in _undecided(df).items() if name not in {*said, *types}}
+    risky = {name: why for name, why in undecided(df).items() if name not in {*said, *types}}
     own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
     check_decided({}, decided, map(str, df.columns), own)
     if given["types"] is None and given["reference"] is None:
@@ -142,8 +142,7 @@ def _drafted(
 ) -> str:
     """Write a draft of the types; returns what is to be done with it."""
     path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
-    kinds = {name: _seen(df[name]) for name in own}
-    draft = {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
+    draft = drafted_types({name: df[name] for name in own})
     drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
     words = ["pyhybrid", "synthesize", str(given["data"]), "--epsilon", f"{given['epsilon']:g}"]
     words += [*itertools.chain.from_iterable(("--drop", text) for text in drop)]
@@ -161,7 +160,13 @@ def _drafted(
     )
 
 
-def _undecided(df: pd.DataFrame) -> dict[str, str]:
+def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
+    """What each column can hold going by its values, to be confirmed; none of no kind."""
+    kinds = {name: _seen(own) for name, own in columns.items()}
+    return {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
+
+
+def undecided(df: pd.DataFrame) -> dict[str, str]:
     """Reason by column, for those that cannot be synthesized or look like identifiers."""
     risky = {n: why for n, why in exposed_columns(df, []).items() if n in df.columns}
     alike = {str(name): "constant" for name, own in df.items() if own.nunique() < 2}

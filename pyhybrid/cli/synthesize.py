@@ -61,6 +61,7 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
+from pyhybrid.sources.source import stays_where_it_is
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
@@ -84,7 +85,7 @@ _OF_MECHANISM = (
 @options
 def synthesize(
     context: typer.Context,
-    data: Path,
+    data: str,
     out: Path,
     formula: list[str] | None = None,
     model: list[str] | None = None,
@@ -110,6 +111,7 @@ def synthesize(
     target_epsilon: float | None = None,
     support: list[str] | None = None,
     unit: str | None = None,
+    rows_per_unit: int | None = None,
     survey: str | None = None,
     reweight: bool = False,
     k: float | None = None,
@@ -134,11 +136,15 @@ def synthesize(
     public: list[str] | None = None,
     ledger: Path | None = None,
     allow_unlike: bool = False,
+    workers: int = 1,
     overwrite: bool = False,
 ) -> None:
     """Release synthetic data: a whole table, or the columns of formulas, the others kept.
 
     Options:
+    data (argument): Confidential records: .csv or .parquet; or, for a whole table that stays where
+        it is, a folder or pattern of Parquet files, duckdb:///FILE::TABLE,
+        postgres://USER@HOST/DATABASE::TABLE.
     out: Folder for the release, new or empty.
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
@@ -170,6 +176,7 @@ def synthesize(
     support: Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable:
         epsilon is then the largest over them, too. The outcome must be declared.
     unit: Column whose equal values are one person's rows: epsilon by person.
+    rows_per_unit: With --unit and a table that stays where it is: rows a unit can have at most.
     survey: Survey design: weights=COLUMN and, of strata, clusters, unit, population, largest,
         calibrated, what there is; e.g. weights=w,unit=household.
     reweight: Raise weights that leave slack below the bound.
@@ -191,6 +198,7 @@ def synthesize(
     rows: Draw so many rows, afterwards; whole households with --households.
     public: With --rows: column that is public and stays as it is; repeatable.
     ledger: Ledger to charge; refuses past its budget.
+    workers: Processes that count and draw a table that stays where it is.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
     of_counts = mechanism in (None, ["marginals"], ["noisy_marginals"])
@@ -215,9 +223,17 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
+    if stays_where_it_is(data):
+        _where_it_is(context, whole=whole)
+        return
     if whole:
         made = _by_plan(context, asked, fitting)
     else:
+        if rows_per_unit is not None or workers != 1:
+            raise InvalidInput(
+                "--rows-per-unit and --workers go with a table that stays where it is: a folder "
+                "or pattern of Parquet files, or a table of a database"
+            )
         of_mechanism = {
             **{name: context.params[name] for name in _OF_MECHANISM},
             "support": support_of(support), "design": design,
@@ -228,6 +244,24 @@ def synthesize(
         made.release, asked, made.source, made.decisions, out, seed=seed, overwrite=overwrite,
         file_format=file_format, ledger=made.book,
     )  # fmt: skip
+
+
+def _where_it_is(context: typer.Context, *, whole: bool) -> None:
+    """A whole table that is not read into memory."""
+    from pyhybrid.cli.sources import TAKEN, release_where_it_is
+
+    given = context.params
+    if not whole or given["plan"] is not None:
+        raise InvalidInput(
+            "a table that stays where it is is released as a whole, by noisy marginals: leave out "
+            "--formula, --model, --plan and --calibration"
+        )
+    if given["epsilon"] is None:
+        raise InvalidInput("--epsilon must be given for a whole table, e.g. --epsilon 1")
+    texts, relation = ["marginals"], given["relation"] or "remove"
+    _check_taken_by_plan(context, texts, relation, TAKEN)
+    book = _open_ledger(given, texts[0], relation, given["delta"], given["epsilon"])
+    release_where_it_is(given["data"], given, book)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -252,7 +286,7 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     texts = given["mechanism"] or ["marginals" if own_plan else "censored"]
     texts = ["marginals" if text == "noisy_marginals" else text for text in texts]
     relation = given["relation"] or "remove"
-    _check_taken_by_plan(context, texts, relation)
+    _check_taken_by_plan(context, texts, relation, _TAKEN_BY_TABLE if own_plan else _TAKEN)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     at = given["epsilon"] if texts[0] in ("censored", "marginals") else None
     if own_plan and given["delta"] is None and given["ledger"] is not None:
@@ -420,14 +454,15 @@ def _release_by_plan(
         )
 
 
-def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relation: str) -> None:
+def _check_taken_by_plan(
+    context: typer.Context, mechanism: Sequence[str], relation: str, taken: Sequence[str]
+) -> None:
     """Refuse, by their names, all options given that a plan does not take: whatever is not listed
-    in `_TAKEN`, so that a new option is not ignored in silence."""
+    in `taken`, so that a new option is not ignored in silence."""
     given = [
         parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name not in (_TAKEN if context.params["plan"] else _TAKEN_BY_TABLE)
-        and parameter.name in context.params
+        if parameter.name not in taken and parameter.name in context.params
         if (source := context.get_parameter_source(parameter.name)) is not None
         and source.name != "DEFAULT"
     ]

@@ -109,13 +109,15 @@ def _plain(thing: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseProvenance:
-    """Library and version that made the noise of a release without chains, its distribution, and
-    what counts it was added to ("histogram" or "tables")."""
+    """Library and version that made the noise of a release without chains, its distribution, what
+    counts it was added to ("histogram" or "tables"), and the engine that counted where the records
+    are, empty for this process."""
 
     library: str
     version: str
     noise: str
     counts: str = "histogram"
+    counted: str = ""
 
 
 def load_opendp() -> ModuleType:

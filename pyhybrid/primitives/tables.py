@@ -50,8 +50,28 @@ class CrossTable:
     n_rows: int
     cells: sparse.csr_array  # (n, L)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        return self.n_rows, int(self.cells.shape[1])
+
     def __repr__(self) -> str:
         return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CountedTable:
+    """A table of `n` whole records, each in one cell of `counts` (K, L), that were counted
+    elsewhere. Confidential, but for its shape."""
+
+    counts: IntArray
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        n_rows, n_columns = self.counts.shape
+        return n_rows, n_columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +151,11 @@ class NoisyTables(PrivateAnswer):
 
 
 def noisy_tables(
-    tables: Sequence[CrossTable], *, price: Price, relation: str = "replace", unit: int = 1
+    tables: Sequence[CrossTable | CountedTable],
+    *,
+    price: Price,
+    relation: str = "replace",
+    unit: int = 1,
 ) -> NoisyTables:
     """All tables over the same records, with discrete noise at the `price` of all together: Laplace
     of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or sqrt(T / 2 rho)."""
@@ -146,7 +170,7 @@ def noisy_tables(
         measurement, scale = whole_number_noise(sensitivity, unit=parts, rho=price.rho)
     return NoisyTables(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
-        shapes=tuple((table.n_rows, table.cells.shape[1]) for table in tables),
+        shapes=tuple(table.shape for table in tables),
         unit=parts,
         sensitivity=sensitivity,
         scale=scale / parts,
@@ -170,13 +194,18 @@ def size_of_noise(price: Price, relation: str) -> float:
     return math.sqrt(2 / math.pi) * math.sqrt(changed / (2 * price.rho))
 
 
-def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
+def cross_counts(tables: Sequence[CrossTable | CountedTable], *, unit: int = 1) -> IntArray:
     """The counts, in parts of a record, shape (B,); refused unless every record adds exactly `unit`
     to each table. Confidential."""
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")
     found = []
     for place, table in enumerate(tables, start=1):
+        if isinstance(table, CountedTable):
+            if (table.counts < 0).any() or table.counts.sum() != table.n:
+                raise InvalidInput(f"counts of table {place} must add to its number of records")
+            found.append(table.counts.ravel() * unit)
+            continue
         _check_table(table, place, unit)
         n = table.codes.size
         rows = sparse.csr_array(

@@ -45,7 +45,7 @@ _AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
 # pyarrow's own exceptions of these names are among them.
 _NOT_AS_PARQUET = (TypeError, ValueError, OverflowError, NotImplementedError)
 FORMATS = ("csv", "parquet")
-_VERSION = 1
+_VERSION, PARTS = 1, "parts 1"
 
 
 def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
@@ -301,6 +301,11 @@ def load_release(folder: str | os.PathLike[str]) -> StoredRelease:
 def _load(root: Path) -> StoredRelease:
     confidential = root / "confidential"
     run = read_json(confidential / "run.json")
+    if run.get("format") == PARTS:
+        raise InvalidInput(
+            f"{root} holds a release in parts, which is read as a table, not loaded as a whole: "
+            "pandas.read_parquet(FOLDER/public/synthetic_1)"
+        )
     if run.get("format") != _VERSION:
         raise InvalidInput(
             f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "

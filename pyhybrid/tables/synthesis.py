@@ -153,7 +153,7 @@ def synthesize_table(
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
     _check_used(mechanism, only=("marginals",), delta=delta, select=select)
     if mechanism in ("censored", "marginals"):
-        _check_declared(plan)
+        check_declared(plan)
         _check_word(plan, reference, calibration or {}, holds_no_released_record)
     told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
@@ -299,7 +299,7 @@ def _check_epsilon(plan: Plan, mechanism: str, epsilon: float | None) -> None:
         )
 
 
-def _check_declared(plan: Plan) -> None:
+def check_declared(plan: Plan) -> None:
     """A strict charge reads nothing of the confidential columns but through its mechanism."""
     if plan.not_declared:
         raise InvalidInput(

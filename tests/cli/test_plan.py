@@ -169,6 +169,7 @@ def test_data_that_do_not_fit_the_plan_are_refused(run: Run, csv: Path) -> None:
 
 
 _VALUES = {
+    "--rows-per-unit": "2", "--workers": "2",  # of a table that stays where it is
     "--formula": "voted ~ 1", "--model": "poisson", "--calibration": "x", "--scale": "0.5",
     "--shift": "0.1", "--transform": "linear", "--threshold": "1", "--draw-quantile": "1",
     "--safety-factor": "1.01", "--accounting": "range", "--target-epsilon": "1",

@@ -29,6 +29,7 @@ from pyhybrid.models.formula.values import row_label
 from pyhybrid.privacy.histogram import in_steps
 
 IntArray = npt.NDArray[np.int64]
+_HUGE = np.float64(1e300)  # beyond any edge
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _FEW = 10  # numbers of a reference with at most so many values are levels
 PARTS = 16
@@ -173,26 +174,70 @@ class ColumnDomain:
             raise InvalidInput(
                 f"column {present.name!r} must be numeric to have bins: found {present.dtype}"
             )
-        known = [
-            check_finite(level, f"a level of {present.name!r}, which has bins,")
-            for level in self.levels
-        ]
-        y, edges, levels = (
-            own if self._step is None else snapped(own, self._step)
-            for own in (present.to_numpy(dtype=np.float64), np.array(self.bins), np.array(known))
-        )
+        y = present.to_numpy(dtype=np.float64)
+        edges, levels = self._points(str(present.name))
         if self.clamp:
-            y = np.where(np.isin(y, levels), y, np.clip(y, edges[0], edges[-1]))
-        inside = (y >= edges[0]) & (y <= edges[-1])
-        if self._step is not None:  # what is between two steps is rounded, as released values are
-            nearest = of_steps(np.rint(in_steps(y, self._step)), self._step)
-            y = np.where(inside, np.clip(nearest, edges[0], edges[-1]), y)
+            own = y if self._step is None else snapped(y, self._step)
+            y = np.where(np.isin(own, levels), y, np.clip(own, edges[0], edges[-1]))
+        y = self._rounded(y, edges)
         place = np.searchsorted(edges, y, side="right") - 1
         place = np.where(y == edges[-1], edges.size - 2, place)
-        place = np.where(inside, place + levels.size, -1)
+        place = np.where((y >= edges[0]) & (y <= edges[-1]), place + levels.size, -1)
         for cell, level in enumerate(levels):
             place[y == level] = cell
         return place.astype(np.int64)
+
+    def _points(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Edges and levels, on the step."""
+        known = [check_finite(own, f"a level of {name!r}, which has bins,") for own in self.levels]
+        edges, levels = np.array(self.bins), np.array(known)
+        if self._step is None:
+            return edges, levels
+        return snapped(edges, self._step), snapped(levels, self._step)
+
+    def _rounded(self, y: FloatArray, edges: FloatArray) -> FloatArray:
+        """Numbers as they are counted: within the bins what is between two steps is rounded, as
+        released values are. No larger number comes before a smaller one."""
+        if self._step is None:
+            return y
+        y = snapped(y, self._step)
+        nearest = of_steps(np.rint(in_steps(y, self._step)), self._step)
+        inside = (y >= edges[0]) & (y <= edges[-1])
+        return np.where(inside, np.clip(nearest, edges[0], edges[-1]), y)
+
+    def cuts(self, name: str) -> tuple[FloatArray, IntArray]:
+        """Ascending numbers (T,) from each of which on another cell begins, and the cells (T + 1,)
+        before, between and after them, -1 for none: what `places` does to any number, by
+        comparisons alone, which every database engine does alike."""
+        if self.bins:
+            edges, levels = self._points(name)
+            points = np.unique(np.concatenate([edges, levels]))
+            starts = self._starts(points, edges)
+        else:
+            like: pd.Series = pd.Series([0.0], name=name)
+            points = np.unique(outcome_levels(like, name, self.levels).values)
+            starts = np.unique(np.concatenate([points, np.nextafter(points, np.inf)]))
+        held: pd.Series = pd.Series([-_HUGE, *starts.tolist()], name=name, dtype=np.float64)
+        cells = self._places_of_numbers(held) if self.bins else self._places_of_levels(held)
+        new = np.flatnonzero(cells[1:] != cells[:-1])
+        return starts[new], cells[np.append(0, new + 1)]
+
+    def _starts(self, points: FloatArray, edges: FloatArray) -> FloatArray:
+        """The first float that counts as each point or more, and the first that counts as more, by
+        halves of all floats in their order."""
+
+        def rank(y: FloatArray) -> IntArray:
+            held = self._rounded(y, edges)
+            below = np.searchsorted(points, held, "left")
+            return np.asarray(below + np.searchsorted(points, held, "right"), dtype=np.int64)
+
+        wanted = np.arange(1, 2 * points.size + 1)
+        low, high = (np.full(wanted.size, end) for end in (_place_of(-_HUGE), _place_of(_HUGE)))
+        for _ in range(64):
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)  # their difference is too large
+            reached = rank(_float_at(middle)) >= wanted
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return np.unique(_float_at(high))
 
     def _places_of_levels(self, present: pd.Series) -> IntArray:
         if not len(present):
@@ -297,6 +342,17 @@ class ColumnDomain:
         for point in points.astype(np.int64):  # ascending: each level is stepped over
             drawn += (drawn >= point) & (first[bins] <= point) & (point < past[bins])
         return drawn
+
+
+def _place_of(number: np.float64) -> int:
+    """Place of a float among all, in their order, from that of 0."""
+    bits = int(np.abs(number).view(np.int64))
+    return -bits if number < 0 else bits
+
+
+def _float_at(places: IntArray) -> FloatArray:
+    """Inverse of `_place_of`."""
+    return np.copysign(np.abs(places).view(np.float64), np.where(places < 0, -1.0, 1.0))
 
 
 def is_number(values: pd.Series) -> bool:
@@ -507,9 +563,10 @@ def stacked(predictors: Sequence[Predictor]) -> Rows:
 
 def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArray:
     """Numbers in [0, 1) for each record, evenly spread among those of its group, shape (n,)."""
-    order = np.lexsort((rng.random(groups.size), groups))
-    _, first, count = np.unique(groups[order], return_index=True, return_counts=True)
-    place = np.arange(groups.size) - np.repeat(first, count)
+    order = np.argsort(groups + rng.random(groups.size))
+    times = np.bincount(groups)
+    own = groups[order]
+    place = np.arange(groups.size) - (np.cumsum(times) - times)[own]
     numbers = np.empty(groups.size)
-    numbers[order] = (place + rng.random(groups.size)) / np.repeat(count, count)
+    numbers[order] = (place + rng.random(groups.size)) / times[own]
     return numbers

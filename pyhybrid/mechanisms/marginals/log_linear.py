@@ -84,6 +84,8 @@ _SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
 )  # of the sampler: before, and for each draw
 SIMULATED = 20_000
 """Rows, at least, that the tables of later columns are held against."""
+MOST_SIMULATED = 500_000
+"""Of them, where memory is to be the same for any number of records."""
 _LARGEST_BLOCK = 2**22  # probabilities
 _RAKINGS = 3
 _FARTHEST = 4.0  # factor of a probability in a sweep
@@ -430,6 +432,41 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Factors:
+    """The model that rows are drawn from, column by column: what each is given, its cells and its
+    effects (K, 1 + L)."""
+
+    order: Mapping[str, Sequence[str]]
+    domain: Mapping[str, ColumnDomain]
+    effects: Mapping[str, FloatArray]
+
+    def simulate(
+        self,
+        random: Streams,
+        name: str,
+        *,
+        n: int,
+        public: Mapping[str, Predictor],
+        kept: Mapping[str, IntArray] | None = None,
+        even: bool = False,
+    ) -> dict[str, IntArray]:
+        """Cells of every column for n records with these public predictors; `kept` are those of the
+        first columns, not drawn. `even`: so that tables are the model's, not one by one."""
+        cells: dict[str, IntArray] = dict(kept or {})
+        for column in list(self.order)[len(cells) :]:
+            predictors = predictors_of(self.order[column], public, cells, self.domain, n)
+            rng = random.generator(f"{name}/{column}")
+            rows = stacked(predictors)
+            p = probabilities(self.effects[column], rows.cells)
+            if even:
+                widths = [each.cells.shape[1] for each in predictors]
+                cells[column] = balanced(p, rows, widths, rng)
+            else:
+                cells[column] = drawn(p, rows.of_record, rng)
+        return cells
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
     """Models of all columns, in their order: functions of noisy tables and public columns.
 
@@ -450,26 +487,29 @@ class Chain:
         even: bool = False,
     ) -> dict[str, IntArray]:
         """Cells of every column for the n records, from effects `draws`, the modes if omitted;
-        `kept` are those of the first columns, not drawn. `even`: so that tables are the model's,
-        not one by one."""
-        cells: dict[str, IntArray] = dict(kept or {})
-        for link in self.links[len(cells) :]:
-            effects = link.model.mode if draws is None else draws[link.column]
-            predictors = predictors_of(link.reads, self.public, cells, self.domain, self.n)
-            rng = random.generator(f"{name}/{link.column}")
-            rows = stacked(predictors)
-            p = probabilities(effects, rows.cells)
-            if even:
-                widths = [each.cells.shape[1] for each in predictors]
-                cells[link.column] = balanced(p, rows, widths, rng)
-            else:
-                cells[link.column] = drawn(p, rows.of_record, rng)
-        return cells
+        `kept` are those of the first columns, not drawn; see `Factors.simulate`."""
+        own = self.modes if draws is None else draws
+        return self.factors(own).simulate(
+            random, name, n=self.n, public=self.public, kept=kept, even=even
+        )
+
+    @property
+    def modes(self) -> dict[str, FloatArray]:
+        """Effects of every column at the mode."""
+        return {link.column: link.model.mode for link in self.links}
+
+    def factors(self, effects: Mapping[str, FloatArray]) -> Factors:
+        """What is drawn from under these effects."""
+        order = {link.column: link.reads for link in self.links}
+        return Factors(order=order, domain=self.domain, effects=effects)
 
     @property
     def repeated(self) -> Chain:
-        """The same models over the records so many times over that `SIMULATED` rows are reached."""
+        """The same models over the records so many times over that `SIMULATED` rows are reached;
+        without public columns over `MOST_SIMULATED` at most."""
         times = max(1, math.ceil(SIMULATED / self.n))
+        if not self.public:
+            return replace(self, n=min(times * self.n, MOST_SIMULATED))
         rows = np.tile(np.arange(self.n), times)
         public = {
             name: replace(own, cells=sparse.csr_array(own.cells[rows]))
@@ -520,7 +560,9 @@ def fit_link(
     """Fit one column given the chain of those before it, to its noisy `tables` with each of what it
     reads; `earlier` is a fit of the same column to fewer tables, to start from."""
     many, places = before, {}
-    if not all(name == ALONE or name in before.public for name in reads):
+    if not before.public and all(name == ALONE for name in reads):
+        many = replace(before, n=1)  # all records are alike
+    elif not all(name == ALONE or name in before.public for name in reads):
         many = before.repeated
         places = many.simulate(random, f"fit/{column}/rows")
     first = predictors_of(reads, many.public, places, many.domain, many.n)
@@ -604,10 +646,11 @@ def _raked(
     """Probabilities (R, K) of rows that so many records have, whose sums over records are nearer to
     `wanted` (L, K), which may have cells below 0."""
     raked: FloatArray = p.copy()
+    each = [(first, last, shares[:, first:last]) for first, last in itertools.pairwise(ends)]
+    turned = [own.T for _, _, own in each]
     for _ in range(_RAKINGS):
-        for first, last in itertools.pairwise(ends):
-            own = shares[:, first:last]
-            now = own.T @ (times[:, None] * raked)
+        for (first, last, own), records_of in zip(each, turned, strict=True):
+            now = records_of @ (times[:, None] * raked)
             factor = np.maximum(wanted[first:last], _DIVISOR) / np.maximum(now, _DIVISOR)
             raked *= np.exp(own @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
             raked /= raked.sum(axis=1, keepdims=True)

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,7 @@ from pyhybrid.mechanisms.marginals.log_linear import (
     predictors_of,
 )
 from pyhybrid.primitives.selection import NoisyChoice
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
+from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, noisy_tables
 
 IntArray = npt.NDArray[np.int64]
 _STEPS, _CLOSE = 60, 1e-3
@@ -70,6 +70,29 @@ _FEWEST_EDGES = 3  # of a column that is smoothed
 _FARTHEST = 2.0  # that a log count moves in a step
 _LEAST = 0.5  # records: what is not in a reference may be in the data
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
+
+
+@runtime_checkable
+class CountedRecords(Protocol):
+    """Records that stay where they are, and are counted there. Confidential."""
+
+    def __len__(self) -> int: ...
+
+    def check_units(self, unit: str | None, rows: int | None) -> None:
+        """Raise InvalidInput if a unit has more than so many rows."""
+
+    def one_way(self, columns: Sequence[str]) -> tuple[CountedTable, ...]:
+        """Columns alone, in their domain."""
+
+    def two_way(
+        self, domain: Mapping[str, ColumnDomain], order: Mapping[str, Sequence[str]]
+    ) -> tuple[CountedTable, ...]:
+        """Each column with each of its predictors, in these cells."""
+
+
+Records = pd.DataFrame | CountedRecords
+"""What is counted."""
+Tables = Sequence[CrossTable | CountedTable]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,14 +174,14 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def of(self, df: pd.DataFrame) -> Measured:
+    def of(self, df: Records) -> Measured:
         """Count and add noise."""
         self.check_sizes()
         if self.most_bins is None:
             return self._all_tables(df, self.price)
         return self._all_tables(df, self.price.part(1 - self.share), self.first(df))
 
-    def first(self, df: pd.DataFrame) -> First:
+    def first(self, df: Records) -> First:
         """Every column alone, and what that says of it."""
         answer = self.noisy(self.one_way(df, tuple(self.order)), self.price.part(self.share))
         counts = dict(zip(self.order, answer.tables(), strict=True))
@@ -176,7 +199,7 @@ class Measuring:
             },
         )
 
-    def _all_tables(self, df: pd.DataFrame, price: Price, first: First | None = None) -> Measured:
+    def _all_tables(self, df: Records, price: Price, first: First | None = None) -> Measured:
         """Every column with each of its predictors, at once."""
         domain = self.domain if first is None else first.domain
         answer = self.noisy(self.two_way(df, domain), price)
@@ -257,8 +280,10 @@ class Measuring:
         own = self.reference
         return None if own is None else lambda column, reads: own.known(column, reads, domain)
 
-    def one_way(self, df: pd.DataFrame, columns: Sequence[str]) -> tuple[CrossTable, ...]:
+    def one_way(self, df: Records, columns: Sequence[str]) -> Tables:
         """Counts of columns alone. Confidential."""
+        if not isinstance(df, pd.DataFrame):
+            return df.one_way(columns)
         cells = of_nothing(len(df)).cells
         return tuple(
             CrossTable(
@@ -269,10 +294,10 @@ class Measuring:
             for name in columns
         )
 
-    def two_way(
-        self, df: pd.DataFrame, domain: Mapping[str, ColumnDomain]
-    ) -> tuple[CrossTable, ...]:
+    def two_way(self, df: Records, domain: Mapping[str, ColumnDomain]) -> Tables:
         """What is counted with predictors: each column with each of its own. Confidential."""
+        if not isinstance(df, pd.DataFrame):
+            return df.two_way(domain, self.order)
         places = {name: domain[name].places(df[name]) for name in self.order}
         return tuple(
             CrossTable(codes=places[column], n_rows=domain[column].n_cells, cells=each.cells)
@@ -280,7 +305,7 @@ class Measuring:
             for each in predictors_of(reads, self.public, places, domain, len(df))
         )
 
-    def noisy(self, tables: Sequence[CrossTable], price: Price) -> NoisyTables:
+    def noisy(self, tables: Tables, price: Price) -> NoisyTables:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 

@@ -32,11 +32,19 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD, SAY_SO, not_covered_by_noise
-from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public, read_domain
-from pyhybrid.mechanisms.marginals.log_linear import Chain
+from pyhybrid.mechanisms.marginals.domain import (
+    ALONE,
+    ColumnDomain,
+    Predictor,
+    of_public,
+    read_domain,
+)
+from pyhybrid.mechanisms.marginals.log_linear import Chain, Factors
 from pyhybrid.mechanisms.marginals.measurement import (
+    CountedRecords,
     Measured,
     Measuring,
+    Records,
     Reference,
     check_predictors,
     most_cells,
@@ -345,13 +353,7 @@ class NoisyMarginals(NoiseMechanism):
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
         random = streams()
-        with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            chain, measured = self._measured(df, random)
-            # Several sets differ honestly; a single one, and all at the modes, need no draws.
-            apart = self.noise_aware and m > 1
-            effects = chain.sample(m, random) if apart else [None] * m
-            shares = measured.modes
-            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
+        chain, measured, effects, drawn = self._fitted(df, m, random)
         tables = []
         for place in range(m):
             columns = self._columns(
@@ -360,17 +362,11 @@ class NoisyMarginals(NoiseMechanism):
             tables.append(joined(df, columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
-        settings = self.describe()
-        if measured.choices:
-            settings["chosen"] = {
-                column: [name for name in reads if name != ALONE]
-                for column, reads in measured.order.items()
-            }
         record = self._record(
             df,
             self._charge(m),
             random,
-            settings=settings,
+            settings=self._settings(measured),
             synthesized=self.synthesizes,
             predictors=tuple(self.given),
             noise=_noise_of(measured.answers, measured.choices),
@@ -384,7 +380,7 @@ class NoisyMarginals(NoiseMechanism):
         df: pd.DataFrame,
         chain: Chain,
         measured: Measured,
-        effects: Mapping[str, FloatArray] | None,
+        effects: Mapping[str, FloatArray],
         shares: Mapping[str, FloatArray],
         random: Streams,
         *,
@@ -393,18 +389,9 @@ class NoisyMarginals(NoiseMechanism):
         """Synthetic columns of the set `name`. Tables of a single set are `even`, those of the
         model; sets to be compared have the sampling noise that rules for several count on."""
         cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
-        for column, held in shares.items():
-            rng = random.generator(f"bins/{name}/{column}")
-            whole, few = self.domain[column], measured.domain[column]
-            cells[column] = within(whole, few, cells[column], held, rng, even=even)
-        values = {
-            column: self.domain[column].values(
-                places, random.generator(f"within/{name}/{column}"), df[column], even=even
-            )
-            for column, places in cells.items()
-        }
-        columns: pd.DataFrame = pd.DataFrame(values, index=df.index)
-        return columns
+        return columns_of(
+            cells, self.domain, measured.domain, shares, random, f"{name}", df.index, even=even
+        )
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -434,25 +421,74 @@ class NoisyMarginals(NoiseMechanism):
             ),
         )
 
-    def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, Measured]:
+    def sets_of(self, records: CountedRecords, m: int, random: Streams) -> SetsToDraw:
+        """The record of m sets, and what they are drawn from, of records that are counted where
+        they are: all columns that it knows are synthesized, without a reference."""
+        if self.given or self.reference is not None:
+            raise InvalidInput(
+                "records that are counted where they are have no public columns and no reference: "
+                "leave out given= and reference="
+            )
+        chain, measured, effects, drawn = self._fitted(records, m, random)
+        return SetsToDraw(
+            charge=self._charge(m),
+            noise=_noise_of(measured.answers, measured.choices),
+            settings=self._settings(measured),
+            domain={name: self.domain[name] for name in self.synthesizes},
+            sets=tuple(
+                (chain.factors(own), alone) for own, alone in zip(effects, drawn, strict=True)
+            ),
+        )
+
+    def _fitted(
+        self, records: Records, m: int, random: Streams
+    ) -> tuple[Chain, Measured, Sequence[Mapping[str, FloatArray]], Sequence[Any]]:
+        """The model, and effects and shares of each of m sets: several differ honestly; a single
+        one, and all at the modes, need no draws."""
+        with one_blas_thread():  # many solves of moderate size: threads wait for each other
+            chain, measured = self._measured(records, random)
+            apart = self.noise_aware and m > 1
+            effects = chain.sample(m, random) if apart else [chain.modes] * m
+            shares = measured.modes
+            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
+        return chain, measured, effects, drawn
+
+    def _settings(self, measured: Measured) -> dict[str, Any]:
+        """Public settings, and the tables that were chosen by noisy scores."""
+        settings = self.describe()
+        if measured.choices:
+            settings["chosen"] = {
+                column: [name for name in reads if name != ALONE]
+                for column, reads in measured.order.items()
+            }
+        return settings
+
+    def _measured(self, df: Records, random: Streams) -> tuple[Chain, Measured]:
         """The noisy tables, and their model."""
-        check_columns(df, (*self.synthesizes, *self.given))
+        if isinstance(df, pd.DataFrame):
+            check_columns(df, (*self.synthesizes, *self.given))
         if self.delta is not None and self.delta * len(df) >= 1:
             raise InvalidInput(
                 f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
                 f"{self.delta:g}; a larger one would allow to publish a record as it is"
             )
-        check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
+        if isinstance(df, pd.DataFrame):
+            check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
+        else:
+            df.check_units(self.unit, self.rows_per_unit)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
         measuring, private = self._measuring(df), self.select == "private"
         found = chosen_tables(measuring, df, random) if private else measuring.of(df)
         return measuring.chain(found, len(df), random), found
 
-    def _measuring(self, df: pd.DataFrame) -> Measuring:
+    def _measuring(self, df: Records) -> Measuring:
         """What is counted: the only step that looks at confidential values."""
         reference: Reference | None = None
-        if self.reference is None:
+        public: dict[str, Predictor] = {}
+        if not isinstance(df, pd.DataFrame):
+            pass
+        elif self.reference is None:
             public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
         else:
             reference, public = reference_of(
@@ -468,6 +504,58 @@ class NoisyMarginals(NoiseMechanism):
             relation=self.relation,
             reference=reference,
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SetsToDraw:
+    """What m sets are drawn from: functions of noisy counts, the `charge` among them. Each of
+    `sets` is its factors and the shares of cells of the columns whose bins were merged."""
+
+    charge: PrivacyCharge
+    noise: str
+    settings: Mapping[str, Any]
+    domain: Mapping[str, ColumnDomain]
+    sets: tuple[tuple[Factors, Mapping[str, FloatArray]], ...]
+
+
+def rows_of(
+    factors: Factors,
+    shares: Mapping[str, FloatArray],
+    domain: Mapping[str, ColumnDomain],
+    random: Streams,
+    index: pd.Index,
+    *,
+    even: bool,
+) -> pd.DataFrame:
+    """So many synthetic rows, without public columns."""
+    with one_blas_thread():
+        cells = factors.simulate(random, "marginals", n=len(index), public={}, even=even)
+        return columns_of(cells, domain, factors.domain, shares, random, "", index, even=even)
+
+
+def columns_of(
+    cells: Mapping[str, IntArray],
+    domain: Mapping[str, ColumnDomain],
+    few: Mapping[str, ColumnDomain],
+    shares: Mapping[str, FloatArray],
+    random: Streams,
+    name: str,
+    index: pd.Index,
+    *,
+    even: bool,
+) -> pd.DataFrame:
+    """Values of cells of the domain `few`, whose bins were merged by the `shares` of `domain`."""
+    places = dict(cells)
+    for column, held in shares.items():
+        rng = random.generator(f"bins/{name}/{column}")
+        places[column] = within(domain[column], few[column], places[column], held, rng, even=even)
+    values = {}
+    for column, own in places.items():
+        rng = random.generator(f"within/{name}/{column}")
+        like: pd.Series = pd.Series(index=index, name=column, dtype=object)
+        values[column] = domain[column].values(own, rng, like, even=even)
+    columns: pd.DataFrame = pd.DataFrame(values, index=index)
+    return columns
 
 
 def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:

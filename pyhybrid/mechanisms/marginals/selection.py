@@ -40,12 +40,10 @@ that depend on earlier answers).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray
@@ -53,10 +51,10 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS
 from pyhybrid.mechanisms.marginals.log_linear import Chain, Measurement, fit_link
-from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
+from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring, Records, Tables
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
+from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, size_of_noise
 
 MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
 _CHOICE = 0.1  # of a round's price, for the choice
@@ -72,7 +70,7 @@ Clique = tuple[str, str]
 
 
 def chosen_tables(
-    measuring: Measuring, df: pd.DataFrame, random: Streams, *, most_rounds: int = ROUNDS
+    measuring: Measuring, df: Records, random: Streams, *, most_rounds: int = ROUNDS
 ) -> Measured:
     """Measure all columns alone, then tables chosen by noisy scores: the first round takes
     1 / most_rounds of what is left for rounds, and fewer follow if parts grow."""
@@ -106,17 +104,14 @@ def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
 class _Rounds:
     """What was measured so far, and its model."""
 
-    def __init__(self, measuring: Measuring, df: pd.DataFrame, random: Streams) -> None:
+    def __init__(self, measuring: Measuring, df: Records, random: Streams) -> None:
         """Every column alone, its bins merged, and the model of independent columns."""
         self.measuring, self.random, names = measuring, random, tuple(measuring.order)
         first = measuring.first(df)
         self.alone, self.domain = first.alone, first.domain
         self.noisy = {name: {ALONE: table} for name, table in first.tables.items()}
         self.tables = by_candidate(measuring, measuring.two_way(df, self.domain))
-        self.true = {
-            clique: counts_of(table.codes, table.n_rows, table.cells)
-            for clique, table in self.tables.items()
-        }
+        self.true = {clique: true_counts(table) for clique, table in self.tables.items()}
         self.answers: list[NoisyTables] = [first.answer]
         self.choices: list[NoisyChoice] = []
         self.chain = Chain(links=(), domain=self.domain, public=measuring.public, n=len(df))
@@ -195,7 +190,7 @@ class _Rounds:
     def _fits(self, candidate: Clique) -> bool:
         column, name = candidate
         cells = {own: self.noisy[column][own].counts.shape[1] for own in self.noisy[column]}
-        cells[name] = self.tables[candidate].cells.shape[1]
+        cells[name] = self.tables[candidate].shape[1]
         effects = self.domain[column].n_cells * (1 + sum(cells.values()))
         return bool(effects <= MOST_EFFECTS_OF_A_ROUND)
 
@@ -212,10 +207,17 @@ class _Rounds:
         )  # fmt: skip
 
 
-def by_candidate(measuring: Measuring, tables: Sequence[CrossTable]) -> dict[Clique, CrossTable]:
+def by_candidate(measuring: Measuring, tables: Tables) -> dict[Clique, CrossTable | CountedTable]:
     """Tables as `Measuring.two_way` lists them, but those of columns without predictors."""
     names = [(name, own) for name, reads in measuring.order.items() for own in reads or (ALONE,)]
     return {each: table for each, table in zip(names, tables, strict=True) if each[1] != ALONE}
+
+
+def true_counts(table: CrossTable | CountedTable) -> FloatArray:
+    """Records in each cell, (K L,). Confidential."""
+    if isinstance(table, CountedTable):
+        return table.counts.ravel().astype(np.float64)
+    return counts_of(table.codes, table.n_rows, table.cells)
 
 
 def counts_of(

@@ -31,8 +31,8 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals, PerturbedHistogram
 from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain
-from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
-from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, counts_of, score
+from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring, Tables
+from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, score, true_counts
 from pyhybrid.primitives import (
     dp_kmeans,
     exponential_mechanism,
@@ -42,7 +42,7 @@ from pyhybrid.primitives import (
     laplace_sum,
     randomized_response,
 )
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
+from pyhybrid.primitives.tables import NoisyTables, cross_counts
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from pyhybrid.privacy.epsilon_audit import audit_epsilon
 from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
@@ -147,7 +147,7 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
     """Counts of each step, and its noise as it is taken."""
     measuring = mechanism._measuring(df)
     answers = measuring.of(df).answers
-    tables: list[Sequence[CrossTable]] = [measuring.two_way(df, _merged(measuring))]
+    tables: list[Tables] = [measuring.two_way(df, _merged(measuring))]
     if measuring.binned:
         tables.insert(0, measuring.one_way(df, measuring.binned))
     return [_step(of_step, answer) for of_step, answer in zip(tables, answers, strict=True)]
@@ -167,7 +167,7 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
     steps = [_step(measuring.one_way(df, tuple(measuring.order)), first)]
     tables = by_candidate(measuring, measuring.two_way(df, measuring.domain))
     scores = []
-    for counts in (counts_of(table.codes, table.n_rows, table.cells) for table in tables.values()):
+    for counts in map(true_counts, tables.values()):
         scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
     for choice, answer in zip(course.choices, later, strict=True):
         steps.append(
@@ -191,7 +191,7 @@ def _merged(measuring: Measuring) -> dict[str, Any]:
     return {**measuring.domain, **few}
 
 
-def _step(tables: Sequence[CrossTable], answer: NoisyTables) -> _Step:
+def _step(tables: Tables, answer: NoisyTables) -> _Step:
     counts = cross_counts(tables, unit=PARTS) / PARTS
     return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
 

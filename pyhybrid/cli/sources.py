@@ -1,0 +1,102 @@
+"""`pyhybrid synthesize` of a table that stays where it is."""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pyhybrid.cli.console import note, progress_bars, show
+from pyhybrid.cli.options import names_of
+from pyhybrid.cli.plan import drafted_types, undecided
+from pyhybrid.cli.tables import read_by_column
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.running.files import write_files
+from pyhybrid.sources.drafting import columns_to_look_at
+from pyhybrid.sources.release import synthesize_source
+from pyhybrid.sources.source import Source, has_password, open_source
+
+TAKEN = (
+    "data", "out", "types", "epsilon", "mechanism", "relation", "n_synthetic", "file_format",
+    "ledger", "drop", "identifier", "overwrite", "delta", "select", "unit", "rows_per_unit",
+    "workers",
+)  # fmt: skip
+"""Options of `pyhybrid synthesize` that are read."""
+
+
+def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None) -> None:
+    """Release by noisy marginals, in parts; without types a draft of them is written."""
+    if has_password(data):
+        raise InvalidInput(
+            "--data must have no password, which every user of this machine could read: put it "
+            "into PGPASSWORD or ~/.pgpass"
+        )
+    with open_source(data) as source:
+        drop = names_of(given["drop"], source.columns)
+        ids = names_of(given["identifier"], source.columns)
+        if len(ids) > 1:
+            raise InvalidInput(f"--id must name one column: found {', '.join(ids)}")
+        if given["types"] is None:
+            raise InvalidInput(_draft(source, data, given, {*drop, *ids, given["unit"]}))
+        with progress_bars() as progress:
+            release = synthesize_source(
+                source, types=_without_notes(given["types"]), drop=drop, id=next(iter(ids), None),
+                select=given["select"] or "all", relation=given["relation"] or "remove",
+                file_format=given["file_format"] or "parquet", ledger=book, progress=progress,
+                **{name: given[name] for name in ("epsilon", "out", "delta", "unit", "workers",
+                   "rows_per_unit", "n_synthetic", "overwrite")},
+            )  # fmt: skip
+    show(
+        f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
+        f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); counted by "
+        f"{source.engine}. Read a set as one table: "
+        f"pandas.read_parquet({str(Path(given['out'], 'public', 'synthetic_1'))!r})"
+        if given["file_format"] != "csv"
+        else f"{given['out']}: {release.n_records:,} records in CSV parts, {release.charge.cost}"
+    )
+
+
+def _without_notes(path: Path) -> dict[str, Any]:
+    types = read_by_column(path, "types")
+    drafted = [name for name, kind in types.items() if isinstance(kind, Mapping) and "note" in kind]
+    if drafted:
+        note(
+            f"types of {', '.join(drafted)} are as drafted from the data: taken as your word that "
+            "they are public"
+        )
+    return types
+
+
+def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | None]) -> str:
+    """Write a draft of the types; returns what is to be done with it."""
+    named = [part for part in re.split(r"[/:]+", data) if part and not glob.has_magic(part)]
+    path = Path(given["out"]).absolute().parent / f"{named[-1] if named else 'table'}.types.json"
+    if path.exists() and not given["overwrite"]:
+        return (
+            f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
+            "--overwrite writes a new one"
+        )
+    looked_at = columns_to_look_at(source, [name for name in source.columns if name not in said])
+    draft = drafted_types(looked_at)
+    short = min(map(len, looked_at.values()))
+    sample: pd.DataFrame = pd.DataFrame({n: own[:short] for n, own in looked_at.items()})
+    risky = {**{n: "" for n in looked_at if n not in draft}, **undecided(sample)}
+    kept = {name: kind for name, kind in draft.items() if name not in risky}
+    drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
+    write_files({path: json.dumps(kept, indent=1, ensure_ascii=False) + "\n"}, private=True)
+    words = ["pyhybrid", "synthesize", data, "--epsilon", f"{given['epsilon']:g}"]
+    words += [word for text in drop for word in ("--drop", text)]
+    words += [word for text in given["identifier"] or () for word in ("--id", text)]
+    words += ["--types", str(path), "--out", str(given["out"])]
+    return (
+        f"{path} was written, what each column can hold as seen in the data; a strict release may "
+        "not read that there: confirm or change levels, lower, upper, center, unit, decimals and "
+        f"missing by what is public, then: {shlex.join(words)}"
+    )

@@ -1,0 +1,16 @@
+"""Tables that stay where they are: opened, counted there, released in parts."""
+
+from __future__ import annotations
+
+from pyhybrid.sources.comparing import count_distances
+from pyhybrid.sources.parts import ReleaseInParts
+from pyhybrid.sources.release import synthesize_source
+from pyhybrid.sources.source import Source, open_source
+
+__all__ = [
+    "ReleaseInParts",
+    "Source",
+    "count_distances",
+    "open_source",
+    "synthesize_source",
+]

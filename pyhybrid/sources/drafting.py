@@ -1,0 +1,65 @@
+"""What a draft of types looks at: some rows, and what ends and levels the whole table has.
+
+A draft is no part of a release: it is written for the owner, who confirms it by what is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.sources.source import Source, load_library
+
+_ROWS = 20_000
+_LEVELS = 1001  # one more than a column can have
+_LIKE = {"text": object, "logical": bool}
+
+
+def columns_to_look_at(source: Source, names: Sequence[str]) -> dict[str, pd.Series]:
+    """Values of each column: of rows by chance, before them the ends of numbers, the levels of text
+    and a missing value, where the whole table has them."""
+    known = [name for name in names if source.columns[name] in ("number", "text", "logical")]
+    if not known:
+        return {name: pd.Series([[]], name=name) for name in names}
+    table, ibis = source.table, load_library("ibis")
+    ends: dict[str, Any] = {"rows": table.count()}
+    for place, name in enumerate(known):
+        own = _plain(source, name)
+        ends[f"gone{place}"] = ibis.ifelse(own.isnull(), 1, 0).max()
+        if source.columns[name] == "number":
+            present = own.nullif(ibis.literal("nan").cast("float64"))
+            ends |= {f"low{place}": present.min(), f"high{place}": present.max()}
+    ((n, *found),) = source.ask(table.agg(**ends))
+    told = dict(zip([*ends][1:], found, strict=True))
+    share = min(1.0, _ROWS / max(int(n), 1))
+    some = table if share == 1 else table.filter(ibis.random() < share)
+    picked = some.select(**{f"c{p}": _plain(source, name) for p, name in enumerate(known)})
+    rows = source.ask(picked.limit(2 * _ROWS))
+    made = {name: pd.Series([[]], name=name) for name in names}
+    for place, name in enumerate(known):
+        kind, held = source.columns[name], [row[place] for row in rows]
+        more = [told[end] for end in (f"low{place}", f"high{place}") if told.get(end) is not None]
+        more += [None] if told[f"gone{place}"] else []
+        if kind == "text":
+            each = table.select(own=table[name]).distinct().limit(_LEVELS)
+            more += [own for (own,) in source.ask(each)]
+        made[name] = _series(name, kind, [*more, *held])
+    return made
+
+
+def _plain(source: Source, name: str) -> Any:
+    own = source.table[name]
+    return own.cast("float64") if source.columns[name] == "number" else own
+
+
+def _series(name: str, kind: str, values: Sequence[Any]) -> pd.Series:
+    """Numbers as whole ones where they are."""
+    if kind != "number":
+        made: pd.Series = pd.Series(values, name=name, dtype=object)
+        return made if made.isna().any() else made.astype(_LIKE[kind])
+    y = np.array([np.nan if own is None else own for own in values], dtype=np.float64)
+    whole = bool((y == np.floor(y)).all()) and bool((np.abs(y) < 2**53).all())
+    return pd.Series(y.astype(np.int64) if whole else y, name=name)

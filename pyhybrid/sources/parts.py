@@ -1,0 +1,391 @@
+"""A release written part by part, whole or not at all, and gone on with after a kill.
+
+What rows are drawn from, functions of noisy counts alone, is written first, beside the folder that
+is to be, with the charge; then the charge is entered in the ledger; then parts are drawn, each from
+a random stream of its own, so that one is the same whenever and wherever it is drawn. A part is a
+file under its name only once it is whole. The folder is put in its place when the last one is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.log_linear import Factors
+from pyhybrid.mechanisms.marginals.noisy_marginals import rows_of
+from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.data_fingerprint import DataMark
+from pyhybrid.releases.folder import PARTS, read_json, table_schema, write_json
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.record import Confidential, ReleaseRecord, content_digest
+from pyhybrid.releases.statement import privacy_statement, public_metadata
+from pyhybrid.running.files import (
+    file_aside,
+    lock,
+    make_private,
+    put_in_place,
+    whole_only,
+    write_files,
+)
+from pyhybrid.running.resumable import fingerprint
+from pyhybrid.running.tasks import Progress, first_failure, run_tasks
+
+_MODEL = Path("confidential", "model.json")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Drawn:
+    """All that a release in parts is made of, and its charge: plain JSON. Confidential for its
+    `entropy`, the root of all random streams, and its mark of the data.
+
+    `sets` have effects and shares of each column, `few` are the cells that effects are of;
+    `columns` the names in the order of the table, of which `ids` are running numbers."""
+
+    identifier: str
+    begun_with: str
+    n_records: int
+    rows_per_part: int
+    file_format: str
+    entropy: str
+    columns: Sequence[str]
+    ids: Sequence[str]
+    dropped: Sequence[str]
+    charge: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    noise: str
+    counted: str
+    data: Mapping[str, Any]
+    order: Mapping[str, Sequence[str]]
+    domain: Mapping[str, Any]
+    few: Mapping[str, Any]
+    sets: Sequence[Mapping[str, Mapping[str, Any]]]
+    format: str = PARTS
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    @property
+    def record(self) -> ReleaseRecord:
+        """What the release says of itself."""
+        charge = PrivacyCharge.from_dict(dict(self.charge)).sealed()
+        return ReleaseRecord(
+            charge=charge,
+            diagnostics=None,
+            settings=self.settings,
+            synthesized=tuple(name for name in self.columns if name not in self.ids),
+            predictors=(),
+            provenance=NoiseProvenance(
+                library="OpenDP", version=opendp_version(), noise=self.noise, counts="tables",
+                counted=self.counted,
+            ),
+            seeded=False,
+            confidential=Confidential(
+                labels=pd.RangeIndex(self.n_records),
+                alpha=np.empty(0),
+                lipschitz=np.empty(0),
+                lipschitz_bound=charge.bound,
+                entropy=int(self.entropy),
+                data=DataMark.from_dict(self.data),
+            ),
+            decisions=Decisions.of(self.dropped, (), self.ids),
+        )  # fmt: skip
+
+    def rows(self, place: int, part: int) -> pd.DataFrame:
+        """Part `part` of set `place`, both counted from 1."""
+        start = (part - 1) * self.rows_per_part
+        index = pd.RangeIndex(min(self.rows_per_part, self.n_records - start))
+        whole, few = (
+            {name: ColumnDomain.from_dict(own) for name, own in domain.items()}
+            for domain in (self.domain, self.few)
+        )
+        own = self.sets[place - 1]
+        factors = Factors(order=self.order, domain=few, effects=_arrays(own["effects"]))
+        streams = Streams(entropy=int(self.entropy), seeded=False)
+        made = rows_of(
+            factors, _arrays(own["shares"]), whole, streams.child(f"set {place}, part {part}"),
+            index, even=len(self.sets) == 1,
+        )  # fmt: skip
+        for name in self.ids:
+            made[name] = np.arange(start + 1, start + 1 + len(index))
+        rows: pd.DataFrame = made[list(self.columns)]
+        return rows
+
+    @property
+    def n_parts(self) -> int:
+        """Parts of each set."""
+        return -(-self.n_records // self.rows_per_part)
+
+
+def _arrays(given: Mapping[str, Any]) -> dict[str, FloatArray]:
+    return {name: np.array(own, dtype=np.float64) for name, own in given.items()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleaseInParts:
+    """A release that is on disk in parts, and was never in memory as a whole.
+
+    Attributes
+    ----------
+    folder : Path
+        ``public/synthetic_1/part_00001.parquet`` ..., with statement, schema and metadata;
+        ``confidential/`` to keep.
+    n_records : int
+        Rows of each set.
+    charge : PrivacyCharge
+        What it cost, all sets together.
+    identifier : str
+        Tells this release from every other one.
+    """
+
+    folder: Path
+    n_records: int
+    charge: PrivacyCharge
+    identifier: str
+    record: ReleaseRecord = field(repr=False)
+    digest: str = field(repr=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ReleaseInParts in {self.folder}: {self.charge.n_synthetic} synthetic set(s) of "
+            f"{self.n_records} records: {self.charge.cost} ({self.charge.kind})>"
+        )
+
+    @staticmethod
+    def of(drawn: Drawn, folder: Path) -> ReleaseInParts:
+        """The release that is drawn into `folder`."""
+        record = drawn.record
+        return ReleaseInParts(
+            folder=folder,
+            n_records=drawn.n_records,
+            charge=record.charge,
+            identifier=drawn.identifier,
+            record=record,
+            digest=_digest(drawn),
+        )
+
+    @property
+    def statement(self) -> str:
+        """The privacy statement in plain words (Markdown), fit to be published."""
+        return privacy_statement(self.record, n_records=self.n_records)
+
+    @property
+    def data(self) -> DataMark | None:
+        """Which data it is of, by counts. Confidential."""
+        return self.record.confidential.data
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """Columns that were replaced."""
+        return self.record.synthesized
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Public settings."""
+        return self.record.settings
+
+    @property
+    def entropy(self) -> int:
+        """Root of its random numbers. Confidential."""
+        return self.record.confidential.entropy
+
+    def check_seal(self) -> None:
+        """Raise InvalidInput unless the charge is as it was made."""
+        if not self.charge.is_sealed:
+            raise InvalidInput("the charge of a release must be as its mechanism made it")
+
+    def content_digest(self) -> str:
+        """SHA-256 of charge, settings and all that rows are drawn from."""
+        return self.digest
+
+    def is_known_as(self, digest: str) -> bool:
+        """True if `digest` is its `content_digest`."""
+        return digest == self.digest
+
+    def sample(self, n: int = 10_000, *, synthetic: int = 1) -> pd.DataFrame:
+        """The first n rows of a set; rows are in no order."""
+        found: list[pd.DataFrame] = []
+        for path in sorted((self.folder / "public" / f"synthetic_{synthetic}").iterdir()):
+            found.append(_read(path))
+            if sum(map(len, found)) >= n:
+                break
+        whole: pd.DataFrame = pd.concat(found, ignore_index=True).head(n)
+        return whole
+
+
+def _read(path: Path) -> pd.DataFrame:
+    own: pd.DataFrame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    return own
+
+
+def _digest(drawn: Drawn) -> str:
+    settings = {**drawn.settings, "drawn from": fingerprint(drawn.as_dict())}
+    return content_digest(PrivacyCharge.from_dict(dict(drawn.charge)), settings, (), ())
+
+
+# --- On disk ------------------------------------------------------------------------------------
+
+
+def folder_of_parts(target: Path) -> Path:
+    """Where parts are until all are there."""
+    return target.absolute().parent / f".{target.name}.parts"
+
+
+@contextlib.contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Refuse a second process that draws into the same folder."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if not lock(handle):
+            raise InvalidInput(f"{folder} must not be in use: another process draws into it")
+        yield
+    finally:
+        os.close(handle)
+
+
+def begun(folder: Path, begun_with: str) -> Drawn | None:
+    """What an earlier run began, if it did with the same settings."""
+    if not (folder / _MODEL).is_file():
+        return None
+    drawn = _drawn_in(folder)
+    if drawn.begun_with != begun_with:
+        raise InvalidInput(
+            f"{folder} holds parts of a release that was begun with other data or settings: give "
+            "the same to go on with it, or remove that folder (what its ledger was charged stays)"
+        )
+    return drawn
+
+
+def _drawn_in(folder: Path) -> Drawn:
+    with whole_only(folder, "release that was begun"):
+        content = read_json(folder / _MODEL)
+        if content.pop("seal") != fingerprint(content):
+            raise ValueError("seal")
+        return Drawn(**content)
+
+
+def begin(folder: Path, drawn: Drawn) -> None:
+    """Write what parts are drawn from, before the charge is entered and anything is drawn."""
+    (folder / _MODEL).parent.mkdir(mode=0o700, exist_ok=True)
+    content = drawn.as_dict()
+    sealed = {"seal": fingerprint(content), **content}
+    write_files({folder / _MODEL: json.dumps(sealed)}, private=True)
+
+
+def give_up(folder: Path) -> None:
+    """Remove what was begun."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    folder: str
+    place: int
+    part: int
+    path: str
+
+
+def draw_all(
+    folder: Path,
+    drawn: Drawn,
+    *,
+    workers: int,
+    executor: Executor | None,
+    progress: Progress | None,
+) -> None:
+    """Draw the parts that are not there yet."""
+    parts = []
+    for place in range(1, len(drawn.sets) + 1):
+        own = folder / "public" / f"synthetic_{place}"
+        own.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for part in range(1, drawn.n_parts + 1):
+            path = own / f"part_{part:05d}.{drawn.file_format}"
+            if not path.exists():
+                parts.append(_Part(folder=str(folder), place=place, part=part, path=str(path)))
+    total, failures = drawn.n_parts * len(drawn.sets), []
+    done = total - len(parts)
+    for ended in run_tasks(_draw, parts, workers=workers, executor=executor):
+        if ended.error is not None:
+            failures.append(ended)
+        done += 1
+        if progress is not None:
+            progress("parts", done, total)
+    if failures:
+        raise first_failure(failures, "parts")
+
+
+def _draw(part: _Part) -> None:
+    """Draw and write one part; runs in any process."""
+    rows = _cached(part.folder).rows(part.place, part.part)
+    with file_aside(part.path, private=False) as aside:
+        if part.path.endswith(".csv"):
+            rows.to_csv(aside, index=False)
+        else:
+            rows.to_parquet(aside, index=False)
+
+
+@functools.lru_cache(maxsize=1)
+def _cached(folder: str) -> Drawn:
+    return _drawn_in(Path(folder))
+
+
+def finish(
+    folder: Path, release: ReleaseInParts, drawn: Drawn, ledger_entry: Mapping[str, Any] | None
+) -> None:
+    """Write what belongs to the parts, and put the folder in its place."""
+    public, confidential = folder / "public", folder / "confidential"
+    first = _read(public / "synthetic_1" / f"part_00001.{drawn.file_format}")
+    write_json(public / "schema.json", table_schema(first, drawn.file_format))
+    (public / "privacy_statement.md").write_text(release.statement, encoding="utf-8")
+    write_json(public / "charge.json", release.charge.public())
+    described = public_metadata(release.record, [first], drawn.file_format)
+    described["fileDscr"] = [
+        {
+            "fileName": f"synthetic_{place}/part_{part:05d}.{drawn.file_format}",
+            "caseQnty": min(
+                drawn.rows_per_part, drawn.n_records - (part - 1) * drawn.rows_per_part
+            ),
+            "varQnty": first.shape[1],
+        }
+        for place in range(1, len(drawn.sets) + 1)
+        for part in range(1, drawn.n_parts + 1)
+    ]
+    write_json(public / "metadata.json", described)
+    run = {
+        "format": PARTS,
+        "pyhybrid": pyhybrid.__version__,
+        **release.record.as_dict(),
+        "identifier": release.identifier,
+        "content_sha256": release.digest,
+        "ledger": ledger_entry,
+    }
+    write_json(confidential / "run.json", run)
+    make_private(confidential)
+    put_in_place(folder, release.folder.absolute())
+
+
+def charged(release: ReleaseInParts, ledger: Ledger | None) -> dict[str, Any] | None:
+    """The release's entry in the ledger, one however often it is asked for."""
+    if ledger is None:
+        return None
+    entry = ledger.add(release)
+    return {"entry": entry.number, "sha256": entry.sha256}

@@ -1,0 +1,414 @@
+"""Where a table stays: Parquet files, DuckDB, PostgreSQL, or anything that ibis reads.
+
+A source is read and never written to: files are opened for reading, a DuckDB file in its read-only
+mode, PostgreSQL in one read-only transaction of one snapshot. What is asked is written as ibis
+expressions, which ibis puts in the words of the engine. No answer is larger than a table of counts,
+but for the sample that a draft of types is made from.
+
+What an engine says of an error can quote a record, and a connection string a password: messages
+have the class of the error alone, or, where no record was read yet, its words without the secrets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import importlib
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyhybrid.core.checks import did_you_mean
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+
+_NAME = "records"
+_POSTGRES = ("postgres", "postgresql")
+_MEMORY = "1GB"
+_KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
+_OF_POSTGRES = {
+    "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
+    "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string",
+    "bool": "boolean",
+}  # fmt: skip
+
+
+class Source(ABC):
+    """A confidential table that stays where it is.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in messages and in its representation: no user, no password.
+    engine : str
+        What counts in it, with its version.
+    """
+
+    name: str
+    engine: str
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}, by {self.engine}: {len(self.columns)} columns>"
+
+    @property
+    @abstractmethod
+    def table(self) -> Any:
+        """The table as an ibis expression."""
+
+    @abstractmethod
+    def answer(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of a query in the engine's own words."""
+
+    @abstractmethod
+    def in_words(self, expression: Any) -> str:
+        """An expression in the engine's own words."""
+
+    has_grouping_sets = True
+    """Several tables of counts in one pass."""
+    has_nan = True
+    """Numbers can be NaN, beside missing ones."""
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """Kind of each column by its name: number, text, logical, or what else it holds."""
+        return {str(name): _kind(dtype) for name, dtype in self.table.schema().items()}
+
+    def ask(self, expression: Any) -> list[tuple[Any, ...]]:
+        """Rows of an expression."""
+        return self.answer(self.in_words(expression))
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise InvalidInput for a column that is not there."""
+        for name in names:
+            if name not in self.columns:
+                raise InvalidInput(
+                    f"column {name!r} must be in {self.name}: it has "
+                    f"{', '.join([*self.columns][:20])}{did_you_mean(name, self.columns)}"
+                )
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the connection."""
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_source(data: Any) -> Source:
+    """A table that stays where it is.
+
+    Parameters
+    ----------
+    data : str, path, ibis table or DuckDB relation
+        A folder of Parquet files or a pattern (``"census/*.parquet"``); a table of a DuckDB file
+        (``"duckdb:///survey.db::persons"``), of PostgreSQL
+        (``"postgres://user@host/survey::persons"``) or of another database that ibis connects to,
+        by its URL, ``::`` and the name; an ibis table; a DuckDB relation. A password belongs into
+        ``PGPASSWORD`` or ``~/.pgpass``.
+
+    Returns
+    -------
+    Source
+        A context manager.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing that can be read is there.
+    EngineUnavailable
+        If ibis or the engine is not installed.
+    """
+    if isinstance(data, Source):
+        return data
+    load_library("ibis")
+    if isinstance(data, (str, os.PathLike)):
+        text = os.fspath(data)
+        return _by_url(text) if "://" in text else ParquetFiles(files_of(text), text)
+    if type(data).__module__.split(".")[0] in ("duckdb", "_duckdb") and hasattr(data, "query"):
+        return Relation(data)
+    if hasattr(data, "get_backend") and hasattr(data, "schema"):
+        return IbisTable(data)
+    raise InvalidInput(
+        "data must be a pattern of Parquet files, a database URL with ::TABLE, an ibis table or a "
+        f"DuckDB relation: found {type(data).__name__}"
+    )
+
+
+def stays_where_it_is(data: Any) -> bool:
+    """True of what `open_source` takes and `pandas` should not read as one file."""
+    text = os.fspath(data)
+    return "://" in text or (
+        not os.path.isfile(text) and (glob.has_magic(text) or os.path.isdir(text))
+    )
+
+
+def files_of(pattern: str) -> tuple[str, ...]:
+    """Parquet files of a folder, with those below it, or of a pattern, in their order."""
+    wanted = os.path.join(pattern, "**", "*.parquet") if os.path.isdir(pattern) else pattern
+    found = sorted(path for path in glob.glob(wanted, recursive=True) if os.path.isfile(path))
+    other = [path for path in found if not path.lower().endswith((".parquet", ".pq"))]
+    if not found or other:
+        what = f"{other[0]} is none" if other else "there is none"
+        raise InvalidInput(
+            f"data {pattern} must be Parquet files: {what}; columns of Parquet have types, those "
+            "of CSV would be read from the records"
+        )
+    return tuple(os.path.abspath(path) for path in found)
+
+
+class _DuckDB(Source):
+    """A table `self.table` behind an own connection to DuckDB."""
+
+    connection: Any
+    _database: str | None = None
+    _table = _NAME
+
+    def in_words(self, expression: Any) -> str:
+        return str(load_library("ibis").to_sql(expression, dialect="duckdb"))
+
+    def answer(self, sql: str) -> list[tuple[Any, ...]]:
+        with _in_engine(self.name):
+            rows: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
+        return rows
+
+    @cached_property
+    def table(self) -> Any:
+        ibis = load_library("ibis")
+        where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
+        with _in_engine(self.name, quoting=True):
+            empty = self.connection.sql(f"SELECT * FROM {where} LIMIT 0").to_arrow_table()
+        schema = ibis.Schema.from_pyarrow(empty.schema)
+        return ibis.table(schema, name=self._table, database=self._database)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class ParquetFiles(_DuckDB):
+    """Parquet files, read by DuckDB; `files` can be counted part by part."""
+
+    def __init__(self, files: Sequence[str], name: str) -> None:
+        self.files, self.name = tuple(files), name
+        self.connection, self.engine = _duckdb(":memory:")
+        listed = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
+        with _in_engine(name, quoting=True):
+            self.connection.execute(
+                f"CREATE VIEW {_NAME} AS SELECT * FROM "
+                f"read_parquet([{listed}], hive_types_autocast = false)"
+            )
+
+
+class DuckDBTable(_DuckDB):
+    """A table of a DuckDB file, opened read-only."""
+
+    def __init__(self, path: str, table: str) -> None:
+        self.name = f"duckdb:///{path.lstrip('/')}::{table}"
+        if not Path(path).is_file():
+            raise InvalidInput(f"data {self.name} must be in a DuckDB file: {path} is none")
+        self._database, self._table = _with_schema(table)
+        self.connection, self.engine = _duckdb(path, read_only=True)
+
+
+class Relation(_DuckDB):
+    """A relation of a connection of the user's own, which stays open."""
+
+    def __init__(self, relation: Any) -> None:
+        self.relation, self.name = relation, "the relation"
+        self.engine = f"DuckDB {load_library('duckdb').__version__}"
+
+    def answer(self, sql: str) -> list[tuple[Any, ...]]:
+        with _in_engine(self.name):
+            rows: list[tuple[Any, ...]] = self.relation.query(_NAME, sql).fetchall()
+        return rows
+
+    @cached_property
+    def table(self) -> Any:
+        ibis = load_library("ibis")
+        schema = ibis.Schema.from_pyarrow(self.relation.limit(0).to_arrow_table().schema)
+        return ibis.table(schema, name=_NAME)
+
+    def close(self) -> None:
+        """The connection is the user's."""
+
+
+class PostgresTable(Source):
+    """A table of PostgreSQL, in one read-only transaction, so that all passes see one snapshot."""
+
+    def __init__(self, url: str, table: str) -> None:
+        psycopg, self.name = load_library("psycopg"), f"{without_secrets(url)}::{table}"
+        self._database, self._table = _with_schema(table)
+        with _in_engine(self.name, quoting=True, url=url):
+            self.connection = psycopg.connect(url)
+            self.connection.read_only = True
+            self.connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        version = self.connection.info.server_version
+        self.engine = f"PostgreSQL {version // 10_000}.{version % 10_000}"
+
+    def in_words(self, expression: Any) -> str:
+        return str(load_library("ibis").to_sql(expression, dialect="postgres"))
+
+    def answer(self, sql: str) -> list[tuple[Any, ...]]:
+        with _in_engine(self.name):
+            rows: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
+        return rows
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
+        with _in_engine(self.name, quoting=True):
+            told = self.connection.execute(f"SELECT * FROM {where} LIMIT 0").description
+        known = load_library("psycopg").adapters.types
+        types = {each.name: known.get(each.type_code) for each in told}
+        return {name: getattr(own, "name", "a type of its own") for name, own in types.items()}
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        kinds = super().columns
+        return {
+            name: kinds[name] if own in _OF_POSTGRES else own for name, own in self._types.items()
+        }
+
+    @cached_property
+    def table(self) -> Any:
+        schema = {name: _OF_POSTGRES.get(own, "json") for name, own in self._types.items()}
+        return load_library("ibis").table(schema, name=self._table, database=self._database)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class IbisTable(Source):
+    """A table of any engine that ibis connects to; its connection is the user's."""
+
+    has_grouping_sets = False
+
+    def __init__(self, table: Any, name: str = "the table") -> None:
+        self._own, self.name = table, name
+        with _in_engine(name):
+            backend = table.get_backend()
+            self.has_nan = backend.has_operation(
+                importlib.import_module("ibis.expr.operations").IsNan
+            )
+            self.engine = f"{backend.name}, through ibis {load_library('ibis').__version__}"
+
+    @property
+    def table(self) -> Any:
+        return self._own
+
+    def ask(self, expression: Any) -> list[tuple[Any, ...]]:
+        with _in_engine(self.name):
+            found = expression.to_pyarrow().to_pydict()
+        return list(zip(*found.values(), strict=True))
+
+    def in_words(self, expression: Any) -> str:
+        raise NotImplementedError
+
+    def answer(self, sql: str) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The connection is the user's."""
+
+
+def _by_url(text: str) -> Source:
+    url, separator, table = text.rpartition("::")
+    if not separator or not table:
+        raise InvalidInput(
+            f"data {without_secrets(text)} must name a table after its URL: add ::TABLE"
+        )
+    scheme = urlsplit(url).scheme.lower()
+    if scheme == "duckdb":
+        return DuckDBTable(_path_of(url), table)
+    if scheme in _POSTGRES:
+        return PostgresTable(url, table)
+    name, ibis = f"{without_secrets(url)}::{table}", load_library("ibis")
+    with _in_engine(name, quoting=True, url=url):
+        database, own = _with_schema(table)
+        return IbisTable(ibis.connect(url).table(own, database=database), name)
+
+
+def _path_of(url: str) -> str:
+    """``duckdb:///file.db`` is beside the caller where there is such a file, else from the root."""
+    rest = unquote(url.split("://", 1)[1])
+    beside, absolute = rest.lstrip("/"), "/" + rest.lstrip("/")
+    from_root = rest.startswith("//") or (not Path(beside).exists() and Path(absolute).exists())
+    return absolute if from_root else beside
+
+
+def has_password(text: str) -> bool:
+    """True of a URL with a password in it."""
+    return "://" in text and _password(text) is not None
+
+
+def _password(url: str) -> str | None:
+    parts = urlsplit(url)
+    asked = re.search(r"[?&]password=([^&]*)", parts.query and f"?{parts.query}")
+    return parts.password or (asked.group(1) if asked else None)
+
+
+def without_secrets(url: str) -> str:
+    """Scheme, host and database alone."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
+def _with_schema(table: str) -> tuple[str | None, str]:
+    schema, _, name = table.rpartition(".")
+    return schema or None, name
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _kind(dtype: Any) -> str:
+    for kind, test in _KINDS.items():
+        if getattr(dtype, test)():
+            return kind
+    return str(dtype).split("(")[0]
+
+
+def _duckdb(path: str, **options: Any) -> tuple[Any, str]:
+    """A connection that fetches nothing, keeps to its memory and leaves nothing on disk."""
+    duckdb = load_library("duckdb")
+    quiet = {"autoinstall_known_extensions": False, "memory_limit": _MEMORY, "temp_directory": ""}
+    with _in_engine(path, quoting=True):
+        connection = duckdb.connect(path, config=quiet, **options)
+        connection.execute("SET enable_progress_bar = false")  # it writes to standard output
+    return connection, f"DuckDB {duckdb.__version__}"
+
+
+def load_library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise EngineUnavailable(
+            f"a table that stays where it is needs {name}, which cannot be imported: "
+            "pip install 'pyhybrid[tables]'"
+        ) from None
+
+
+@contextlib.contextmanager
+def _in_engine(name: str, *, quoting: bool = False, url: str = "") -> Iterator[None]:
+    """Turn what an engine raises into one line; its words are quoted only where no record can be in
+    them, without the password of `url`."""
+    try:
+        yield
+    except (InvalidInput, EngineUnavailable):
+        raise
+    except Exception as error:
+        why = type(error).__name__
+        if quoting or type(error).__module__.startswith("ibis."):  # said before it is asked
+            words = " ".join(str(error).split())
+            for secret in filter(None, {_password(url), unquote(_password(url) or "")}):
+                words = words.replace(secret, "...")
+            why = f"{why}: {words[:300]}"
+        raise InvalidInput(f"data {name} must be readable: {why}") from None
