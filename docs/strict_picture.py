@@ -1,4 +1,4 @@
-"""The picture of README and the front page: strict releases of the RAND visits against the data.
+"""The picture of "Local and strict": strict releases of the RAND visits against the data.
 
 `python docs/strict_picture.py` draws it anew (docs/pages/images/strict.png); releases are sampled
 exactly and without a seed, so that bars move a little.
