@@ -21,9 +21,7 @@ from pyhybrid.models import NegativeBinomial
 
 _EPSILON = 1.0
 _N_REFERENCE = 2_000
-_OWN_FILE = (
-    "\nYour own file, all columns: pyhybrid synthesize survey.csv --epsilon 4 --out released"
-)
+_OWN_FILE = "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released"
 
 
 @options

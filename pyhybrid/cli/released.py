@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -371,6 +371,8 @@ def save_with_these(
     """Save the release and show it: households agree, other columns and missing values are as in
     the file, decided columns are gone, rows are drawn, totals are met."""
     made = release
+    if made.origin is not None:
+        made = replace(made, origin=replace(made.origin, table=source.name))
     if asked.households is not None:
         values, table = dict(asked.households), release.synthetic[0]
         for key in {"one", "at_most_one"} & values.keys():

@@ -33,6 +33,7 @@ class SourceTable:
     frame: pd.DataFrame
     text: pd.DataFrame | None
     file_format: str
+    name: str = ""
 
     @property
     def by_cell(self) -> pd.DataFrame:
@@ -80,9 +81,9 @@ def read_table(path: str | Path) -> SourceTable:
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
     if kind == "parquet":
-        return SourceTable(frame=frame, text=None, file_format=kind)
+        return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
-    return SourceTable(frame=typed, text=frame, file_format=kind)
+    return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name)
 
 
 def _reason(error: Exception) -> str:
