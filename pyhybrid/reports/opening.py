@@ -105,11 +105,10 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         ax.stairs(bars, edges, fill=True, color=drawing.PALE)
         ax.stairs(line, edges, color=drawing.COLORS[0], linewidth=1.5)
         ax.set_xlim(edges[0], edges[-1])
-        ends = (
-            [edges[0], edges[-1]] if edges[1] - edges[0] != 1 else [edges[0] + 0.5, edges[-1] - 0.5]
-        )
+        half = 0.5 if _whole(truth) else 0.0
+        ends = [edges[0] + half, min(edges[-1] - half, truth.max())]
         beyond = "+" if truth.max() > ends[1] else ""
-        ax.set_xticks(ends, [f"{ends[0]:,.4g}", _short(ends[1]) + beyond], fontsize=size)
+        ax.set_xticks(ends, [_short(ends[0]), _short(ends[1]) + beyond], fontsize=size)
         left, right = ax.get_xticklabels()
         left.set_horizontalalignment("left")
         right.set_horizontalalignment("right")
@@ -136,11 +135,16 @@ def _short(value: float) -> str:
 
 
 def _edges(values: FloatArray) -> FloatArray:
-    """Ends of bins: one for each whole number, if they are few."""
+    """Ends of bins, each of equally many whole numbers if the values are whole."""
     low, high = float(values.min()), float(np.quantile(values, 0.995))
-    if (values == np.floor(values)).all() and high - low < _BINS:
-        return np.arange(np.floor(low), np.ceil(high) + 2) - 0.5
-    return np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    if not _whole(values):
+        return np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    step = np.ceil((high - low + 1) / _BINS)
+    return np.arange(low, high + step + 1, step) - 0.5
+
+
+def _whole(values: FloatArray) -> bool:
+    return bool((values == np.floor(values)).all())
 
 
 def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
