@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -244,9 +245,11 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     given = context.params
     own_plan = given["plan"] is None
     if own_plan and given["epsilon"] is None:
+        words = shlex.join(["pyhybrid", "synthesize", str(given["data"])])
+        out = shlex.join(["--out", str(given["out"])])
         raise InvalidInput(
-            "--epsilon must be given for a whole table, e.g. --epsilon 4; or --formula, e.g. "
-            "--formula 'visits ~ age + region', for one column"
+            f"--epsilon must be given for a whole table: {words} --epsilon 4 {out}; or --formula "
+            f"for one column: {words} --formula 'visits ~ age + region' {out}"
         )
     texts = given["mechanism"] or ["marginals" if own_plan else "censored"]
     texts = ["marginals" if text == "noisy_marginals" else text for text in texts]
