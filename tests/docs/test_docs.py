@@ -83,6 +83,9 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
         loaded = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(https?:[^\"]+)\"", text)
         assert loaded == [], page.name
         assert not re.search(r":math:|\.\. math::|class=\"arithmatex", text), page.name
+        assert 'javascripts/iframe-worker.js"' in text, "search under file:// has no worker"
+    index = (tmp_path / "site" / "search" / "search_index.js").read_text()
+    assert index.startswith("var __index = {")
     equations = (tmp_path / "site" / "reference" / "accounting.html").read_text().count("<math")
     assert equations >= 12
 
