@@ -120,8 +120,8 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
     unconfirmed = [name for name, kind in types.items() if _is_draft(kind)]
     if unconfirmed:
         note(
-            f"types of {', '.join(unconfirmed)} are as drafted from the data: taken as your word "
-            "that they are public"
+            f"types of {', '.join(unconfirmed)} are as drafted from the data: going on, you "
+            "confirm that they are public"
         )
     return Table(
         df,

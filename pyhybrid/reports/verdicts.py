@@ -126,7 +126,7 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
-    """Mean over the sets and its 95 % interval, shape (2,), by [R03]; of one set at its word."""
+    """Mean over the sets and its 95 % interval, shape (2,), by [R03]; of one set as of data."""
     means = [float(each.mean()) for each in sets]
     variances = [float(each.var(ddof=1)) / each.size for each in sets]
     if len(sets) == 1:
