@@ -217,7 +217,7 @@ def _blocks(table: Table, width: int) -> RenderableType:
     return Group(*shown, *([] if table.caption is None else [table.caption]))
 
 
-EVERY = 30.0
+EVERY = 15.0
 """Seconds between two lines at most."""
 
 _NUMBER = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+")

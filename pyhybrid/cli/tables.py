@@ -7,16 +7,18 @@ import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.cli.console import note
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking import MaskedRelease
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
+
+if TYPE_CHECKING:
+    from pyhybrid.masking import MaskedRelease  # slow to import
 
 _MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
@@ -25,7 +27,7 @@ _LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-AnyRelease = TypeVar("AnyRelease", Release, MaskedRelease)
+AnyRelease = TypeVar("AnyRelease", Release, "MaskedRelease")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
