@@ -149,8 +149,8 @@ def synthesize(
         or finds scale, weight or cap. [default: 1 for budget, and with --reference]
     reference: Public or historical records, for a strict release: centers of clipping, made anew
         (with --formula) or for each column (--plan), or beside noisy tables.
-    select: Of a whole table by noisy marginals: measure all tables of the plan, or a private
-        choice of tables. [default: all]
+    select: Of a whole table by noisy marginals: measure the tables of the plan, all pairs of
+        columns, or a private choice. [default: plan, and with --delta all, or private if too many]
     mechanism: budget, unweighted, lipschitz, count, scalar, truncated, censored,
         perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
         count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,

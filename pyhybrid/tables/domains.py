@@ -20,7 +20,8 @@ from pyhybrid.privacy.histogram import in_steps
 
 MOST_BINS = 12
 """Of a column in two-way tables: its bins are merged to so many; see `pyhybrid.NoisyMarginals`."""
-_FEW = 100  # whole numbers in a range of so many are cells of their own
+_FEW = 300  # numbers in a range of so many steps are cells of their own
+_ON_STEP = 1e-6
 _FAR = np.arange(0.1, 10, 0.1)  # edges at center +- unit (exp(t) - 1)
 _EVEN = 50  # bins of numbers without a center
 
@@ -89,23 +90,31 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
     low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
     if isinstance(kind, Amounts) and low <= 0:
         low = step / 1000  # 0 is none of them, and what rounds to it is
-    if kind.whole and high - low < _FEW:  # the last bin is closed: it must not hold two numbers
-        return (*np.arange(low, high + 1).tolist(), high + 0.5)
+    zeros = np.array([0.0] if zero else [])
+    start, end = in_steps(np.array([low, high]), step)
+    if end - start < _FEW and abs(start - round(start)) < _ON_STEP:
+        # the last bin is closed: it must not hold two numbers
+        cells = np.append(np.arange(round(start), round(end) + 1), round(end) + 0.5)
+        kept = with_steps(cells, zeros)
+        return (*of_steps(kept[:-1], step).tolist(), high + step / 2)
     if kind.typical is None:
         inner = np.linspace(low, high, _EVEN + 1)
     else:
         center, unit = kind.typical
         far = unit * np.expm1(_FAR)
         inner = np.concatenate([center - far, [center], center + far])
-    whole = np.append(np.round(inner / step), [0.0] if zero else [])
-    start, end = in_steps(np.array([low, high]), step)
+    whole = np.append(np.round(inner / step), zeros)
     inside = np.unique(whole[(whole > start) & (whole < end)])
-    kept = with_steps(np.array([start, *inside, end]), np.array([0.0] if zero else []))
+    kept = with_steps(np.array([start, *inside, end]), zeros)
     return (low, *of_steps(kept[1:-1], step).tolist(), high)
 
 
 MOST_EFFECTS_OF_A_COLUMN = 1000
 """Cells of a column times those of what it is measured with; a fit takes their third power."""
+MOST_EFFECTS_OF_PAIRS = 2000
+"""The same, where tables of all pairs are measured."""
+SELECTS = ("plan", "all", "private")
+"""What noisy marginals of a table measure: the plan's tables, all pairs, or a private choice."""
 _TABLES, _FEWEST = 30, 3  # of a whole plan, about; of a column
 _PARTS = 10  # that numbers of a reference are cut in
 
@@ -115,6 +124,15 @@ def most_tables(n_columns: int) -> int:
     return max(_FEWEST, _TABLES // n_columns)
 
 
+def pairs_or_choice(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> str:
+    """ "all" where a column's model of all its pairs is small enough, else "private"."""
+    cells = {name: _cells(name, kind) for name, kind in kinds.items()}
+    effects = (
+        cells[name] * (1 + sum(cells[own] for own in reads)) for name, reads in pairs.items()
+    )
+    return "all" if max(effects) <= MOST_EFFECTS_OF_PAIRS else "private"
+
+
 def note_of_tables(most: int, reference: pd.DataFrame | None) -> str:
     """What a plan says of them."""
     how = (
@@ -122,7 +140,10 @@ def note_of_tables(most: int, reference: pd.DataFrame | None) -> str:
         if reference is None
         else "those it is most associated with in the reference"
     )
-    return f"noisy marginals measure a column with {most} others at most: {how}"
+    return (
+        f"noisy marginals measure a column with {most} others at most: {how}; with a delta, with "
+        "all before it"
+    )
 
 
 def measured_with(

@@ -47,7 +47,7 @@ from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
-from pyhybrid.tables.domains import MOST_BINS, domain_of, has_no_range, no_range
+from pyhybrid.tables.domains import SELECTS, domain_of, has_no_range, no_range, pairs_or_choice
 from pyhybrid.tables.plan import Plan, PlannedColumn
 
 MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
@@ -111,9 +111,11 @@ def synthesize_table(
         bought with it, from a table of noisy marginals.
     delta : float, optional
         Of "marginals" with Gaussian noise: public, below 1 / n; see `pyhybrid.NoisyMarginals`.
-    select : {"all", "private"}, optional
-        Of "marginals": all tables of the plan (default), or a private choice; see
-        `pyhybrid.NoisyMarginals`.
+    select : {"plan", "all", "private"}, optional
+        Of "marginals": the plan's tables; those of all pairs of columns; or a private choice among
+        these, see `pyhybrid.NoisyMarginals`. By default the plan's without a delta, and with one
+        all pairs, or a private choice where a column's model of all would be large: Gaussian noise
+        grows by the root of the number of tables, Laplace noise by their number.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism.release`. With m draws
@@ -165,7 +167,7 @@ def synthesize_table(
     if mechanism == "marginals":
         assert epsilon is not None
         noisy = marginals_by_plan(
-            plan, epsilon, relation, delta=delta, select=select or "all", reference=reference,
+            plan, epsilon, relation, delta=delta, select=select, reference=reference,
             **told,
         )  # fmt: skip
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
@@ -500,14 +502,15 @@ def marginals_by_plan(
     relation: str,
     *,
     delta: float | None = None,
-    select: str = "all",
+    select: str | None = None,
     noise_aware: bool = True,
     reference: pd.DataFrame | None = None,
     public: bool = False,
     holds_no_released_record: bool = False,
 ) -> NoisyMarginals:
-    """The mechanism over the plan's columns, with its order and predictors; with select="private"
-    it chooses among all kept columns and those before each."""
+    """The mechanism over the plan's columns, in its order."""
+    if select is not None:
+        check_choice(select, "select", SELECTS)
     if plan.table.rules:
         raise InvalidInput(
             f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
@@ -515,17 +518,16 @@ def marginals_by_plan(
         )
     domain = _domains(plan, reference)
     names = [column.name for column in plan.columns]
-    predictors = {
-        column.name: (*plan.kept, *names[:place]) if select == "private" else column.tables
-        for place, column in enumerate(plan.columns)
-    }
+    pairs = {name: (*plan.kept, *names[:place]) for place, name in enumerate(names)}
+    how = select or ("plan" if delta is None else pairs_or_choice(plan.kinds, pairs))
+    predictors = {c.name: c.tables for c in plan.columns} if how == "plan" else pairs
     given = tuple(dict.fromkeys(n for own in predictors.values() for n in own if n in plan.kept))
     return NoisyMarginals(
         domain=domain,
         epsilon=epsilon,
         delta=delta,
-        most_bins=MOST_BINS,
-        select=select,
+        most_bins="auto",
+        select="private" if how == "private" else "all",
         given=given,
         predictors=predictors,
         relation=relation,

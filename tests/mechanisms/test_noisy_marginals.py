@@ -66,6 +66,32 @@ def shares(df: pd.DataFrame, *columns: str) -> np.ndarray:
     return counts / len(df)
 
 
+# --- Bins ---------------------------------------------------------------------------------------
+
+
+def test_the_bins_of_auto_follow_the_noise_and_read_no_record(table: pd.DataFrame) -> None:
+    """Root of n over 5 mean sizes of the noise on a cell: five tables at .8 of epsilon 2."""
+    own = mechanism(domain=FINE, epsilon=2.0, most_bins="auto")
+    size = 2 * own.n_tables / (0.8 * 2.0)  # of Laplace noise under "replace"
+    assert own.bins_of(3000) == round(np.sqrt(3000 / (5 * size)))
+    assert (own.bins_of(50), own.bins_of(10**7)) == (3, 20)
+    near = mechanism(
+        domain=FINE, epsilon=2.0, most_bins="auto", reference=table, holds_no_released_record=True
+    )
+    assert near.bins_of(50) == 20  # the reference tells them apart
+    assert own.too_few(3000) is None
+    said = own.too_few(100)
+    assert said is not None
+    assert "100 records are too few for 9 tables at epsilon 2" in said
+    enough = float(said.split("; epsilon ")[1].split()[0])
+    assert dataclasses.replace(own, epsilon=enough).too_few(100) is None
+    assert dataclasses.replace(own, epsilon=enough - 1).too_few(100) is not None
+    with pytest.warns(UserWarning, match="relations between columns will be lost"):
+        release = own.release(table[:100])
+    assert release.charge.kind == "strict"
+    assert release.settings["most_bins"] == "auto"
+
+
 # --- Values -------------------------------------------------------------------------------------
 
 
@@ -315,6 +341,7 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
         ({"epsilon": 0}, "epsilon must be above 0"),
         ({"delta": 1.0}, "delta must lie in"),
         ({"most_bins": 1}, "most_bins must be"),
+        ({"most_bins": "few"}, "most_bins must be a number or 'auto'"),
         ({"one_way_share": 1.0}, "nothing is left for predictors"),
         ({"given": "age"}, "given must be a list"),
         ({"relation": "add"}, "relation must be one of"),

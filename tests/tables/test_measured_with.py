@@ -76,3 +76,41 @@ def test_the_plan_says_it_and_keeps_it() -> None:
     assert (own["c9"].tables, own["c9"].predictors) == (("c0",), plan["c9"].predictors)
     with pytest.raises(ph.InvalidInput, match="must not read 'c9'"):
         plan.with_column("c3", tables=["c9"])
+
+
+def test_a_delta_has_all_pairs_measured_where_models_stay_small() -> None:
+    """Else tables are chosen with noise; without a delta they are the plan's, or what is named."""
+    rng = np.random.default_rng(6)
+    df = pd.DataFrame({f"c{k}": rng.integers(0, 4, 300) for k in range(12)})
+    plan = ph.Table(
+        df, sensitive=list(df), types=dict.fromkeys(df, ph.Nominal(levels=(0, 1, 2, 3)))
+    ).plan()
+    own = marginals_by_plan(plan, 2.0, "remove", delta=1e-6)
+    assert (own.select, own.n_tables) == ("all", 1 + 12 * 11 // 2)
+    assert marginals_by_plan(plan, 2.0, "remove").n_tables < own.n_tables
+    assert marginals_by_plan(plan, 2.0, "remove", select="all").order == own.order
+    few = marginals_by_plan(plan, 2.0, "remove", delta=1e-6, select="plan")
+    assert few.order == {column.name: column.tables for column in plan.columns}
+    wide = ph.Table(
+        df, sensitive=list(df), types=dict.fromkeys(df, ph.Nominal(levels=tuple(range(20))))
+    )
+    assert marginals_by_plan(wide.plan(), 2.0, "remove", delta=1e-6).select == "private"
+    with pytest.raises(ph.InvalidInput, match="select must be"):
+        marginals_by_plan(plan, 2.0, "remove", select="some")
+
+
+def test_a_reference_tells_of_pairs_that_no_table_measures() -> None:
+    """y is b; only y with a is measured."""
+    rng = np.random.default_rng(7)
+    df = pd.DataFrame({name: rng.integers(0, 2, 2000) for name in "ab"}).assign(y=lambda d: d["b"])
+    domain = dict.fromkeys(("a", "b", "y"), (0, 1))
+
+    def alike(**given: object) -> float:
+        own = ph.NoisyMarginals(
+            domain=domain, predictors={"y": ["a"]}, epsilon=1.0, noise_aware=False, **given
+        )
+        made = own.release(df[:1000]).synthetic[0]
+        return float((made["b"] == made["y"]).mean())
+
+    assert alike(reference=df[1000:], holds_no_released_record=True) > 0.8
+    assert alike() < 0.7

@@ -7,12 +7,15 @@ first step, so that both together cost what their parts add to.
 **A column alone.** Two-way tables need few bins, or noise drowns them; values need many, or all
 within a wide bin are alike. So a column is first measured alone in all bins of its domain, and
 
-.. math:: \log \mu_k = a + \log w_k + s_k + e_k,\qquad
+.. math:: \mu = n\, \operatorname{softmax}(\log w + s + e),\qquad
     \tilde c_k \mid \mu \approx N(\mu_k,\ \mu_k + \sigma^2),
 
-with w the widths of bins, s smooth (second differences N(0, 1 / lambda): a P-spline on the bins)
-and e independent, N(0, tau^2), for heaps; levels have no s. Both scales maximize the approximate
-marginal likelihood. What noise drowns is smoothed over: a tail without records keeps falling.
+with n the public number of records, w the widths of bins, s smooth (second differences
+N(0, 1 / lambda): a P-spline on the bins) and e independent, N(0, tau^2), for heaps; levels have no
+s. Both scales maximize the approximate marginal likelihood. Differences are taken on the scale
+arsinh((y - median) / unit), unit half the distance of the quartiles, of the noisy counts: a long
+tail is few steps long there, so that what noise drowns keeps falling. Noise that is cut at zero in
+each of many empty cells would add up, and move a mean by more than all else.
 
 References
 ----------
@@ -61,6 +64,10 @@ IntArray = npt.NDArray[np.int64]
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LINE = 10.0  # of what second differences leave free
+_MOST_OF_REFERENCE = 1500  # effects of a column, with those that a reference alone informs
+_UNTOLD = 1e3  # deviation of a count that was not measured, in n
+_FEWEST_EDGES = 3  # of a column that is smoothed
+_FARTHEST = 2.0  # that a log count moves in a step
 _LEAST = 0.5  # records: what is not in a reference may be in the data
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
@@ -70,7 +77,7 @@ class Measured:
     """What came out: functions of noisy counts, all of it.
 
     `order` are the predictors that each column was measured with, `noisy` its tables with each of
-    these, `domain` what they were counted in, `alone` the columns whose bins were merged. The
+    these, `domain` what they were counted in, `alone` what was found of columns of bins alone. The
     prices of all `answers` and `choices` (of tables to measure) add."""
 
     order: Mapping[str, tuple[str, ...]]
@@ -82,13 +89,31 @@ class Measured:
 
     def shares(self, n: int, rng: np.random.Generator) -> list[dict[str, FloatArray]]:
         """n draws of the shares of all cells of the columns whose bins were merged."""
-        draws = {name: column.sample(n, rng) for name, column in self.alone.items()}
+        draws = {name: self.alone[name].sample(n, rng) for name in self.merged}
         return [{name: drawn[place] for name, drawn in draws.items()} for place in range(n)]
 
     @property
     def modes(self) -> dict[str, FloatArray]:
         """The most probable shares of the same cells."""
-        return {name: own.shares for name, own in self.alone.items()}
+        return {name: self.alone[name].shares for name in self.merged}
+
+    @property
+    def merged(self) -> tuple[str, ...]:
+        """Columns whose bins were."""
+        return tuple(
+            name for name in self.alone if self.domain[name].n_cells < self.alone[name].mode.size
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class First:
+    """Columns alone: the `answer`, the smooth shares of those with bins, the domain with bins
+    merged by them, and each column's counts in its merged domain (K, 1)."""
+
+    answer: NoisyTables
+    alone: Mapping[str, OneWay]
+    domain: Mapping[str, ColumnDomain]
+    tables: Mapping[str, Measurement]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,62 +154,103 @@ class Measuring:
     def of(self, df: pd.DataFrame) -> Measured:
         """Count and add noise."""
         self.check_sizes()
-        if not self.binned:
-            return self._all_tables(df, self.price, {})
-        first = self.noisy(self.one_way(df, self.binned), self.price.part(self.share))
-        alone = self.alone(dict(zip(self.binned, first.tables(), strict=True)), first.variance)
-        return self._all_tables(df, self.price.part(1 - self.share), alone, first)
+        if self.most_bins is None:
+            return self._all_tables(df, self.price)
+        return self._all_tables(df, self.price.part(1 - self.share), self.first(df))
 
-    def _all_tables(
-        self, df: pd.DataFrame, price: Price, alone: Mapping[str, OneWay], *before: NoisyTables
-    ) -> Measured:
-        """Every column with each of its predictors, at once."""
+    def first(self, df: pd.DataFrame) -> First:
+        """Every column alone, and what that says of it."""
+        answer = self.noisy(self.one_way(df, tuple(self.order)), self.price.part(self.share))
+        counts = dict(zip(self.order, answer.tables(), strict=True))
+        alone = self.alone(counts, answer.variance, len(df))
         domain = self.merged(alone)
+        return First(
+            answer=answer,
+            alone=alone,
+            domain=domain,
+            tables={
+                name: alone[name].in_few(len(df), self.domain[name], domain[name])
+                if name in alone
+                else Measurement(counts=counts[name], variance=answer.variance)
+                for name in self.order
+            },
+        )
+
+    def _all_tables(self, df: pd.DataFrame, price: Price, first: First | None = None) -> Measured:
+        """Every column with each of its predictors, at once."""
+        domain = self.domain if first is None else first.domain
         answer = self.noisy(self.two_way(df, domain), price)
         tables = iter(answer.tables())
-        noisy = {
-            name: tuple(
+        order, noisy = dict(self.order), {}
+        for name, reads in self.order.items():
+            own = tuple(
                 Measurement(counts=next(tables), variance=answer.variance)
                 for _ in reads or (ALONE,)
             )
-            for name, reads in self.order.items()
-        }
+            if first is not None and reads:
+                order[name], own = (ALONE, *reads), (first.tables[name], *own)
+            elif first is not None:
+                own = (first.tables[name].with_another(own[0]),)
+            noisy[name] = own
         return Measured(
-            order=self.order,
+            order=order,
             noisy=noisy,
             domain=domain,
-            alone=alone,
-            answers=(*before, answer),
+            alone={} if first is None else first.alone,
+            answers=(answer,) if first is None else (first.answer, answer),
         )
 
-    def alone(self, counts: Mapping[str, FloatArray], variance: float) -> dict[str, OneWay]:
-        """Columns of many bins from their noisy counts (K, 1)."""
+    def alone(self, counts: Mapping[str, FloatArray], variance: float, n: int) -> dict[str, OneWay]:
+        """Columns of bins from their noisy counts (K, 1)."""
         reference = self.reference
         return {
             name: fit_one_way(
                 counts[name].ravel(),
                 variance=variance,
                 domain=self.domain[name],
+                n=n,
                 known=None if reference is None else reference.counts(name, self.domain[name]),
             )
-            for name in self.binned
+            for name in self.order
+            if len(self.domain[name].bins) > _FEWEST_EDGES
         }
 
     def merged(self, alone: Mapping[str, OneWay]) -> dict[str, ColumnDomain]:
         """The domain with the bins of columns that were measured alone merged."""
         most = self.most_bins or 0
-        few = {name: merged(self.domain[name], own.shares, most) for name, own in alone.items()}
+        few = {name: merged(self.domain[name], alone[name].shares, most) for name in self.binned}
         return {**self.domain, **few}
 
     def chain(self, measured: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
         chain = Chain(links=(), domain=measured.domain, public=self.public, n=n)
         known = self.known(measured.domain)
-        for column, reads in measured.order.items():
-            tables = measured.noisy[column]
+        for column, own in measured.order.items():
+            reads, tables = own, measured.noisy[column]
+            if known is not None:
+                reads, tables = self._with_unmeasured(column, measured, n)
             link = fit_link(chain, column, reads, tables, random=random, known=known)
             chain = replace(chain, links=(*chain.links, link))
         return chain
+
+    def _with_unmeasured(
+        self, column: str, measured: Measured, n: int
+    ) -> tuple[tuple[str, ...], tuple[Measurement, ...]]:
+        """What a column was measured with, and other predictors that only a reference tells of, the
+        nearest first, as long as its model stays small."""
+        reads, tables = list(measured.order[column]), list(measured.noisy[column])
+        domain, names = measured.domain, list(measured.order)
+        n_rows, sizes = domain[column].n_cells, {ALONE: 1}
+        sizes |= {name: own.n_cells for name, own in domain.items()}
+        sizes |= {name: own.cells.shape[1] for name, own in self.public.items()}
+        effects = n_rows * (1 + sum(sizes[name] for name in reads))
+        for name in (*reversed(names[: names.index(column)]), *self.public):
+            if name not in reads and effects + n_rows * sizes[name] <= _MOST_OF_REFERENCE:
+                effects += n_rows * sizes[name]
+                reads.append(name)
+                nothing = np.zeros((n_rows, sizes[name]))
+                tables.append(Measurement(counts=nothing, variance=(_UNTOLD * n) ** 2))
+        return tuple(reads), tuple(tables)
 
     def known(self, domain: Mapping[str, ColumnDomain]) -> KnownOf | None:
         """From a column and its predictors to the records of the reference in cells of `domain`."""
@@ -258,6 +324,18 @@ class OneWay:
         """Of the cells at the mode, shape (K,)."""
         return _shares(self.mode)
 
+    def in_few(self, n: int, domain: ColumnDomain, few: ColumnDomain) -> Measurement:
+        """The counts of n records in the cells of `few`, the domain after bins were merged."""
+        first, counts = len(domain.levels), n * self.shares
+        inner = first + np.searchsorted(domain.bins, few.bins[:-1])
+        missing = [domain.n_cells - 1] if domain.missing else []
+        starts: IntArray = np.array([*range(first), *inner, *missing], dtype=np.int64)
+        slope = counts[:, None] * (self.root - self.shares @ self.root)
+        variance = np.square(np.add.reduceat(slope, starts, axis=0)).sum(axis=1)
+        return Measurement(
+            counts=np.add.reduceat(counts, starts)[:, None], variance=variance[:, None]
+        )
+
     def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
         """n draws of the shares."""
         normals = rng.standard_normal((n, self.root.shape[1]))
@@ -270,38 +348,47 @@ def _shares(log_counts: FloatArray) -> FloatArray:
 
 
 def fit_one_way(
-    noisy: FloatArray, *, variance: float, domain: ColumnDomain, known: FloatArray | None = None
+    noisy: FloatArray,
+    *,
+    variance: float,
+    domain: ColumnDomain,
+    n: int,
+    known: FloatArray | None = None,
 ) -> OneWay:
-    """Smooth one noisy table (K,) of at least three bins; `known` (K,) are a reference's counts."""
-    return _OneWayProblem(noisy, variance, domain, known).fit()
+    """Smooth one noisy table (K,) of n records; `known` (K,) are a reference's counts."""
+    return _OneWayProblem(noisy, variance, domain, n, known).fit()
 
 
 class _OneWayProblem:
-    """One noisy table, and the design (K, 1 + B + K) of a constant, s by bin and e by cell."""
+    """One noisy table. Log counts of bins, s + e, are taken along the directions of s, in which
+    both are independent: `design` (K, K), `rough` (B,) the squared second differences of each."""
 
     def __init__(
-        self, noisy: FloatArray, variance: float, domain: ColumnDomain, known: FloatArray | None
+        self,
+        noisy: FloatArray,
+        variance: float,
+        domain: ColumnDomain,
+        n: int,
+        known: FloatArray | None,
     ) -> None:
-        self.noisy, self.variance, self.known = noisy, variance, known
-        self.first, self.n_bins = len(domain.levels), len(domain.bins) - 1
-        bins, n_cells = slice(self.first, self.first + self.n_bins), domain.n_cells
-        smooth = np.zeros((n_cells, self.n_bins))
-        smooth[bins] = np.eye(self.n_bins)
-        self.design = np.hstack([np.ones((n_cells, 1)), smooth, np.eye(n_cells)])
-        differences = np.diff(np.eye(self.n_bins), n=2, axis=0)
-        self.second = differences.T @ differences
-        # Widths of bins in steps, so that a level is a cell of one step, at their middle size.
-        self.offset, widths = np.zeros(n_cells), np.log(np.diff(domain.bins))
-        self.offset[bins] = widths - np.median(widths)
+        self.noisy, self.variance, self.n, self.known = noisy, variance, n, known
+        first, n_bins, n_cells = len(domain.levels), max(0, len(domain.bins) - 1), domain.n_cells
+        self.bins = bins = slice(first, first + n_bins)
+        self.design, self.offset, self.rough = np.eye(n_cells), np.zeros(n_cells), np.zeros(n_bins)
+        if n_bins:
+            # Widths in steps, so that a level is a cell of one step, at their middle size.
+            widths = np.log(np.diff(domain.bins))
+            self.offset[bins] = widths - np.median(widths)
+        if n_bins > 2:
+            second = _roughness(np.array(domain.bins), noisy[bins])
+            values, self.design[bins, bins] = linalg.eigh(second)
+            self.rough = np.maximum(values, 0)
 
     def fit(self) -> OneWay:
-        scales = (1.0, 0.5)
-        at = np.zeros(self.design.shape[1])
-        total = max(float(self.noisy.sum()), 1.0)
-        at[0] = np.log(total) - np.log(np.exp(self.offset).sum())
+        scales, at = (10.0, 0.1), np.zeros(self.offset.size)
         for _ in range(_STEPS):
             moved, root = self._step(at, self._precision(scales))
-            found = self._new_scales(moved, root)
+            found = self._new_scales(moved, root, scales)
             changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
             at, scales = moved, found
             if changed < _CLOSE:
@@ -309,49 +396,75 @@ class _OneWayProblem:
         spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
         return OneWay(mode=self.offset + self.design @ at, root=np.asarray(self.design @ spread))
 
-    def _precision(self, scales: tuple[float, float]) -> FloatArray:
-        free = np.full(self.offset.size, 1 / _SD_OF_LINE**2)
-        free[self.first : self.first + self.n_bins] = 1 / scales[1] ** 2
-        line = np.eye(self.n_bins) / _SD_OF_LINE**2 / self.n_bins
-        constant = np.full((1, 1), 1e-6)
-        whole = linalg.block_diag(constant, scales[0] * self.second + line, np.diag(free))
-        return np.asarray(whole)
+    def _smooth(self, scales: tuple[float, float]) -> FloatArray:
+        """Variance of s in each direction, shape (B,)."""
+        return 1 / (scales[0] * self.rough + 1 / _SD_OF_LINE**2 / max(self.rough.size, 1))
 
-    def _mean(self, at: FloatArray) -> FloatArray:
-        return np.exp(np.clip(self.offset + self.design @ at, -30, 30))
+    def _precision(self, scales: tuple[float, float]) -> FloatArray:
+        whole = np.full(self.offset.size, 1 / _SD_OF_LINE**2)
+        whole[self.bins] = 1 / (self._smooth(scales) + scales[1] ** 2)
+        return whole
+
+    def _shares(self, at: FloatArray) -> FloatArray:
+        return _shares(self.offset + self.design @ at)
 
     def _step(self, at: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One Gauss-Newton step, halved until it helps, and the root of the precision before it."""
-        mu, noisy = self._mean(at), self.noisy
+        p, noisy = self._shares(at), self.noisy
+        mu = self.n * p
         weight = 1 / (mu + max(self.variance, 1e-6))
         if self.known is not None:
-            times = max(float(noisy.sum()), 1.0) / self.known.sum()
+            times = self.n / self.known.sum()
             known_weight = 1 / (times * (mu + _LEAST))
             noisy = (weight * noisy + known_weight * times * self.known) / (weight + known_weight)
             weight = weight + known_weight
-        slope = mu[:, None] * self.design
-        root = linalg.cholesky(slope.T @ (weight[:, None] * slope) + precision, lower=True)
-        move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision @ at)
+        slope = mu[:, None] * (self.design - p @ self.design)
+        information = slope.T @ (weight[:, None] * slope)
+        information.flat[:: at.size + 1] += precision
+        root = linalg.cholesky(information, lower=True)
+        move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision * at)
 
         def objective(here: FloatArray) -> float:
-            rest = noisy - self._mean(here)
-            return float(rest @ (weight * rest) + here @ precision @ here)
+            rest = noisy - self.n * self._shares(here)
+            return float(rest @ (weight * rest) + here @ (precision * here))
 
-        before, length = objective(at), 1.0
+        before, length = objective(at), min(1.0, _FARTHEST / max(np.abs(move).max(), 1e-12))
         while length > 1e-3 and objective(at + length * move) > before:
             length /= 2
         return np.asarray(at + length * move), root
 
-    def _new_scales(self, at: FloatArray, root: FloatArray) -> tuple[float, float]:
-        """MacKay's update of lambda and tau."""
-        n_bins = self.n_bins
-        spread = linalg.cho_solve((root, True), np.eye(at.size))
-        s = slice(1, 1 + n_bins)
-        e = slice(1 + n_bins + self.first, 1 + 2 * n_bins + self.first)
-        rough = float(at[s] @ self.second @ at[s] + np.sum(self.second * spread[s, s]))
-        independent = float(at[e] @ at[e] + np.trace(spread[e, e]))
-        smooth = np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)
-        return float(smooth), float(np.clip(np.sqrt(independent / n_bins), *_OWN))
+    def _new_scales(
+        self, at: FloatArray, root: FloatArray, scales: tuple[float, float]
+    ) -> tuple[float, float]:
+        """MacKay's update of lambda and tau: s and e given their sum, in each direction."""
+        n_bins = self.rough.size
+        if n_bins < 3:
+            return scales
+        spread = linalg.solve_triangular(root, np.eye(at.size), lower=True)
+        squares = (at**2 + np.square(spread).sum(axis=0))[self.bins]
+        smooth, own = self._smooth(scales), scales[1] ** 2
+        part, left = smooth / (smooth + own), smooth * own / (smooth + own)
+        rough = float(self.rough @ (part**2 * squares + left))
+        independent = float(np.sum((1 - part) ** 2 * squares + left))
+        return (
+            float(np.clip((n_bins - 2) / max(rough, 1e-12), *_SMOOTH)),
+            float(np.clip(np.sqrt(independent / n_bins), *_OWN)),
+        )
+
+
+def _roughness(edges: FloatArray, noisy: FloatArray) -> FloatArray:
+    """Matrix (B, B) of squared second differences of bins on the scale arsinh((y - median) / half
+    the distance of quartiles), all of the noisy counts: free near most records, stiff far out."""
+    middle = (edges[1:] + edges[:-1]) / 2
+    below = np.cumsum(np.maximum(noisy, 0))
+    quartiles = np.interp([0.25, 0.5, 0.75], below / max(below[-1], 1e-9), middle)
+    unit = max((quartiles[2] - quartiles[0]) / 2, float(np.median(np.diff(edges))))
+    along = np.arcsinh((middle - quartiles[1]) / unit)
+    slopes = np.diff(np.eye(middle.size), axis=0) / np.diff(along)[:, None]
+    bends = np.diff(slopes, axis=0) / np.sqrt((along[2:] - along[:-2]) / 2)[:, None]
+    center = int(np.clip(np.argmin(np.abs(middle - quartiles[1])) - 1, 0, middle.size - 3))
+    bends /= np.abs(bends[center, center])
+    return np.asarray(bends.T @ bends)
 
 
 def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:

@@ -8,9 +8,11 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,10 +40,11 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     Reference,
     check_predictors,
+    most_cells,
     reference_of,
     within,
 )
-from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
+from pyhybrid.mechanisms.marginals.selection import ROUNDS, SELECTS, chosen_tables
 from pyhybrid.mechanisms.mechanism import (
     Made,
     NoiseMechanism,
@@ -49,12 +52,17 @@ from pyhybrid.mechanisms.mechanism import (
     check_unit_of_noise,
 )
 from pyhybrid.primitives.selection import NoisyChoice
-from pyhybrid.primitives.tables import NoisyTables, Price
+from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
 IntArray = npt.NDArray[np.int64]
+AUTO = "auto"
+_CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
+_AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
+_CELLS_OF_PUBLIC = 5
+_EPSILONS = (*(k / 2 for k in range(1, 21)), *range(11, 100))
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "
     "the confidential columns.",
@@ -99,11 +107,12 @@ class NoisyMarginals(NoiseMechanism):
         Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(T / 2 rho) under
         "remove", sqrt(T / rho) under "replace", rho of zCDP being what (epsilon, delta) allows. Of
         many tables it is the smaller noise. None for pure epsilon.
-    most_bins : int, optional
-        With a number, every synthesized column of more bins is first measured alone in all of
-        them, at `one_way_share` of the price. Neighboring bins are then merged to so many for the
-        tables with predictors, and values are drawn within these as the column alone has them:
-        give narrow bins, 50 to 150, and 12 to 20 here.
+    most_bins : int or "auto", optional
+        If given, every synthesized column is first measured alone, at `one_way_share` of the price.
+        Neighboring bins are then merged to so many for the tables with predictors, and values are
+        drawn within these as the column alone has them: give narrow bins, 50 to 300. "auto" takes
+        as many as the noise leaves apart, 3 to 20, fewer where models would be large: the root of n
+        over five times the mean size of the noise on a cell, which are public.
     one_way_share : float, default 0.2
         In (0, 1).
     select : {"all", "private"}
@@ -153,7 +162,7 @@ class NoisyMarginals(NoiseMechanism):
     domain: Mapping[str, ColumnDomain]
     epsilon: float
     delta: float | None = None
-    most_bins: int | None = None
+    most_bins: int | str | None = None
     one_way_share: float = 0.2
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
@@ -175,7 +184,11 @@ class NoisyMarginals(NoiseMechanism):
         check_positive(self.epsilon, "epsilon")
         if self.delta is not None:
             check_delta(self.delta)
-        if self.most_bins is not None:
+        if self.most_bins not in (None, AUTO):
+            if isinstance(self.most_bins, str):
+                raise InvalidInput(
+                    f"most_bins must be a number or 'auto': found {self.most_bins!r}"
+                )
             check_count(self.most_bins, "most_bins", at_least=2)
         if check_fraction(self.one_way_share, "one_way_share") == 1:
             raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
@@ -241,6 +254,54 @@ class NoisyMarginals(NoiseMechanism):
     def n_tables(self) -> int:
         """Tables T that are measured with predictors, or that are chosen among."""
         return sum(max(1, len(reads)) for reads in self.order.values())
+
+    def bins_of(self, n: int) -> int | None:
+        """Bins of a column in tables with predictors, at most, for n records: public."""
+        if not isinstance(self.most_bins, str):
+            return self.most_bins
+        told = self._told(n)
+        if self.reference is not None:
+            told = max(told, self.reference_weight * len(self.reference) / _CELL)
+        least, most = _AUTO_BINS
+        found = int(np.clip(round(math.sqrt(told)), least, most))
+        return next(
+            (bins for bins in range(found, least, -1) if self._effects(bins) <= _AUTO_EFFECTS),
+            least,
+        )
+
+    def _told(self, n: int) -> float:
+        """Cells of a table of two columns that the noise leaves apart."""
+        n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
+        noise = size_of_noise(self._price.part((1 - self.one_way_share) / n_tables), self.relation)
+        return n / (_CELL * noise)
+
+    def too_few(self, n: int) -> str | None:
+        """What to say of n records whose relations this epsilon hides; public."""
+        least = float(_AUTO_BINS[0] ** 2)
+        if self.n_tables < 2 or self.reference is not None or self._told(n) >= least:
+            return None
+        others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
+        enough = next((own.epsilon for own in others if own._told(n) >= least), None)
+        told = (
+            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} would do"
+        )
+        return (
+            f"{n:,} records are too few for {self.n_tables} tables at epsilon {self.epsilon:g}: "
+            f"relations between columns will be lost; {told}, or fewer columns, or a reference"
+        )
+
+    def _effects(self, most_bins: int) -> int:
+        """Of the largest model of a column, of the predictors that are synthesized, too."""
+        cells = {name: most_cells(own, most_bins) for name, own in self.domain.items()}
+        return max(
+            cells[name] * (1 + sum(cells.get(own, _CELLS_OF_PUBLIC) for own in reads))
+            for name, reads in self.order.items()
+        )
+
+    @property
+    def _price(self) -> Price:
+        """Of one row, all tables together."""
+        return Price.of(self.epsilon, self.delta).of_one_in(self.rows_per_unit or 1)
 
     @property
     def delta_of_charge(self) -> float | None:
@@ -385,13 +446,14 @@ class NoisyMarginals(NoiseMechanism):
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
+        if self.most_bins == AUTO and (warning := self.too_few(len(df))):
+            warnings.warn(warning, stacklevel=2)
         measuring, private = self._measuring(df), self.select == "private"
         found = chosen_tables(measuring, df, random) if private else measuring.of(df)
         return measuring.chain(found, len(df), random), found
 
     def _measuring(self, df: pd.DataFrame) -> Measuring:
         """What is counted: the only step that looks at confidential values."""
-        whole = Price.of(self.epsilon, self.delta)
         reference: Reference | None = None
         if self.reference is None:
             public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
@@ -403,9 +465,9 @@ class NoisyMarginals(NoiseMechanism):
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
             public=public,
-            most_bins=self.most_bins,
+            most_bins=self.bins_of(len(df)),
             share=self.one_way_share,
-            price=whole.of_one_in(self.rows_per_unit or 1),
+            price=self._price,
             relation=self.relation,
             reference=reference,
         )

@@ -51,7 +51,7 @@ from scipy import sparse
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, ColumnDomain
+from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS
 from pyhybrid.mechanisms.marginals.log_linear import Chain, Measurement, fit_link
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
 from pyhybrid.primitives.laplace import CHANGED
@@ -103,44 +103,23 @@ def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
     return float(np.abs(true - modeled).sum() - size * true.size)
 
 
-def _merged(
-    counts: FloatArray, variance: float, domain: ColumnDomain, few: ColumnDomain
-) -> Measurement:
-    """Noisy counts of a domain's cells (K, 1), summed over the bins that are one in `few`."""
-    first = len(domain.levels)
-    inner = first + np.searchsorted(domain.bins, few.bins[:-1])
-    missing = [domain.n_cells - 1] if domain.missing else []
-    starts: IntArray = np.array([*range(first), *inner, *missing], dtype=np.int64)
-    held = np.diff([*starts, domain.n_cells])[:, None]
-    return Measurement(counts=np.add.reduceat(counts, starts, axis=0), variance=held * variance)
-
-
 class _Rounds:
     """What was measured so far, and its model."""
 
     def __init__(self, measuring: Measuring, df: pd.DataFrame, random: Streams) -> None:
         """Every column alone, its bins merged, and the model of independent columns."""
         self.measuring, self.random, names = measuring, random, tuple(measuring.order)
-        answer = measuring.noisy(
-            measuring.one_way(df, names), measuring.price.part(measuring.share)
-        )
-        counts = dict(zip(names, answer.tables(), strict=True))
-        self.alone = measuring.alone(counts, answer.variance)
-        self.domain = domain = measuring.merged(self.alone)
-        self.noisy = {
-            name: {
-                ALONE: _merged(counts[name], answer.variance, measuring.domain[name], domain[name])
-            }
-            for name in names
-        }
-        self.tables = by_candidate(measuring, measuring.two_way(df, domain))
+        first = measuring.first(df)
+        self.alone, self.domain = first.alone, first.domain
+        self.noisy = {name: {ALONE: table} for name, table in first.tables.items()}
+        self.tables = by_candidate(measuring, measuring.two_way(df, self.domain))
         self.true = {
             clique: counts_of(table.codes, table.n_rows, table.cells)
             for clique, table in self.tables.items()
         }
-        self.answers: list[NoisyTables] = [answer]
+        self.answers: list[NoisyTables] = [first.answer]
         self.choices: list[NoisyChoice] = []
-        self.chain = Chain(links=(), domain=domain, public=measuring.public, n=len(df))
+        self.chain = Chain(links=(), domain=self.domain, public=measuring.public, n=len(df))
         self.rows: dict[str, IntArray] = {}
         self.modeled: dict[Clique, FloatArray] = {}
         self.moved = self.noise = 0.0

@@ -25,7 +25,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     errors, of_tail = [], []
     for seed in range(8):
         noisy = truth + np.random.default_rng(seed).normal(0, sd, truth.size)
-        found = fit_one_way(noisy, variance=sd**2, domain=AMOUNTS)
+        found = fit_one_way(noisy, variance=sd**2, domain=AMOUNTS, n=4000)
         plain = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
         errors.append([np.abs(own - truth / 4000).sum() for own in (found.shares, plain)])
         of_tail.append([own[tail].sum() for own in (found.shares, plain)])
@@ -42,8 +42,24 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
 
 def test_without_noise_the_counts_come_back() -> None:
     truth = counts(200_000)
-    found = fit_one_way(truth, variance=0.0, domain=AMOUNTS)
+    found = fit_one_way(truth, variance=0.0, domain=AMOUNTS, n=200_000)
     assert np.abs(found.shares - truth / truth.sum()).max() < 1e-3
+
+
+def test_empty_cells_of_a_long_range_do_not_move_a_mean() -> None:
+    """A rare count declared up to 50, ten noises as large as its third cell: the mean within 35 %,
+    twice as far if every cell is cut at zero."""
+    values, n, sd = np.arange(50), 4400, 20.0
+    truth = n * stats.nbinom(0.4, 0.65).pmf(values)
+    domain = ColumnDomain(bins=tuple(range(51)))
+    off = []
+    for seed in range(10):
+        noisy = truth + np.random.default_rng(seed).normal(0, sd, truth.size)
+        found = fit_one_way(noisy, variance=sd**2, domain=domain, n=n).shares
+        plain = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
+        off.append([abs(own @ values / (truth @ values / n) - 1) for own in (found, plain)])
+    smooth, cut = np.mean(off, axis=0)
+    assert smooth < 0.35 < 2 < cut
 
 
 def test_merged_bins_are_few_of_the_own_edges_and_none_is_thin() -> None:
