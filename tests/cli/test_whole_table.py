@@ -60,6 +60,7 @@ def test_text_among_numbers_is_named_by_its_rows(run: Run, csv: Path) -> None:
     assert "secret" not in error
 
 
+@pytest.mark.filterwarnings("ignore:.*records are too few")
 def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path) -> None:
     out = csv.parent / "released"
     asked = ["synthesize", str(csv), "--epsilon", ".01", "--out", str(out), "--keep", "name,region"]
