@@ -78,6 +78,7 @@ _MODELS = {
 }
 HOWS = ("nothing else", "tables by reference", "reference as evidence")
 PRIVATE, PAIRS = "private choice", "all pairs"
+_SELECTS = {HOWS[1]: "plan", PRIVATE: "private", PAIRS: "all"}
 _SETS = 8
 _NO_NOISE = 1e5  # epsilon: what bins and two-way tables alone lose
 _SHORT = SamplerSettings(chains=2, warmup=300, draws=2500, max_draws=2500)  # public: no retry
@@ -192,15 +193,11 @@ def _plan(split: int, *, chosen: bool) -> tuple[Any, pd.DataFrame]:
 
 def _marginals(epsilon: float, how: str, delta: float | None, split: int) -> pd.DataFrame:
     plan, reference = _plan(split, chosen=how in HOWS[1:])
-    if how == PAIRS:
-        names = [column.name for column in plan.columns]
-        for place, name in enumerate(names):
-            plan = plan.with_column(name, tables=names[:place])
     told: dict[str, Any] = {}
     if how == HOWS[2]:
         told = {"reference": reference, "public": True, "holds_no_released_record": True}
     options: dict[str, Any] = {"mechanism": "marginals", "delta": delta, **told}
-    options |= {"select": "private"} if how == PRIVATE else {}
+    options |= {"select": _SELECTS[how]} if how in _SELECTS else {}
     release: ph.Release = ph.synthesize_table(plan, epsilon=epsilon, **options)
     return release.synthetic[0]
 

@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 from statsmodels.datasets import randhie
 
-__all__ = ["LARGEST", "Case", "cases"]
+__all__ = ["LARGEST", "NOMINAL", "Case", "cases"]
 
 LARGEST = 30
 """Of both outcomes: they are cut there."""
+NOMINAL = ("tenure",)
+"""Predictors whose codes have no order, by the codebook."""
 
 _CE = Path(__file__).resolve().parents[3] / "shared" / "data" / "ce_2015_february.csv"
 

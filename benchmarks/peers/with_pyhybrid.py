@@ -11,7 +11,7 @@ import sys
 import time
 
 import pyhybrid as ph
-from benchmarks.peers.tables import LARGEST, Case, cases
+from benchmarks.peers.tables import LARGEST, NOMINAL, Case, cases
 from pyhybrid.engines import SamplerSettings
 
 __all__ = ["BY_EPSILON", "OURS", "WHOLE", "main"]
@@ -76,13 +76,16 @@ def _marginals(case: Case, epsilon: float, *, whole: bool) -> ph.NoisyMarginals:
     """Of the outcome given the others, or of all columns, whose codes are public."""
     bins = tuple(float(edge) for edge in range(LARGEST + 2))
     domain = {case.outcome: ph.mechanisms.ColumnDomain(bins=bins, step=1)}
-    codes = {name: ph.mechanisms.ColumnDomain(levels=case.codes[name]) for name in case.predictors}
+    codes = {
+        name: ph.mechanisms.ColumnDomain(levels=case.codes[name], ordered=name not in NOMINAL)
+        for name in case.predictors
+    }
     return ph.NoisyMarginals(
         domain={**codes, **domain} if whole else domain,
         given=() if whole else case.predictors,
         epsilon=epsilon,
         delta=_DELTA if whole else None,
-        most_bins=12,
+        most_bins="auto",
         relation="remove",
         noise_aware=False,
     )

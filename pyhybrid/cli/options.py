@@ -65,7 +65,7 @@ model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:
     [default: by what the column holds; it is named when it is taken]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
 delta: Below 1 / n: of Gaussian accounting [default: 1e-6], or of Gaussian noise in noisy marginals
-    [default: none].
+    [default: none; of a whole table without --plan 1e-6, below 1 / 10 n; 0 for pure epsilon].
 one_draw: Simulate all sets from one draw, at the cost of one.
 engine: auto, cmdstan, embedded or rstan.
 seed: For tests and papers; a release seed must stay secret.

@@ -62,6 +62,7 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
+from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
 
@@ -257,9 +258,13 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     _check_taken_by_plan(context, texts, relation)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     at = given["epsilon"] if texts[0] in ("censored", "marginals") else None
-    book = _open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"]), at)
+    if own_plan and given["delta"] is None and given["ledger"] is not None:
+        given = {**given, "delta": Ledger(given["ledger"]).delta}
+    book = _open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"] or None), at)
     source = read_table(given["data"])
     df = source.frame
+    if own_plan and given["delta"] is None and book is None:
+        given = {**given, "delta": default_delta(len(df))}
     planned = planned_whole(df, given) if own_plan else Plan.load(given["plan"], df)
     names = [column.name for column in planned.columns]
     check_afterwards(asked, df, names, planned.decisions, planned.kept)
@@ -410,7 +415,9 @@ def _release_by_plan(
             relation=given["relation"] or "remove",
             decided=False,
             progress=progress,
-            **{name: given[name] for name in ("epsilon", "delta", "select")},
+            epsilon=given["epsilon"],
+            delta=given["delta"] or None,
+            select=given["select"],
             holds_no_released_record=given["holds_no_released_record"],
             **fitting,
         )

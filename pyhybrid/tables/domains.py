@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -122,6 +123,11 @@ _PARTS = 10  # that numbers of a reference are cut in
 def most_tables(n_columns: int) -> int:
     """Two-way tables of one column at most: 30 in all, or 3 each; each takes part of epsilon."""
     return max(_FEWEST, _TABLES // n_columns)
+
+
+def default_delta(n: int) -> float:
+    """Delta of a whole table of n records by one command: 1e-6, below 1 / 10 n in any case."""
+    return float(10.0 ** -max(6, 1 + math.ceil(math.log10(max(n, 1)))))
 
 
 def pairs_or_choice(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> str:

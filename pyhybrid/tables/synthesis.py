@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
@@ -170,6 +171,8 @@ def synthesize_table(
             plan, epsilon, relation, delta=delta, select=select, reference=reference,
             **told,
         )  # fmt: skip
+        if warning := noisy.too_few(len(table.df)):
+            warnings.warn(warning, stacklevel=2)
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])

@@ -47,7 +47,10 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     made = pd.read_csv(next((out / "public").glob("synthetic*.csv")))
     assert list(made.columns) == list(types)
     charge = json.loads((out / "public" / "charge.json").read_text())
-    assert (charge["kind"], charge["epsilon"]) == ("strict", 40.0)
+    assert (charge["kind"], charge["epsilon"], charge["delta"]) == ("strict", 40.0, 1e-6)
+    assert run(*command, "--delta", "0", "--overwrite")[0] == 0
+    charge = json.loads((out / "public" / "charge.json").read_text())
+    assert (charge["epsilon"], charge.get("delta", 0.0)) == (40.0, 0.0)
 
 
 def test_text_among_numbers_is_named_by_its_rows(run: Run, csv: Path) -> None:

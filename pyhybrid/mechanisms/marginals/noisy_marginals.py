@@ -9,7 +9,6 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -446,8 +445,6 @@ class NoisyMarginals(NoiseMechanism):
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
-        if self.most_bins == AUTO and (warning := self.too_few(len(df))):
-            warnings.warn(warning, stacklevel=2)
         measuring, private = self._measuring(df), self.select == "private"
         found = chosen_tables(measuring, df, random) if private else measuring.of(df)
         return measuring.chain(found, len(df), random), found
