@@ -18,7 +18,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.tables.distributions import table_utility
 from pyhybrid.measures.tables.reconcile import reconcile_tables
-from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, epsilon_text
+from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing
@@ -51,7 +51,7 @@ def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
         f"{name}{len(data):,} records, {data.shape[1]} columns",
         by,
         f"{charge.n_synthetic} synthetic {'sets' if charge.n_synthetic > 1 else 'set'}",
-        f"epsilon {epsilon_text(charge.epsilon)}, {charge.kind}",
+        f"{charge.cost}, {charge.kind}",
     ]
 
 
