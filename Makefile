@@ -46,6 +46,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check pyhybrid tests benchmarks
 	$(BIN)/ruff check pyhybrid tests benchmarks
 	$(BIN)/mypy pyhybrid
+	$(BIN)/proselint check docs/pages README.md
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format pyhybrid tests benchmarks

@@ -1,7 +1,8 @@
-"""The picture of README and the front page: strict releases of the RAND visits against the data.
+"""The pictures of the concept pages, in docs/pages/images: what an epsilon allows, and strict
+releases of the RAND visits against the data.
 
-`python docs/strict_picture.py` draws it anew (docs/pages/images/strict.png); releases are sampled
-exactly and without a seed, so that bars move a little.
+`python docs/strict_picture.py` draws them anew; releases are sampled exactly and without a seed, so
+that bars move a little.
 """
 
 from __future__ import annotations
@@ -15,9 +16,31 @@ from statsmodels.datasets import randhie
 import pyhybrid as ph
 
 MOST = 12
+IMAGES = Path(__file__).parent / "pages" / "images"
 
 
 def main() -> None:
+    """Both pictures."""
+    allowed()
+    strict_releases()
+
+
+def allowed() -> None:
+    """How sure a guess can become after a release, by epsilon, from three guesses before."""
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    axes = figure.subplots()
+    epsilon = np.linspace(0, 6, 200)
+    for before in (0.5, 0.1, 0.01):
+        odds = before / (1 - before) * np.exp(epsilon)
+        axes.plot(epsilon, odds / (1 + odds), label=f"{before:.0%} before the release")
+    axes.set(xlabel="epsilon", ylabel="at most, after the release", xlim=(0, 6), ylim=(0, 1))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(IMAGES / "allowed.png", dpi=110, metadata={"Software": None})
+
+
+def strict_releases() -> None:
     """Releases at strict epsilon 1 and 4, of rows that are not the reference's."""
     visits = randhie.load_pandas().data[["mdvis"]].astype(int)
     order = np.random.default_rng(1).permutation(len(visits))
@@ -41,8 +64,7 @@ def main() -> None:
     axes.set(xlabel="outpatient visits in a year", ylabel="share of records")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    path = Path(__file__).parent / "pages" / "images" / "strict.png"
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    figure.savefig(IMAGES / "strict.png", dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

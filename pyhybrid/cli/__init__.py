@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 import sys
 import warnings
@@ -41,8 +42,29 @@ def _one_line(error: Exception) -> str:
     """Messages are one line; only a compiler's keeps its lines, with the caret in its place."""
     from pyhybrid.core.errors import SamplingError
 
-    text = str(error)
+    text = in_options(str(error))
     return text if isinstance(error, SamplingError) else " ".join(text.split())
+
+
+_OPTIONS = (
+    (r"ph\.Table\(\.\.\., types=\{\.\.\.\}\) or reference= \((.+?)\)", r"\1"),
+    (r"take ph\.WithMissing\(model\)", "give --model NAME:missing=model"),
+    (r"holds_no_released_record=True of .*?\((--holds-no-released-record)\)", r"\1"),
+    (r"\((?:drop|ids|keep)=, (--\w+)\)", r"(\1)"),
+    (r"\ballow_unlike=True", "--allow-unlike"),
+    (r"\bon_not_converged='warn'", "--on-not-converged warn"),
+    (r"\b(types|reference|unit|support|rule)=(?=[ ,.;:)]|$)", r"--\1"),
+    (r"^(drop|keep|sensitive|epsilon|types|delta|rows|relation|select|keys) must ", r"--\1 must "),
+    (r"^ids must ", "--id must "),
+)
+"""What messages say in Python, as patterns, and in the command line."""
+
+
+def in_options(text: str) -> str:
+    """A message with the options of the command line in place of Python's arguments."""
+    for pattern, option in _OPTIONS:
+        text = re.sub(pattern, option, text)
+    return text
 
 
 def _show_warning(
@@ -55,7 +77,7 @@ def _show_warning(
 ) -> None:
     if issubclass(category, (FutureWarning, DeprecationWarning, ImportWarning)):
         return
-    print(f"pyhybrid: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"pyhybrid: warning: {' '.join(in_options(str(message)).split())}", file=sys.stderr)
 
 
 def _stop_on_signals() -> None:

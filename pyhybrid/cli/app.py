@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -141,6 +143,12 @@ def _with_example(message: str, arguments: Sequence[str]) -> str:
 
         meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
         return f"{said}{meant}; pyhybrid --help lists the commands"
+    lacks = re.fullmatch(r"Missing option '(--\S+)'.*", said)
+    if lacks:  # their own call, made whole by what it lacks of the right one
+        words = shlex.split(COMMANDS[name])
+        example = words[words.index(lacks[1]) + 1] if lacks[1] in words else "..."
+        whole = shlex.join(["pyhybrid", *arguments, lacks[1], example])
+        return f"{lacks[1]} must be given, e.g. {whole} (pyhybrid {name} --help)"
     return f"{said}; a right call: pyhybrid {name} {COMMANDS[name]} (pyhybrid {name} --help)"
 
 

@@ -118,20 +118,22 @@ def _charges(found: comparing.Comparison) -> Table:
     from pyhybrid.reports.comparison import charge_name, charges_title
     from pyhybrid.reports.page import number_text
 
-    header = ("", "bound", "epsilon", "efficiency", "effective\nsize", "refits", "saved")
+    header = ("", "epsilon", "counted by", "draws", "bound", "efficiency", "effective\nsize")
     rows = (
         [
             escape(charge_name(found, row["mechanism"])),
-            number_text(row["lipschitz_bound"]),
             epsilon_text(float(row["epsilon"])),
+            str(row["accounting"]),
+            str(found.releases[row["mechanism"]].charge.n_draws_released),
+            number_text(row["lipschitz_bound"]),
             f"{row['efficiency']:.3f}",
-            f"{row['effective_sample_size']:.1f}",
-            str(row["refits"]),
-            str(row["refits_saved"]),
+            f"{row['effective_sample_size']:.0f}",
         ]
         for _, row in found.table.iterrows()
     )
-    return table_of(f"{charges_title(found)} (confidential)", header, rows)
+    named = [f"{name}: {DEFAULT_SET[name]}" for name in found.releases if name in DEFAULT_SET]
+    title = f"{charges_title(found)} (confidential)"
+    return table_of(title, header, rows, caption="; ".join(named) or None)
 
 
 def _estimates(found: comparing.Comparison) -> Table:

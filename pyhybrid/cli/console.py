@@ -217,7 +217,7 @@ def _blocks(table: Table, width: int) -> RenderableType:
     return Group(*shown, *([] if table.caption is None else [table.caption]))
 
 
-EVERY = 30.0
+EVERY = 15.0
 """Seconds between two lines at most."""
 
 _NUMBER = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+")
@@ -255,10 +255,14 @@ class _State:
     step_started: float = field(default_factory=time.monotonic)
     done: int = 0
     total: int = 0
+    counted: float | None = None  # when `done` changed
 
     def report(self, label: str, done: int, total: int) -> None:
+        now = time.monotonic()
         if label != self.label:
-            self.label, self.step_started = label, time.monotonic()
+            self.label, self.step_started, self.counted = label, now, None
+        elif int(done) != self.done:
+            self.counted = now
         self.done, self.total = int(done), int(total)
 
     def line(self, now: float) -> str:
@@ -270,7 +274,10 @@ class _State:
         said += f": {self.done} of {self.total} ({self.done / self.total:.0%})"
         if self.done <= 0:
             return said + ", time left not known yet"
-        left = (now - self.step_started) * (self.total - self.done) / self.done
+        # Between two counts the rest falls, down to the time of one count.
+        at = now if self.counted is None else min(now, self.counted)
+        each = (at - self.step_started) / self.done
+        left = max(each * (self.total - self.done) - (now - at), each)
         return f"{said}, about {_clock(left)} left of this step"
 
 

@@ -21,6 +21,7 @@ from pyhybrid.models import NegativeBinomial
 
 _EPSILON = 1.0
 _N_REFERENCE = 2_000
+_OWN_FILE = "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released"
 
 
 @options
@@ -66,6 +67,7 @@ def demo(
         left = escape("pip install 'pyhybrid[dp]'")
         show(f"The strict release is drawn by OpenDP and is left out: {left}\n")
         show_release(visits, local, beside)
+        show(_OWN_FILE)
         return
     strict.save(out, overwrite=overwrite)
     show_release(visits, strict, out, beside=local)
@@ -74,6 +76,7 @@ def demo(
         first_paragraph(local),
         "\nThe strict epsilon holds for every database; the local one for this one, as estimated "
         "from draws. Give away one of the two: both together cost the sum.",
+        _OWN_FILE,
     )
 
 

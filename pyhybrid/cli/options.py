@@ -77,7 +77,7 @@ on_not_converged: What to do with chains that do not converge: raise or warn.
 workers: Processes; the results do not depend on it.
 file_format (--format): csv or parquet. [default: that of DATA]
 overwrite: Replace what --out holds.
-holds_no_released_record: Your word that the reference holds none of the records to be released;
+holds_no_released_record: Confirms that the reference holds none of the records to be released;
     without it nothing is strict.
 versus: Sets of another synthetic version, to show beside; once for each set.
 json_out (--json): Write the numbers as JSON to this file; - for standard output.

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import names_of, options
 from pyhybrid.cli.tables import read_by_column, read_table
@@ -76,7 +77,8 @@ def plan(
     given += ["--holds-no-released-record"] if holds_no_released_record else []
     words = ["pyhybrid", "synthesize", str(data), "--plan", str(out), *given, "--epsilon", "4"]
     show(
-        str(made), f"\n{out}: the plan, to keep; then: {shlex.join([*words, '--out', 'released'])}"
+        in_options(str(made)),
+        f"\n{out}: the plan, to keep; then: {shlex.join([*words, '--out', 'released'])}",
     )
 
 
@@ -118,8 +120,8 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
     unconfirmed = [name for name, kind in types.items() if _is_draft(kind)]
     if unconfirmed:
         note(
-            f"types of {', '.join(unconfirmed)} are as drafted from the data: taken as your word "
-            "that they are public"
+            f"types of {', '.join(unconfirmed)} are as drafted from the data: going on, you "
+            "confirm that they are public"
         )
     return Table(
         df,

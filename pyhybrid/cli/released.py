@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,15 @@ def show_release(
     if release.parts:
         show(_whole_steps_table(release))
     show(_release_table({"all columns": release} if release.parts else shown))
-    for column in release.synthesized:
+    few = len(release.synthesized) <= _MOST_SHOWN
+    for column in release.synthesized if few else ():
         show(_outcome_table(column, data[column], shown))
     _show_judged(data, shown)
+    _show_poor(data, release, beside)
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
+        *_as_they_are(release),
         f"\n{first_paragraph(release)}",
     )
     if release.reweighted is not None:
@@ -54,6 +57,35 @@ def show_release(
         for title, shares in release.origin.remarks().items():
             rows = ([what, f"{share:.2%}"] for what, share in shares.items())
             show(table_of(f"{title} (confidential)", ("", "share"), rows))
+
+
+_MOST_SHOWN = 3  # columns with a table of their own; the report has all
+_MOST_NAMED = 6
+
+
+def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
+    """One line for each column that is POOR, with what to try."""
+    from pyhybrid.reports.opening import judged_columns, remedy
+    from pyhybrid.reports.verdicts import POOR
+
+    for column, measures in judged_columns(release, data).items():
+        poor = [f"{each.label} {each.text}" for each in measures if each.word == POOR]
+        if poor:
+            how = remedy(release, column, beside).replace("`", "")
+            show(f"[bold red]POOR[/] {escape(column)}: {poor[0]}; {escape(how)}")
+
+
+def _as_they_are(release: Release) -> list[str]:
+    """A line that names the columns that leave unchanged; none if there are none."""
+    changed = {*release.synthesized, *release.decisions.drop, *release.decisions.ids}
+    names = [str(name) for name in release.synthetic[0].columns if str(name) not in changed]
+    if not names:
+        return []
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    listed = ", ".join(names[:_MOST_NAMED])
+    which = "1 other column is" if len(names) == 1 else f"{len(names)} other columns are"
+    return [f"\n{which} published as {'it is' if len(names) == 1 else 'they are'}: "
+            f"{escape(listed)}{more}"]  # fmt: skip
 
 
 def first_paragraph(release: Release) -> str:
@@ -371,6 +403,8 @@ def save_with_these(
     """Save the release and show it: households agree, other columns and missing values are as in
     the file, decided columns are gone, rows are drawn, totals are met."""
     made = release
+    if made.origin is not None:
+        made = replace(made, origin=replace(made.origin, table=source.name))
     if asked.households is not None:
         values, table = dict(asked.households), release.synthetic[0]
         for key in {"one", "at_most_one"} & values.keys():

@@ -35,8 +35,8 @@ def report(
 
     target = release / _PAGE if out is None else out
     check_new_file(target, overwrite=overwrite, what="report")
-    made = Release.load(release)
-    write_files({target: release_report(made, read_table(data).frame)}, private=True)
+    made, frame = Release.load(release), read_table(data).frame
+    write_files({target: release_report(made, frame, table=data.name)}, private=True)
     show(f"{target}: the report, confidential")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -183,9 +184,9 @@ def synthesize(
     k: Re-weighting factor, with --reweight. [default: 0.95]
     single_step: With --reweight: one step at this k, as published.
     n_synthetic: m, the number of synthetic data sets.
-    leave_one_out: Also fit without each of the K records that most is told about, as evidence in
-        the confidential report; charges the larger number. [default: 2 where weights are computed
-        on fewer than 2,000 records, else 0]
+    leave_one_out: Also fit without each of the K records that the release tells most about, as
+        evidence in the confidential report; charges the larger number. [default: 2 where weights
+        are computed on fewer than 2,000 records, else 0]
     drop: Columns to leave out of what is published, with commas between; repeatable.
     keep: Columns to publish as they are although named as risky; commas, repeatable.
     identifier (--id): Columns whose values are replaced by numbers; commas, repeatable.
@@ -279,9 +280,11 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     given = context.params
     own_plan = given["plan"] is None
     if own_plan and given["epsilon"] is None:
+        words = shlex.join(["pyhybrid", "synthesize", str(given["data"])])
+        out = shlex.join(["--out", str(given["out"])])
         raise InvalidInput(
-            "--epsilon must be given for a whole table, e.g. --epsilon 4; or --formula, e.g. "
-            "--formula 'visits ~ age + region', for one column"
+            f"--epsilon must be given for a whole table: {words} --epsilon 4 {out}; or --formula "
+            f"for one column: {words} --formula 'visits ~ age + region' {out}"
         )
     texts = given["mechanism"] or ["marginals" if own_plan else "censored"]
     texts = ["marginals" if text == "noisy_marginals" else text for text in texts]
@@ -404,8 +407,8 @@ def _texts(
         raise InvalidInput("--reference is for one --formula, or for a whole table with --plan")
     if not given["holds_no_released_record"] and not given["local"]:
         raise InvalidInput(
-            "a strict release needs your word that the reference holds none of the records to be "
-            "released: --holds-no-released-record, if it is true"
+            "a strict release needs you to confirm, if it is true, that the reference holds none "
+            "of the records to be released: --holds-no-released-record"
         )
     draws = 1 if given["one_draw"] else given["n_synthetic"]
     return [f"censored:epsilon={(1.0 if target is None else target) / draws!r}"]

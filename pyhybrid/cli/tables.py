@@ -7,22 +7,27 @@ import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
+from pyhybrid.cli.console import note
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking import MaskedRelease
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
+
+if TYPE_CHECKING:
+    from pyhybrid.masking import MaskedRelease  # slow to import
 
 _MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
 _WHOLE = r"[+-]?\d+"
+_LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-AnyRelease = TypeVar("AnyRelease", Release, MaskedRelease)
+AnyRelease = TypeVar("AnyRelease", Release, "MaskedRelease")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,6 +38,7 @@ class SourceTable:
     frame: pd.DataFrame
     text: pd.DataFrame | None
     file_format: str
+    name: str = ""
 
     @property
     def by_cell(self) -> pd.DataFrame:
@@ -80,9 +86,11 @@ def read_table(path: str | Path) -> SourceTable:
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
     if kind == "parquet":
-        return SourceTable(frame=frame, text=None, file_format=kind)
+        return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
-    return SourceTable(frame=typed, text=frame, file_format=kind)
+    for name in typed.columns:
+        _say_unlike(typed[name], source)
+    return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name)
 
 
 def _reason(error: Exception) -> str:
@@ -108,6 +116,14 @@ def _read_text(path: Path) -> pd.DataFrame:
         "index_col": False,
     }
     header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
+    other = next(
+        (mark for mark in (";", "\t", "|") if len(header) == 1 and mark in header[0]), None
+    )
+    if other is not None:
+        raise InvalidInput(
+            f"data file {path} must have commas between its cells: it has one column, with "
+            f"{other!r} in its name; is {other!r} the separator? Save the file with commas"
+        )
     twice = [name for name in header if header.count(name) > 1]
     if twice:
         raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
@@ -126,6 +142,24 @@ def _typed(text: pd.Series) -> pd.Series:
     except (ValueError, TypeError):
         typed = text.where(~text.isin(_MISSING_TEXT))
     return typed
+
+
+def _say_unlike(column: pd.Series, source: Path) -> None:
+    """Name the first rows with text in a column that is of numbers otherwise; rows, no values."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return
+    known = column.dropna()
+    if pd.to_numeric(known.head(_LOOKED_AT), errors="coerce").notna().mean() < _MOSTLY:
+        return
+    odd = np.flatnonzero(pd.to_numeric(known, errors="coerce").isna())
+    if known.size and odd.size < (1 - _MOSTLY) * known.size:
+        rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
+        more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
+        note(
+            f"{source.name}: column {column.name!r} holds numbers, but text in row {rows}{more} "
+            "(counted from 0 below the header): it is read as text; mend these cells, or "
+            "leave them empty"
+        )
 
 
 def read_by_column(path: str | Path, what: str) -> dict[str, Any]:

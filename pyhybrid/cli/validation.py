@@ -15,7 +15,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import build_model, options, sampler_settings
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
@@ -153,6 +153,10 @@ def audit(runs: int = 3000, engine: str = "auto", as_json: bool = False) -> int:
     runs: Runs of each noisy mechanism on each database.
     as_json (--json): Print JSON.
     """
+    note(
+        f"each strict mechanism runs on neighboring tables, {runs:,} times where it is noisy; its "
+        "privacy loss must stay within its epsilon, and a broken control beside it must not"
+    )
     with progress_bars() as progress:
         report = run_audits(runs=runs, engine=engine, progress=progress)
     if as_json:

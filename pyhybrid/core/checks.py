@@ -174,5 +174,5 @@ def no_such_attribute(owner: Any, name: str, right_calls: Mapping[str, str]) -> 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """The end of a message on a name that is not known: the nearest one, or nothing."""
     names = {str(each).lower(): str(each) for each in known}
-    near = difflib.get_close_matches(str(name).lower(), list(names), n=1)
+    near = difflib.get_close_matches(str(name).lower(), list(names), n=1, cutoff=0.65)
     return f" (did you mean {names[near[0]]!r}?)" if near else ""

@@ -164,7 +164,7 @@ def default_name(formula: str, df: pd.DataFrame) -> str | None:
     if isinstance(dtype, pd.CategoricalDtype):
         n_levels, ordered = len(dtype.categories), bool(dtype.ordered)
     else:
-        kind, ordered = kind_of(values), False
+        kind, ordered = kind_of(values, what="outcome"), False
         if kind == "numbers":
             return None
         n_levels = 2 if kind == "logicals" else int(values.nunique())

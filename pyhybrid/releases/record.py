@@ -39,7 +39,8 @@ _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
     """Data and models that the owner's report needs; never saved. Confidential. `session` is shared
-    by the fits; `remarks` is the mechanism's word on the data; `compared` sets have its rows."""
+    by the fits; `remarks` is the mechanism's word on the data; `compared` sets have its rows;
+    `table` names the file, if there is one."""
 
     data: pd.DataFrame
     model: Model | None = None
@@ -47,6 +48,7 @@ class Origin:
     remarks: Callable[[], Remarks] = dict
     compared: Sequence[pd.DataFrame] | None = None
     steps: Sequence[Origin] = ()
+    table: str = ""
 
     def of_step(self, place: int) -> Origin:
         """Where step `place` of a sequence comes from, counted from 0; of this one's data."""

@@ -26,6 +26,7 @@ from pyhybrid.releases.words import Words
 
 AFTERWARDS = "afterwards"
 """Name of the public setting: a list of what was done, in its order."""
+_MOST_LISTED = 12
 _READ_FOR = {
     "households": "make rows of a household agree",
     "totals": "scale values to totals",
@@ -207,12 +208,16 @@ def _how(release: ReleaseRecord) -> list[str]:
 
 
 def in_words(value: Any) -> str:
-    """A setting as text. Settings of settings in brackets, as the outer ones are written."""
+    """A setting as text, numbers to ten digits, long lists by their ends. Settings of settings in
+    brackets, as the outer ones are written."""
     if isinstance(value, Mapping):
         return "(" + ", ".join(f"{k} = {in_words(v)}" for k, v in value.items()) + ")"
     if isinstance(value, (list, tuple)):
-        return "; ".join(in_words(each) for each in value)
-    return str(value)
+        words = [in_words(each) for each in value]
+        if len(words) > _MOST_LISTED:
+            words = [*words[:3], f"... {words[-1]} ({len(words)} in all)"]
+        return "; ".join(words)
+    return f"{value:.10g}" if isinstance(value, float) and value != round(value, 9) else str(value)
 
 
 def _bullets(sentences: tuple[str, ...] | list[str]) -> str:

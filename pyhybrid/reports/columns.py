@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
@@ -74,7 +74,7 @@ def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
     }
     groups = sum(int(np.isfinite(off).sum()) for off in far.values())
     # What the largest of so many differences of two samples stays below, 19 times of 20.
-    largest = float(np.sqrt(2) * norm.isf(0.05 / (2 * max(groups, 1))))
+    largest = float(-np.sqrt(2) * ndtri(0.05 / (2 * max(groups, 1))))
     chance = max(LIMITS["standardised_difference"][1], largest)
     return [
         f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups are off by up to "

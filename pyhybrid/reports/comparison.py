@@ -45,14 +45,13 @@ def comparison_report(comparison: Comparison) -> str:
     releases = comparison.releases
     made = (release.provenance for release in releases.values())
     engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
-    sections = [
-        comparison_verdict(comparison),
+    shown = [comparison_verdict(comparison), _estimates(comparison)]
+    parts = [
         section(
             "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
             engines=list(dict.fromkeys(engines)), saved=comparison.table["refits_saved"].sum(),
         ),
         _charges(comparison),
-        _estimates(comparison),
         bounds_section("comparison, bounds", releases, in_lines),
         _weights(comparison),
         *(
@@ -67,6 +66,7 @@ def comparison_report(comparison: Comparison) -> str:
         ),
     ]  # fmt: skip
     title = f"Comparison of mechanisms: {comparison.outcome}"
+    sections = [*shown, *(replace(each, folded=True) for each in parts)]
     return render_page(title, sections, confidential=True, advice=NOTHING)
 
 

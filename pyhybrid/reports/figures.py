@@ -337,7 +337,7 @@ def plot_told(groups: draw.Groups, *, charged: float) -> Figure:
             marker="." if shown.size < 50 else "", **draw.STYLES[place % 6],
         )  # fmt: skip
     _level(ax, check_finite(charged, "charged"), f"charged for {draw.plain(list(groups)[-1])}")
-    ax.set(xscale="log", yscale="log", xlabel="records, the most told about first",
+    ax.set(xscale="log", yscale="log", xlabel="records, the largest mu first",
            ylabel="mu of one released draw")  # fmt: skip
     return draw.finish(ax)
 
@@ -363,7 +363,7 @@ def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figu
         ax.plot(
             place[unreliable], at, "x", color=draw.INK, markersize=5, label="unreliable estimate"
         )
-    ax.set(xscale="log", xlabel="records, the most told about first", ylabel="absolute loss, nats",
+    ax.set(xscale="log", xlabel="records, the largest loss first", ylabel="absolute loss, nats",
            ylim=(0, None))  # fmt: skip
     return draw.finish(ax)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.distributions import DATA
@@ -31,15 +32,16 @@ def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
     sets = {name: found.n_sets for name, found in summaries.items()}
     first = next(iter(summaries.values()))
     opening = section("utility", tables=[measure_table(overall)], n=first.n, sets=sets)
-    sections = [utility_verdict(summaries), opening]
+    pictures: list[Section] = []
+    parts = [opening]
     for name, found in summaries.items():
         mark = f": {name}" if len(summaries) > 1 else ""
-        sections += [
-            *_distributions(found, mark),
-            _propensities(found, mark),
-            _pairs(found, mark),
-            *(_model(fit, mark) for fit in found.models),
-        ]
+        shown = _distributions(found, mark)
+        pictures += [*shown[:1], _pairs(found, mark)]
+        estimates = shown[1:]
+        parts += [*estimates, _propensities(found, mark), *(_model(f, mark) for f in found.models)]
+    folded = (replace(each, folded=True) for each in parts)
+    sections = [utility_verdict(summaries), *pictures, *folded]
     return render_page("Utility of synthetic data", sections, confidential=True, advice=NOTHING)
 
 

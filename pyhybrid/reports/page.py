@@ -64,18 +64,40 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Card:
+    """A column at a glance: a small picture, the worst of its words, and values with theirs."""
+
+    name: str
+    picture: Picture
+    word: str
+    values: Sequence[tuple[str, Marked]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
-    """Heading, then paragraphs (odd runs of each are bold), bullets, pictures, tables."""
+    """Heading, then paragraphs (odd runs of each are bold), cards, bullets, pictures, tables, and
+    sections below it; a folded one is opened by a click, and for print. With `code` bullets have
+    commands between backticks."""
 
     heading: str = ""
     level: int = 2
     paragraphs: Sequence[Sequence[str]] = ()
+    cards: Sequence[Card] = ()
     bullets: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
+    parts: Sequence[Section] = ()
+    folded: bool = False
+    code: bool = False
 
 
-def _picture(figure: Figure, *, alt: str, caption: str) -> Picture:
+def folded(heading: str, parts: Sequence[Section], *, level: int = 3) -> list[Section]:
+    """One folded section of several, whose headings are of `level`; none of nothing."""
+    below = [each if each.level > level else replace(each, level=level) for each in parts]
+    return [Section(heading=heading, parts=below, folded=True)] if below else []
+
+
+def picture_of(figure: Figure, *, alt: str, caption: str = "") -> Picture:
     """The figure as an inlined picture, the widest ones as wide as the page."""
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     share = min(100, round(100 * figure.get_figwidth() / _WIDEST))
@@ -92,12 +114,19 @@ PUBLIC_ONLY, NOTHING = "publish only the folder public/", "publish no part of th
 
 
 def render_page(
-    title: str, sections: Sequence[Section], *, confidential: bool, advice: str = PUBLIC_ONLY
+    title: str,
+    sections: Sequence[Section],
+    *,
+    confidential: bool,
+    advice: str = PUBLIC_ONLY,
+    facts: Sequence[str] = (),
 ) -> str:
-    """The page as HTML; a confidential one opens with a banner that says so and gives `advice`."""
+    """The page as HTML; a confidential one opens with a banner that says so and gives `advice`.
+    `facts` stand below the title; from four headings on it has a table of contents."""
+    contents = {place: each.heading for place, each in enumerate(sections) if each.heading}
     return filled(
         "report_template.html", title=title, sections=sections, confidential=confidential,
-        advice=advice,
+        advice=advice, facts=facts, contents=contents if confidential and len(contents) > 3 else {},
     )  # fmt: skip
 
 
@@ -146,7 +175,7 @@ def section(
         for field in ("heading", "alt", "caption", "text", "table")
     )
     pictures = [
-        _picture(figure, alt=alts[place], caption=captions[place])
+        picture_of(figure, alt=alts[place], caption=captions[place])
         for place, figure in enumerate(figures)
         if figure is not None
     ]

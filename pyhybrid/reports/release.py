@@ -22,6 +22,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.statement import afterwards_of
 from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.columns import (
@@ -37,15 +38,24 @@ from pyhybrid.reports.fits import (
     exact_section,
     reweighting_section,
 )
+from pyhybrid.reports.opening import (
+    cards_of,
+    facts_of,
+    judged_columns,
+    next_steps,
+    pairs_section,
+)
 from pyhybrid.reports.page import (
     Cell,
     Marked,
     Section,
     Table,
+    folded,
     meanings,
     number_text,
     render_page,
     section,
+    sentence,
     setting_text,
     statement_sections,
 )
@@ -64,10 +74,11 @@ def release_pages(release: Release) -> dict[str, str]:
     if release.origin is None:
         return checklist
     data = release.origin.data
-    pages = {"report.html": release_report(release, data, baseline=_baseline(release))}
+    named = release.origin.table
+    pages = {"report.html": release_report(release, data, baseline=_baseline(release), table=named)}
     for place, (columns, step) in enumerate(release.steps.items(), start=1):
         title = f"Step {place} of {len(release.parts)}: {columns}"
-        pages[f"report_step_{place}.html"] = release_report(step, data, title=title)
+        pages[f"report_step_{place}.html"] = release_report(step, data, title=title, table=named)
     return {**pages, **checklist}
 
 
@@ -92,14 +103,15 @@ def release_report(
     *,
     baseline: Release | None = None,
     title: str = "Release report",
+    table: str = "",
 ) -> str:
     """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
     bounds and data, but not the seed. `baseline` is another release of the same columns of the same
-    records, such as Unweighted; `title` names the step of a sequence."""
-    statement, other_rows = release.statement, False
+    records, such as Unweighted; `title` names the step of a sequence, `table` the file."""
+    statement = release.statement
+    other_rows = any("rows" in each for each in afterwards_of(release.settings))
     if release.origin is not None and release.origin.compared is not None:
         release = replace(release, synthetic=list(release.origin.compared))
-        other_rows = True
     _check_records(release, data, baseline)
     # Other columns as they are in the data: some are left out of what is published, or are numbers
     # there, or text of a file.
@@ -109,23 +121,38 @@ def release_report(
     if release.parts:  # its steps have a table here
         said = [each for each in said if not each.heading.startswith("Step ")]
         said.append(section("steps elsewhere"))
+    statement_part = section("statement", other_rows=other_rows)
+    lost, judged = lost_relations(release, data), judged_columns(release, data)
+    top = verdict_section(release, data, lost)
+    about = sentence("at a glance", "text", columns=len(judged), few=release.charge.n_synthetic > 1,
+                     sets=min(3, len(release.synthetic)))  # fmt: skip
+    steps = next_steps(release, data, judged, lost, baseline)
+    beside = side_by_side(dict(reversed(releases.items())), data)
+    made = [*steps_section(release), *_convergence(release), _provenance(release)]
     sections = [
-        verdict_section(release, data, lost_relations(release, data)),
-        section("statement", other_rows=other_rows),
-        *said,
-        *side_by_side(dict(reversed(releases.items())), data),
-        charge_section(releases),
-        *steps_section(release),
-        *told_section(releases),
-        *loss_section(release),
-        *_fitted(release, releases),
-        *(column_section(column, data, releases) for column in release.synthesized),
-        *by_predictor(release, data),
-        *predictive_section(release),
-        *_convergence(release),
-        _provenance(release),
-    ]
-    return render_page(title, sections, confidential=True)
+        replace(top, cards=cards_of(judged, release, data), tables=(),
+                paragraphs=[[about], *top.paragraphs]),
+        *([Section(heading="What to try next", bullets=steps, code=True)] if steps else []),
+        *pairs_section(release, data),
+        *folded(
+            "Each column",
+            [
+                Section(tables=top.tables),
+                *(column_section(column, data, releases) for column in release.synthesized),
+                *by_predictor(release, data),
+                *predictive_section(release),
+            ],
+        ),
+        *(replace(each, folded=True) for each in beside),
+        *folded(
+            "Privacy charge and single records",
+            [charge_section(releases), *told_section(releases), *loss_section(release),
+             *_fitted(release, releases)],
+        ),
+        replace(statement_part, folded=True, parts=said),
+        *folded("How it was made", made),
+    ]  # fmt: skip
+    return render_page(title, sections, confidential=True, facts=facts_of(release, data, table))
 
 
 def public_report(release: Release) -> str:

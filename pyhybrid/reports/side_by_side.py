@@ -188,7 +188,7 @@ def _inference(fits: Mapping[str, ModelUtility]) -> list[Table]:
         for name, fit in fits.items()
     }
     rules = {
-        "one set at its word" if fit.rule == SINGLE else "combined by [R03]"
+        "one set as if it were data" if fit.rule == SINGLE else "combined by [R03]"
         for fit in fits.values()
     }
     formula = plain_formula(next(iter(fits.values())).formula)

@@ -126,7 +126,7 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
-    """Mean over the sets and its 95 % interval, shape (2,), by [R03]; of one set at its word."""
+    """Mean over the sets and its 95 % interval, shape (2,), by [R03]; of one set as of data."""
     means = [float(each.mean()) for each in sets]
     variances = [float(each.var(ddof=1)) / each.size for each in sets]
     if len(sets) == 1:
@@ -160,6 +160,7 @@ def _values(column: pd.Series) -> FloatArray:
 
 _NOTHING_WRONG = "Nothing that this page checks looks wrong."
 _MOST_NAMED = 4  # if all have one word
+_MOST_POOR = 3  # columns that have a sentence each
 _ROUNDED = 0.99  # epsilons are rounded up
 _TELLS = 0.1  # of an attribute risk above that without the keys
 
@@ -192,6 +193,8 @@ def verdict_section(release: Release, data: pd.DataFrame, lost: Sequence[str] = 
         for column, measures in judged.items()
     }
     wrong = [sentence("verdict, poor", column=c, poor=text) for c, text in poor.items() if text]
+    if len(wrong) > _MOST_POOR:  # each is marked in a table
+        wrong = [sentence("verdict, all poor", poor=len(wrong), columns=len(judged))]
     censored, found = release.confidential.censored, release.diagnostics
     top = _in_short(
         "verdict",
@@ -210,7 +213,7 @@ def verdict_section(release: Release, data: pd.DataFrame, lost: Sequence[str] = 
 
 
 def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
-    worst = {column: _worst(each.word for each in own) for column, own in judged.items()}
+    worst = {column: worst_of(each.word for each in own) for column, own in judged.items()}
     if not worst:
         return "No synthesized column could be compared with the data."
     parts = []
@@ -225,7 +228,8 @@ def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
     return " ".join(parts)
 
 
-def _worst(words: Iterable[str]) -> str:
+def worst_of(words: Iterable[str]) -> str:
+    """The worst of the words; empty for none."""
     present = set(words)
     return next((word for word in (POOR, FAIR, GOOD) if word in present), "")
 
@@ -317,7 +321,7 @@ def comparison_verdict(comparison: Comparison) -> Section:
         for name in comparison.releases
     }
     measures = _OF_MEAN if of_numbers else _OF_SHARES
-    words = {name: _worst(cell.word for cell in own) for name, own in cells.items()}
+    words = {name: worst_of(cell.word for cell in own) for name, own in cells.items()}
     costs = {name: release.charge.epsilon for name, release in comparison.releases.items()}
     table = Table(
         caption=sentence("verdict of a comparison", "table"),

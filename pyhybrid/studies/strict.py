@@ -27,8 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.special import logsumexp, ndtri
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
@@ -474,8 +473,8 @@ def reported_salaries(
     `simulated_salaries`."""
     table = simulated_salaries(rng, n)
     z, kind = rng.standard_normal(n), rng.random(n)
-    below = math.log(_Q15 / _MEDIAN) / norm.ppf(0.15)
-    above = math.log(_Q90 / _MEDIAN) / norm.ppf(0.90)
+    below = math.log(_Q15 / _MEDIAN) / ndtri(0.15)
+    above = math.log(_Q90 / _MEDIAN) / ndtri(0.90)
     amounts = _MEDIAN * np.exp(np.where(z < 0, below, above) * z)
     if rounded:
         amounts = np.where(kind < 0.5, np.round(amounts, -4), amounts)

@@ -125,7 +125,6 @@ def test_examples_are_right_calls(name: str) -> None:
     ("arguments", "said"),
     [
         (("risk", "a.csv", "b.csv", "--kex", "age"), "No such option"),
-        (("mask", "a.csv", "--out", "x"), "--keys"),
         (("compare", "a.csv", "--n-synthetic", "many"), "--n-synthetic"),
     ],
 )
@@ -137,6 +136,14 @@ def test_usage_errors_show_a_right_call(
     assert said in err
     assert f"a right call: pyhybrid {arguments[0]} {COMMANDS[arguments[0]]}" in err
     assert err.count("\n") == 1
+
+
+def test_what_is_missing_is_shown_in_the_whole_call(
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, _, err = run("mask", "a b.csv", "--out", "x")
+    assert code == 2
+    assert "--keys must be given, e.g. pyhybrid mask 'a b.csv' --out x --keys age,sex" in err
 
 
 def test_an_unknown_command_is_told_where_they_are_listed(

@@ -19,6 +19,8 @@ def test_a_line_says_what_how_much_and_how_long() -> None:
     assert state.line(90) == (
         "pyhybrid: 1:30 elapsed; Unweighted fit: 2000 of 8000 (25%), about 3:00 left of this step"
     )
+    state.counted = 90.0
+    assert state.line(120).endswith("about 2:30 left of this step")  # falls between two counts
     assert state.line(7230).startswith("pyhybrid: 2:00:30 elapsed")
 
 

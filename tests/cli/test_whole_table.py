@@ -53,6 +53,29 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert (charge["epsilon"], charge.get("delta", 0.0)) == (40.0, 0.0)
 
 
+def test_text_among_numbers_is_named_by_its_rows(run: Run, csv: Path) -> None:
+    table = pd.read_csv(csv, dtype=str)
+    table.loc[[4, 7, 9, 11], "visits"] = "secret"
+    table.to_csv(csv, index=False)
+    code, _, error = run("describe", str(csv))
+    assert code == 0
+    assert "column 'visits' holds numbers, but text in row 4, 7, 9 and 1 more" in error
+    assert "secret" not in error
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path) -> None:
+    out = csv.parent / "released"
+    asked = ["synthesize", str(csv), "--epsilon", ".01", "--out", str(out), "--keep", "name,region"]
+    asked += ["--drop", "person,const"]
+    run(*asked)
+    code, shown, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
+    assert code == 0, error
+    assert "2 other columns are published as they are: name, region" in shown
+    assert "POOR wage: error of the mean" in shown
+    assert "noise is too large for its cells. Try --epsilon 0.02" in " ".join(shown.split())
+
+
 def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
     asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "released")]
     draft = csv.parent / "survey.types.json"
@@ -78,7 +101,7 @@ def test_a_reference_stands_for_types(run: Run, csv: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ([], "--epsilon must be given for a whole table, e.g. --epsilon 4; or --formula"),
+        ([], "--epsilon must be given for a whole table: pyhybrid synthesize "),
         (["--epsilon", "4", "--scale", "0.5"], "leave out --scale, or give --formula"),
         (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
         (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),

@@ -30,6 +30,9 @@ from tests.conftest import require
 from tests.docs.snippets import ROOT, TEXTS, name_of, snippets_of
 
 PAGES = TEXTS[:-1]
+BENCHMARKS = "\n\n".join(
+    path.read_text(encoding="utf-8") for path in (ROOT / "docs/pages/benchmarks").glob("*.md")
+)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _COMMAND = re.compile(r"^pyhybrid ([a-z]+)", re.MULTILINE)
 
@@ -83,6 +86,9 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
         loaded = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(https?:[^\"]+)\"", text)
         assert loaded == [], page.name
         assert not re.search(r":math:|\.\. math::|class=\"arithmatex", text), page.name
+        assert 'javascripts/iframe-worker.js"' in text, "search under file:// has no worker"
+    index = (tmp_path / "site" / "search" / "search_index.js").read_text()
+    assert index.startswith("var __index = {")
     equations = (tmp_path / "site" / "reference" / "accounting.html").read_text().count("<math")
     assert equations >= 12
 
@@ -91,7 +97,7 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
 def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
     """All numbers of a row stand in one stored row."""
     stored = (ROOT / "benchmarks" / "results" / f"{name}.txt").read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
+    page = BENCHMARKS
     table = page.partition(f"<!-- {name} -->")[2].strip().partition("\n\n")[0].splitlines()
     assert len(table) > 7
     known = [set(_NUMBER.findall(line)) for line in stored.splitlines()]
@@ -107,7 +113,7 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
     ],
 )  # fmt: skip
 def test_tables_that_benchmarks_write_are_the_stored_ones(benchmark: Any) -> None:
-    page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
+    page = BENCHMARKS
     name = benchmark.__name__.split(".")[1]
     table = page.partition(f"<!-- {name} -->")[2].strip().partition("\n\n")[0].splitlines()
     rows = benchmark.page_rows()
@@ -137,7 +143,7 @@ def test_utility_at_equal_epsilon_on_the_pages_is_the_stored_one() -> None:
     """Shares and errors of the means of both tables, from the lines of the splits."""
     known = pd.read_csv(ROOT / "benchmarks" / "results" / "guarantees.csv")
     means = summary(known).set_index(["table", "mechanism", "epsilon"]).sort_index()
-    page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
+    page = BENCHMARKS
     head, _, *rows = _table_after(page, "<!-- guarantees -->")
     compared = 0
     for name, what, *cells in rows:

@@ -136,6 +136,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.pictures
 @pytest.mark.parametrize("which", ["page", "report"])
 def test_pages_are_whole_in_a_browser(
     which: str, request: pytest.FixtureRequest, tmp_path: Path

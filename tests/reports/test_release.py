@@ -101,9 +101,10 @@ def test_self_contained_without_scripts(html, page):
     assert "@import" not in plain
     names = {name for _, attrs in page.tags for name in attrs}
     assert not {name for name in names if name.startswith("on")}
-    assert "href" not in names
+    assert all(attrs["href"].startswith("#part-") for attrs in page.attributes("a"))
+    assert "href" not in {name for tag, attrs in page.tags if tag != "a" for name in attrs}
     sources = [attrs["src"] for attrs in page.attributes("img")]
-    assert len(sources) == 8
+    assert len(sources) == 9
     for source in sources:
         head, _, body = source.partition(",")
         assert head == "data:image/png;base64"
@@ -125,7 +126,7 @@ def test_accessible(page, html):
     tags = [tag for tag, _ in page.tags]
     assert tags.count("caption") == tags.count("table") == tags.count("thead") == 14
     assert tags.count("h1") == 1
-    assert tags.count("figcaption") == tags.count("figure") == 8
+    assert tags.count("figcaption") == tags.count("figure") == 9
 
 
 def test_every_field_of_the_charge_with_its_meaning(html, releases):
@@ -222,7 +223,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_without_baseline_and_for_equal_weights(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 7  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 8  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 
@@ -268,7 +269,7 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     assert "visits: share of each level" in page.text
     for level, share in data["site"].value_counts(normalize=True).items():
         assert re.search(rf"{level}\s+{share:.3f}", page.text)
-    assert len(page.attributes("img")) == 7
+    assert len(page.attributes("img")) == 8
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def pages(release: ph.Release) -> dict[str, str]:
 
 def _cells(page: str, heading: str) -> dict[str, list[str]]:
     """Cells of the table under a heading, by the first of each row."""
-    section = re.search(rf"<h2>{heading}</h2>(.*?)</section>", page, re.DOTALL)
+    section = re.search(rf"<h3>{heading}</h3>(.*?)</section>", page, re.DOTALL)
     assert section is not None, heading
     found = {}
     for row in re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", section[1], re.DOTALL):

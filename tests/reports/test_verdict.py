@@ -1,5 +1,6 @@
 """The top of a report, a row for each column, and the data by predictor."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyhybrid.reports.columns import (
     grouped_means,
     lost_relations,
 )
+from pyhybrid.reports.opening import next_steps
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
@@ -63,6 +65,35 @@ def test_what_is_promised_differs_by_kind(release: ph.Release, data: pd.DataFram
     histogram = ph.PerturbedHistogram(column="stays", lower=0, upper=20, n_bins=21, epsilon=1.0)
     strict = histogram.release(data, n_synthetic=1)
     assert "It is strict" in verdict_section(strict, data).paragraphs[0][2]
+
+
+def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
+    release: ph.Release, data: pd.DataFrame
+) -> None:
+    """Folded after that, and without a number of more digits than anyone reads."""
+    wreck = _with(release, [data.assign(stays=data["stays"] + 4)])
+    page = release_report(wreck, data, table="survey.csv")
+    check_page(page)
+    top, _, below = page.partition("<details>")
+    assert "survey.csv: 400 records, 4 columns" in top
+    assert re.findall(r'<strong>(\w+)</strong> <span class="word chip (\w+)"', top) == [
+        ("stays", "poor"), ("visits", "good")
+    ]  # fmt: skip
+    assert "<h2>What to try next</h2>" in top
+    assert "stays: the weights hold too much back" in top
+    assert below.count("<summary>") >= 4
+    assert not re.search(r"\d\.\d{9,}", re.sub(r'src="[^"]+"', "", top))
+    first = _with(release, [data])
+    few = [100.0] + 399 * [10.0]
+    account = replace(_account(release), mu_by_record=np.array(few) / 100)
+    kept = replace(first.confidential, account=account)
+    charge = replace(first.charge, epsilon=9.0, delta=1e-6, accounting="gaussian", bound=None)
+    (said,) = next_steps(replace(first, confidential=kept, charge=charge), data, {}, [], None)
+    assert said.startswith("1 record sets epsilon: by all others it would be about")
+
+
+def _account(release: ph.Release) -> Any:
+    return next(iter(release.parts)).confidential.account
 
 
 def test_words_have_colors_and_stay_words(release: ph.Release, data: pd.DataFrame) -> None:

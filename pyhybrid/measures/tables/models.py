@@ -37,7 +37,7 @@ RULES: dict[str, Callable[..., Combined]] = {
     NESTED: combine_nested,
 }
 SINGLE = "single"
-"""No rule: one synthetic set, taken at its word."""
+"""No rule: one synthetic set, taken as if it were data."""
 MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")

@@ -271,6 +271,11 @@ def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
             f"predictor {matrix.named(int(zero[0]))} must not be all zero: drop it, or a level "
             "that no record has"
         )
+    constant = np.flatnonzero(np.ptp(X[:, 1:], axis=0) == 0) + 1
+    if (X[:, 0] == 1).all() and constant.size:
+        raise InvalidInput(
+            f"predictor {matrix.named(int(constant[0]))} must vary: it is constant; leave it out"
+        )
     triangle, order = qr(X / size, mode="r", pivoting=True)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > diagonal[0] * max(X.shape) * np.finfo(float).eps).sum())
@@ -278,7 +283,7 @@ def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
         named = ", ".join(matrix.named(int(place)) for place in order[rank:])
         raise InvalidInput(
             f"the design must have full column rank: rank {rank} of {X.shape[1]} columns; "
-            f"{named} is a combination of the others"
+            f"{named} is a combination of the others: leave it out"
         )
 
 

@@ -56,9 +56,10 @@ def first_row(index: pd.Index, broken: npt.NDArray[np.bool_]) -> str:
     return row_label(index, int(np.argmax(broken)))
 
 
-def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:
+def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predictor") -> str:
     """Kind of a predictor: "numbers", "logicals" or "levels"; `as_levels` if the user asks for
-    levels by name. InvalidInput names a column of dates, or of what is neither, and what to do."""
+    levels by name, `what` of another column. InvalidInput names a column of dates, or of what is
+    neither, and what to do."""
     dtype, name = values.dtype, str(values.name)
     if isinstance(dtype, pd.CategoricalDtype):
         return "levels"
@@ -69,14 +70,14 @@ def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:
     held = "interval"
     if not isinstance(dtype, pd.IntervalDtype):
         held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
-    must = f"predictor {name!r} must be numbers, text, logicals or categories: it"
+    must = f"{what} {name!r} must be numbers, text, logicals or categories: it"
     days = "make a column of numbers of them, such as days since a fixed day"
     if held in _DATES:
         raise InvalidInput(f"{must} holds dates ({dtype}); {days}")
     if held == "string" and not as_levels and _are_dates(values):
-        raise InvalidInput(
-            f"{must} holds dates; {days}, or write factor({name}) for a level per date"
-        )
+        if what == "predictor":
+            days += f", or write factor({name}) for a level per date"
+        raise InvalidInput(f"{must} holds dates; {days}")
     kinds = {"string": "levels", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
     if held not in kinds:
         raise InvalidInput(f"{must} is {dtype} ({held}); make it one of them")

@@ -1,0 +1,270 @@
+"""What the owner's report opens with: each column at a glance, pairs, what to try next.
+
+CONFIDENTIAL. What to try follows from what was measured: no remedy is named whose reason the
+release does not show.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.measures.tables.distributions import table_utility
+from pyhybrid.measures.tables.reconcile import reconcile_tables
+from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu
+from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.release import Release
+from pyhybrid.reports import drawing
+from pyhybrid.reports.columns import numeric_values
+from pyhybrid.reports.figures import plot_pairs
+from pyhybrid.reports.levels import shares_of
+from pyhybrid.reports.page import Card, Marked, Section, picture_of, section, sentence
+from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, worst_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_BINS, _LEVELS, _SETS, _ROWS = 24, 8, 3, 20_000
+_FEW = 6  # columns whose cards show values
+_MOST_PAIRED, _LEAST_PAIRED = 30, 3
+_SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
+_LARGE = 10.0
+_MARGINALS = "NoisyMarginals"
+
+
+def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
+    """The line below the title: date, table, model and mechanism, sets, epsilon."""
+    charge = release.charge
+    name = f"{table}: " if table else ""
+    models = {str(s["model"]) for s in _settings(release) if s.get("model")}
+    made = " and ".join(sorted(models)[:3]) if models else ""
+    by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
+    return [
+        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
+        f"{name}{len(data):,} records, {data.shape[1]} columns",
+        by,
+        f"{charge.n_synthetic} synthetic {'sets' if charge.n_synthetic > 1 else 'set'}",
+        f"{charge.cost}, {charge.kind}",
+    ]
+
+
+def _settings(release: Release) -> list[Mapping[str, Any]]:
+    return [step.settings for step in release.parts or (release,)]
+
+
+def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
+    """Measures of each synthesized column, the worst columns first; none of one that has none."""
+    found = {
+        column: measures
+        for column in release.synthesized
+        if (measures := judge_outcome(data[column], [t[column] for t in release.synthetic]))
+    }
+    order = {POOR: 0, FAIR: 1, GOOD: 2}
+    return dict(sorted(found.items(), key=lambda each: order[worst_of(m.word for m in each[1])]))
+
+
+def cards_of(
+    judged: Mapping[str, Sequence[Judged]], release: Release, data: pd.DataFrame
+) -> list[Card]:
+    """A small picture of each column with the worst of its words."""
+    few, alone = len(judged) <= _FEW, len(judged) == 1
+    cards = []
+    for column, measures in judged.items():
+        sets = [table[column] for table in release.synthetic[:_SETS]]
+        shown = measures if alone else measures[:1]
+        cards.append(
+            Card(
+                name=column,
+                picture=picture_of(
+                    small_figure(data[column], sets, large=alone),
+                    alt=sentence("at a glance", "alt", column=column),
+                ),
+                word=worst_of(each.word for each in measures),
+                values=[(e.label, Marked(text=e.text, word=e.word)) for e in shown if few],
+            )
+        )
+    return cards
+
+
+def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = False) -> Figure:
+    """Shares of values or levels: the data as gray bars, the mean of the sets as a line or points.
+    What is beyond the 99.5 % quantile of the data is in the last bar."""
+    ax = drawing.new_panels(*((5.2, 2.8) if large else (2.5, 1.35)))[0]
+    size = drawing.TEXT if large else 7
+    truth, made = numeric_values(data), [numeric_values(each) for each in sets]
+    if truth.size and all(each.size for each in made):
+        edges = _edges(truth)
+        bars, line = _shares(truth, edges), np.mean([_shares(v, edges) for v in made], axis=0)
+        ax.stairs(bars, edges, fill=True, color=drawing.PALE)
+        ax.stairs(line, edges, color=drawing.COLORS[0], linewidth=1.5)
+        ax.set_xlim(edges[0], edges[-1])
+        half = 0.5 if _whole(truth) else 0.0
+        ends = [edges[0] + half, min(edges[-1] - half, truth.max())]
+        beyond = "+" if truth.max() > ends[1] else ""
+        ax.set_xticks(ends, [_short(ends[0]), _short(ends[1]) + beyond], fontsize=size)
+        left, right = ax.get_xticklabels()
+        left.set_horizontalalignment("left")
+        right.set_horizontalalignment("right")
+    else:
+        shares = shares_of(data, {"": sets})
+        at = np.arange(min(_LEVELS, len(shares.levels)))
+        ax.bar(at, shares.data[at], color=drawing.PALE)
+        ax.plot(at, shares.synthetic[""].mean(axis=0)[at], "o", ms=4, color=drawing.COLORS[0])
+        most = (42 if large else 22) // max(at.size, 1)
+        names = [
+            name if len(name) <= most else f"{name[: max(most - 1, 1)]}…" for name in shares.levels
+        ]
+        ax.set_xticks(at, [drawing.plain(name) for name in names[: at.size]], fontsize=size)
+    ax.set_ylim(0, None)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(length=2)
+    figure: Figure = ax.figure
+    return figure
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _edges(values: FloatArray) -> FloatArray:
+    """Ends of bins, each of equally many whole numbers if the values are whole."""
+    low, high = float(values.min()), float(np.quantile(values, 0.995))
+    if not _whole(values):
+        return np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    step = np.ceil((high - low + 1) / _BINS)
+    return np.arange(low, high + step + 1, step) - 0.5
+
+
+def _whole(values: FloatArray) -> bool:
+    return bool((values == np.floor(values)).all())
+
+
+def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
+    inside = np.clip(values, edges[0], np.nextafter(edges[-1], -np.inf))
+    return np.asarray(np.histogram(inside, edges)[0] / values.size)
+
+
+def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
+    """Heat map of all pairs of synthesized columns; none of fewer than three."""
+    columns = list(release.synthesized[:_MOST_PAIRED])
+    if len(columns) < _LEAST_PAIRED:
+        return []
+    rows = np.linspace(0, len(data) - 1, min(len(data), _ROWS)).astype(np.intp)
+    sets = [table[columns].iloc[rows] for table in release.synthetic[:1]]
+    try:
+        found = table_utility(reconcile_tables(data[columns].iloc[rows], sets)).matrix()
+    except InvalidInput:
+        return []
+    worst = np.dstack(np.unravel_index(np.argsort(-np.triu(found, 1), axis=None), found.shape))[0]
+    first, second = (
+        columns_of[k] for columns_of, k in zip([found.columns] * 2, worst[0], strict=True)
+    )
+    made = section("pairs at a glance", figures=[plot_pairs(found)], first=first, second=second,
+                   ratio=float(found.to_numpy()[tuple(worst[0])]))  # fmt: skip
+    return [
+        replace(
+            made,
+            pictures=[
+                replace(each, share=min(each.share, 50 if len(found) < 12 else 75))
+                for each in made.pictures
+            ],
+        )
+    ]
+
+
+def remedy(release: Release, column: str, baseline: Release | None = None) -> str:
+    """What to try where a column is POOR, by how it was made."""
+    step: ReleaseRecord = next(
+        (each for each in release.parts if column in each.synthesized), release
+    )
+    charge = step.charge
+    poor_too = baseline is not None and release.origin is not None and POOR in {
+        each.word
+        for each in judge_outcome(
+            release.origin.data[column], [table[column] for table in baseline.synthetic]
+        )
+    }  # fmt: skip
+    if charge.mechanism == _MARGINALS:
+        how = "marginals"
+    elif charge.kind == STRICT:
+        how = "strict"
+    else:
+        how = "model" if poor_too else "weights"
+    return sentence("remedy", how, column=column, double=2 * release.charge.epsilon)
+
+
+def next_steps(
+    release: Release,
+    data: pd.DataFrame,
+    judged: Mapping[str, Sequence[Judged]],
+    lost: Sequence[str],
+    baseline: Release | None,
+) -> list[str]:
+    """What to try next, from what was measured."""
+    words = {column: worst_of(each.word for each in own) for column, own in judged.items()}
+    poor = [column for column, word in words.items() if word == POOR]
+    by_remedy: dict[str, list[str]] = {}
+    for column in poor:
+        by_remedy.setdefault(remedy(release, column, baseline), []).append(column)
+    found = [f"{_listed(columns)}: {text}" for text, columns in by_remedy.items()]
+    found += _few_records(release)
+    if baseline is not None:
+        found += _beside(release, baseline, data)
+    charge = release.charge
+    if lost:
+        how = "lost_marginals" if charge.mechanism == _MARGINALS else "lost_model"
+        found.append(sentence("next", how))
+    if charge.epsilon > _LARGE:
+        found.append(sentence("next", "large"))
+    elif not found and charge.epsilon > 1 and words and set(words.values()) == {GOOD}:
+        found.append(sentence("next", "less", half=charge.epsilon / 2))
+    return found
+
+
+def _few_records(release: Release) -> list[str]:
+    """Where few records set epsilon, what it would be by the others."""
+    account, charge = release.confidential.account, release.charge
+    if account is None or charge.delta is None or charge.accounting != "gaussian":
+        return []
+    largest = np.sort(account.mu_by_record[np.isfinite(account.mu_by_record)])[::-1]
+    setting = int((largest > largest[0] / _SETTING).sum()) if largest.size else 0
+    if not 0 < setting <= _NEXT or setting == largest.size:
+        return []
+    others = epsilon_of_mu(
+        float(largest[setting]) * np.sqrt(charge.n_draws_released), delta=charge.delta
+    )
+    if not others < charge.epsilon:
+        return []
+    values = {"records": setting, "others": others, "budget": charge.mechanism == "BudgetWeighted"}
+    return [sentence("next", "few_records", charge=charge, **values)]
+
+
+def _beside(release: Release, baseline: Release, data: pd.DataFrame) -> list[str]:
+    """The baseline, if it costs less: by how much, and how near its first column is."""
+    own, other = release.charge, baseline.charge
+    if not other.epsilon < own.epsilon:
+        return []
+    column = release.synthesized[0]
+    errors = [
+        next((m.text for m in judge_outcome(data[column], [t[column] for t in r.synthetic])), "")
+        for r in (baseline, release)
+    ]
+    return [
+        sentence(
+            "next", "baseline", name=other.mechanism, column=column, least=other.epsilon,
+            most=own.epsilon, error=errors[0], instead=errors[1],
+        )
+    ]  # fmt: skip
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
