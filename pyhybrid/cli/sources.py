@@ -22,6 +22,7 @@ from pyhybrid.running.files import write_files
 from pyhybrid.sources.drafting import columns_to_look_at
 from pyhybrid.sources.release import synthesize_source
 from pyhybrid.sources.source import Source, has_password, open_source
+from pyhybrid.tables.domains import default_delta
 
 TAKEN = (
     "data", "out", "types", "epsilon", "mechanism", "relation", "n_synthetic", "file_format",
@@ -45,12 +46,16 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
             raise InvalidInput(f"--id must name one column: found {', '.join(ids)}")
         if given["types"] is None:
             raise InvalidInput(_draft(source, data, given, {*drop, *ids, given["unit"]}))
+        delta = given["delta"]
+        if delta is None and book is None:
+            ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
+            delta = default_delta(n)
         with progress_bars() as progress:
             release = synthesize_source(
                 source, types=_without_notes(given["types"]), drop=drop, id=next(iter(ids), None),
-                select=given["select"] or "all", relation=given["relation"] or "remove",
+                select=given["select"], delta=delta or None, relation=given["relation"] or "remove",
                 file_format=given["file_format"] or "parquet", ledger=book, progress=progress,
-                **{name: given[name] for name in ("epsilon", "out", "delta", "unit", "workers",
+                **{name: given[name] for name in ("epsilon", "out", "unit", "workers",
                    "rows_per_unit", "n_synthetic", "overwrite")},
             )  # fmt: skip
     show(

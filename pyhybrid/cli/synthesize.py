@@ -251,7 +251,7 @@ def _where_it_is(context: typer.Context, *, whole: bool) -> None:
     """A whole table that is not read into memory."""
     from pyhybrid.cli.sources import TAKEN, release_where_it_is
 
-    given = context.params
+    given: Mapping[str, Any] = context.params
     if not whole or given["plan"] is not None:
         raise InvalidInput(
             "a table that stays where it is is released as a whole, by noisy marginals: leave out "
@@ -261,8 +261,16 @@ def _where_it_is(context: typer.Context, *, whole: bool) -> None:
         raise InvalidInput("--epsilon must be given for a whole table, e.g. --epsilon 1")
     texts, relation = ["marginals"], given["relation"] or "remove"
     _check_taken_by_plan(context, texts, relation, TAKEN)
-    book = _open_ledger(given, texts[0], relation, given["delta"], given["epsilon"])
+    given = _with_delta_of_ledger(given)
+    book = _open_ledger(given, texts[0], relation, given["delta"] or None, given["epsilon"])
     release_where_it_is(given["data"], given, book)
+
+
+def _with_delta_of_ledger(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Delta, if none is given, as the ledger that is charged has it."""
+    if given["delta"] is not None or given["ledger"] is None:
+        return given
+    return {**given, "delta": Ledger(given["ledger"]).delta}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -277,7 +285,7 @@ class _Made:
 
 def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, Any]) -> _Made:
     """A whole table, by the file of `pyhybrid plan`, or, of noisy marginals, planned here."""
-    given = context.params
+    given: Mapping[str, Any] = context.params
     own_plan = given["plan"] is None
     if own_plan and given["epsilon"] is None:
         words = shlex.join(["pyhybrid", "synthesize", str(given["data"])])
@@ -292,8 +300,7 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     _check_taken_by_plan(context, texts, relation, _TAKEN_BY_TABLE if own_plan else _TAKEN)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     at = given["epsilon"] if texts[0] in ("censored", "marginals") else None
-    if own_plan and given["delta"] is None and given["ledger"] is not None:
-        given = {**given, "delta": Ledger(given["ledger"]).delta}
+    given = _with_delta_of_ledger(given) if own_plan else given
     book = _open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"] or None), at)
     source = read_table(given["data"])
     df = source.frame

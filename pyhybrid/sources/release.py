@@ -56,7 +56,7 @@ def synthesize_source(
     drop: Sequence[str] = (),
     id: str | None = None,
     delta: float | None = None,
-    select: str = "all",
+    select: str | None = None,
     relation: str = "remove",
     unit: str | None = None,
     rows_per_unit: int | None = None,
@@ -91,7 +91,7 @@ def synthesize_source(
     id : str, optional
         Column that is released as running numbers.
     delta, select, relation
-        See `pyhybrid.NoisyMarginals`.
+        See `pyhybrid.synthesize_table`.
     unit, rows_per_unit : str, int, optional
         Column whose equal values are one person's rows, which is not released, and how many rows a
         person can have, public; more are refused.
