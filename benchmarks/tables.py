@@ -150,15 +150,7 @@ def _routes() -> Iterator[tuple[str, int, Callable[[int], pd.DataFrame]]]:
     """Name, number of sets and what makes one set of a split, of each line."""
     yield "the data drawn anew with replacement", _SETS, lambda k: _anew(parts(k)[1], k)
     yield "the reference alone, drawn with replacement", _SETS, _of_reference
-    for delta, hows in ((None, (HOWS[2], HOWS[0], HOWS[1])), (1e-6, HOWS)):
-        for how, epsilon in itertools.product(hows, (4.0, 1.0)):
-            name = f"marginals, {how}, epsilon {epsilon:g}"
-            name += "" if delta is None else f", delta {delta:g}"
-            yield name, _SETS, partial(_marginals, epsilon, how, delta)
-    for delta, how, epsilon in (
-        *((delta, PRIVATE, eps) for delta in (None, 1e-6) for eps in (4.0, 2.0, 1.0)),
-        *((delta, HOWS[0], 2.0) for delta in (None, 1e-6)),
-    ):
+    for delta, how, epsilon in itertools.product((1e-6, None), _BY_HOW, (4.0, 2.0, 1.0)):
         name = f"marginals, {how}, epsilon {epsilon:g}"
         name += "" if delta is None else f", delta {delta:g}"
         yield name, _SETS, partial(_marginals, epsilon, how, delta)

@@ -168,9 +168,8 @@ def synthesize_table(
     if mechanism == "marginals":
         assert epsilon is not None
         noisy = marginals_by_plan(
-            plan, epsilon, relation, delta=delta, select=select, reference=reference,
-            **told,
-        )  # fmt: skip
+            plan, epsilon, relation, delta=delta, select=select, reference=reference, **told
+        )
         if warning := noisy.too_few(len(table.df)):
             warnings.warn(warning, stacklevel=2)
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)

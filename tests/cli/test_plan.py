@@ -130,7 +130,7 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         (("--epsilon", "1", "--select", "all"), "select is read by mechanism 'marginals' only"),
         (("--epsilon", "1", "--mechanism", "marginals", "--select", "some"), "plan, all, private"),
         (("--epsilon", "1", "--mechanism", "marginals", "--delta", "0.5"), "must be below 1 / n"),
-        (("--epsilon", "1", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
+        (("--epsilon", "8", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
         (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
             "a strict charge needs the owner's word"),
         (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv",
