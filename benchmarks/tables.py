@@ -51,9 +51,11 @@ TYPES: dict[str, Any] = {
     "NO_EARNR": ph.Counts(lower=0, upper=10, center=1, unit=1),
     "FAM_SIZE": ph.Counts(lower=1, upper=20, center=2, unit=1),
     "AGE": ph.Counts(lower=14, upper=87, center=50, unit=20),
-    "FOODCQ": ph.SemiContinuous(lower=0, upper=10_000, center=500, unit=300),
-    "FINCBTAX": ph.SemiContinuous(lower=-500_000, upper=1_500_000, center=40_000, unit=40_000),
-    "TOTEXPCQ": ph.Real(lower=-10_000, upper=100_000, center=3000, unit=2000),
+    "FOODCQ": ph.SemiContinuous(lower=0, upper=10_000, center=500, unit=300, decimals=0),
+    "FINCBTAX": ph.SemiContinuous(
+        lower=-500_000, upper=1_500_000, center=40_000, unit=40_000, decimals=0
+    ),
+    "TOTEXPCQ": ph.Real(lower=-10_000, upper=100_000, center=3000, unit=2000, decimals=0),
 }
 """Declared from the survey's documentation, not from the records."""
 COLUMNS = list(TYPES)

@@ -15,10 +15,11 @@ from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, listed, options, survey_design
-from pyhybrid.cli.tables import read_by_column, read_table
+from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
+from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.running.tasks import Progress
 
@@ -221,7 +222,7 @@ def verify(
         unit=unit,
         blocks=blocks,
         reach=reach,
-        types=None if types is None else read_by_column(types, "types"),
+        types=None if types is None else read_types(types),
         ledger=None if ledger is None else Ledger(ledger),
     )
     text = json.dumps(answer.as_dict(), indent=2, allow_nan=False) + "\n"

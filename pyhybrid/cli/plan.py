@@ -15,10 +15,11 @@ import pandas as pd
 from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import names_of, options
-from pyhybrid.cli.tables import read_by_column, read_table
+from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
+from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
@@ -52,7 +53,8 @@ def plan(
     drop: Columns that are not released, with commas between; repeatable.
     keep: Columns to release although they look risky, commas between; repeatable.
     types: JSON file of types by column, e.g.
-        {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}.
+        {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}; or a Frictionless Table
+        Schema or CSVW.
     rule: That every row meets, e.g. 'wage <= income'; repeatable.
     reference: Public or historical records that types are read from.
     split: Of epsilon: equal or need.
@@ -65,7 +67,7 @@ def plan(
         id=identifier,
         drop=names_of(drop, df.columns),
         keep=names_of(keep, df.columns),
-        types={} if types is None else read_by_column(types, "types"),
+        types={} if types is None else read_types(types),
         rules=rule or [],
         reference=None if reference is None else read_table(reference).frame,
         holds_no_released_record=holds_no_released_record,
@@ -109,7 +111,7 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
     decided = Decisions.of(*(names_of(given[own], df) for own in ("drop", "keep", "identifier")))
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
-    types = {} if given["types"] is None else read_by_column(given["types"], "types")
+    types = {} if given["types"] is None else read_types(given["types"])
     said = {*decided.drop, *decided.keep, *decided.ids}
     risky = {name: why for name, why in undecided(df).items() if name not in {*said, *types}}
     own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
@@ -117,12 +119,7 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
     if given["types"] is None and given["reference"] is None:
         raise InvalidInput(_drafted(df, own, list(risky), given))
     check_decided(risky, decided, map(str, df.columns), own)
-    unconfirmed = [name for name, kind in types.items() if _is_draft(kind)]
-    if unconfirmed:
-        note(
-            f"types of {', '.join(unconfirmed)} are as drafted from the data: going on, you "
-            "confirm that they are public"
-        )
+    say_unconfirmed(types)
     return Table(
         df,
         sensitive=own,
@@ -135,8 +132,15 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
     ).plan()
 
 
-def _is_draft(kind: Any) -> bool:
-    return isinstance(kind, Mapping) and kind.get("note") == _CONFIRM
+def say_unconfirmed(types: Mapping[str, Any]) -> None:
+    """Say which types are still those of the draft."""
+    notes = {name: own.get("note") for name, own in types.items() if isinstance(own, dict)}
+    drafted = [name for name, said in notes.items() if said == _CONFIRM]
+    if drafted:
+        note(
+            f"types of {', '.join(drafted)} are as drafted from the data: going on, you confirm "
+            "that they are public"
+        )
 
 
 def _drafted(
@@ -154,7 +158,7 @@ def _drafted(
             f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
             "--overwrite writes a new one"
         )
-    write_files({path: json.dumps(draft, indent=1, ensure_ascii=False) + "\n"}, private=True)
+    write_draft(path, draft)
     return (
         f"{path} was written, what each column can hold as seen in the data; a strict release may "
         "not read that there: confirm or change levels, lower, upper, center, unit, decimals and "
@@ -166,6 +170,16 @@ def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
     """What each column can hold going by its values, to be confirmed; none of no kind."""
     kinds = {name: _seen(own) for name, own in columns.items()}
     return {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
+
+
+def write_draft(path: Path, types: Mapping[str, Any]) -> None:
+    """Write types to be confirmed, and beside them the schema by which editors complete them."""
+    schema = path.with_name("types.schema.json")
+    named = {SCHEMA: schema.name, **types}
+    texts = {path: json.dumps(named, indent=1, ensure_ascii=False) + "\n"}
+    write_files(texts, private=True)
+    if not schema.exists():
+        write_files({schema: json.dumps(schema_of_types(), indent=1) + "\n"}, private=False)
 
 
 def undecided(df: pd.DataFrame) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -12,13 +11,12 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.cli.console import note, progress_bars, show
+from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import names_of
-from pyhybrid.cli.plan import drafted_types, undecided
-from pyhybrid.cli.tables import read_by_column
+from pyhybrid.cli.plan import drafted_types, say_unconfirmed, undecided, write_draft
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.running.files import write_files
 from pyhybrid.sources.drafting import columns_to_look_at
 from pyhybrid.sources.release import synthesize_source
 from pyhybrid.sources.source import Source, has_password, open_source
@@ -46,13 +44,14 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
             raise InvalidInput(f"--id must name one column: found {', '.join(ids)}")
         if given["types"] is None:
             raise InvalidInput(_draft(source, data, given, {*drop, *ids, given["unit"]}))
-        delta = given["delta"]
+        types, delta = read_types(given["types"]), given["delta"]
+        say_unconfirmed(types)
         if delta is None and book is None:
             ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
             delta = default_delta(n)
         with progress_bars() as progress:
             release = synthesize_source(
-                source, types=_without_notes(given["types"]), drop=drop, id=next(iter(ids), None),
+                source, types=types, drop=drop, id=next(iter(ids), None),
                 select=given["select"], delta=delta or None, relation=given["relation"] or "remove",
                 file_format=given["file_format"] or "parquet", ledger=book, progress=progress,
                 **{name: given[name] for name in ("epsilon", "out", "unit", "workers",
@@ -66,17 +65,6 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
         if given["file_format"] != "csv"
         else f"{given['out']}: {release.n_records:,} records in CSV parts, {release.charge.cost}"
     )
-
-
-def _without_notes(path: Path) -> dict[str, Any]:
-    types = read_by_column(path, "types")
-    drafted = [name for name, kind in types.items() if isinstance(kind, Mapping) and "note" in kind]
-    if drafted:
-        note(
-            f"types of {', '.join(drafted)} are as drafted from the data: taken as your word that "
-            "they are public"
-        )
-    return types
 
 
 def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | None]) -> str:
@@ -95,7 +83,7 @@ def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | 
     risky = {**{n: "" for n in looked_at if n not in draft}, **undecided(sample)}
     kept = {name: kind for name, kind in draft.items() if name not in risky}
     drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
-    write_files({path: json.dumps(kept, indent=1, ensure_ascii=False) + "\n"}, private=True)
+    write_draft(path, kept)
     words = ["pyhybrid", "synthesize", data, "--epsilon", f"{given['epsilon']:g}"]
     words += [word for text in drop for word in ("--drop", text)]
     words += [word for text in given["identifier"] or () for word in ("--id", text)]

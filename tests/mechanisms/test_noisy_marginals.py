@@ -150,12 +150,13 @@ def test_the_charge_is_strict_whatever_the_number_of_sets(
 
 
 @pytest.mark.parametrize(
-    ("relation", "rows", "scale"), [("replace", None, 18), ("remove", None, 9), ("replace", 3, 54)]
+    ("relation", "rows", "changed"), [("replace", None, 2), ("remove", None, 1), ("replace", 3, 6)]
 )
 def test_the_noise_covers_every_table_that_is_counted(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, relation: str, rows: Any, scale: float
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, relation: str, rows: Any, changed: int
 ) -> None:
-    """2 + 3 + 4 tables; each that is counted is charged, and no other count is asked for."""
+    """2 + 3 + 4 tables; each that is counted is charged, larger ones with more of epsilon, and no
+    other count is asked for."""
     answers, real = [], measuring.noisy_tables
 
     def watched(tables: Any, **options: Any) -> Any:
@@ -166,9 +167,15 @@ def test_the_noise_covers_every_table_that_is_counted(
     own = table.assign(person=np.arange(len(table)) // 3)
     unit = {} if rows is None else {"unit": "person", "rows_per_unit": rows}
     release = mechanism(relation=relation, **unit).release(own, n_synthetic=2)
-    ((counted, answer),) = answers
-    assert counted == mechanism().n_tables == 9
-    assert answer.scale == pytest.approx(scale)
+    assert sum(counted for counted, _ in answers) == mechanism().n_tables == 9
+    assert sum(changed * counted / own.scale for counted, own in answers) == pytest.approx(1)
+    by_size = sorted(
+        (max(rows * cols for rows, cols in own.shapes), own.scale) for _, own in answers
+    )
+    assert [scale for _, scale in by_size] == sorted(
+        (own.scale for _, own in answers), reverse=True
+    )
+    assert len(answers) > 1
     assert release.charge.epsilon == 1.0
     assert release.charge.unit == (None if rows is None else "person")
     if rows:
@@ -181,11 +188,11 @@ def test_what_is_released_depends_on_the_noisy_tables_alone(
 ) -> None:
     """Other confidential values, the same noisy tables and random numbers: the same sets. The
     control is the mechanism itself, whose tables differ."""
-    real, kept = measuring.noisy_tables, []
+    real = measuring.noisy_tables
+    kept: dict[Any, Any] = {}
 
     def first(tables: Any, **options: Any) -> Any:
-        kept.append(real(tables, **options))
-        return kept[0]
+        return kept.setdefault(tuple(own.shape for own in tables), real(tables, **options))
 
     monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
     rng = np.random.default_rng(3)
@@ -323,7 +330,7 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     found, truth = (np.array([(y <= x).mean() for x in at]) for y in (drawn, own_values))
     assert np.abs(found - truth).max() < 5 * 0.5 / np.sqrt(len(table)) + 0.02
     assert sets.charge.epsilon == 1e4
-    assert sets.provenance.noise.count("discrete") == 2
+    assert sets.provenance.noise.count("discrete") == 3
     assert sets.settings["one_way_share"] == 0.2
 
 

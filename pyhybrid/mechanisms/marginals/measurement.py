@@ -26,6 +26,7 @@ Quantization distortion in pulse-count modulation, Proc. IRE 39:44-48 (bins by a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -61,6 +62,9 @@ from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, noisy_tables
 
 IntArray = npt.NDArray[np.int64]
+_BY_CELLS = {"laplace": 1 / 2, "gaussian": 2 / 3}
+"""Powers of a table's cells that its part of the price goes by, in steps of 2: cells times the
+size of noise, summed over tables, is then least."""
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LINE = 10.0  # of what second differences leave free
@@ -202,14 +206,11 @@ class Measuring:
     def _all_tables(self, df: Records, price: Price, first: First | None = None) -> Measured:
         """Every column with each of its predictors, at once."""
         domain = self.domain if first is None else first.domain
-        answer = self.noisy(self.two_way(df, domain), price)
-        tables = iter(answer.tables())
-        order, noisy = dict(self.order), {}
+        counted = self.two_way(df, domain)
+        answers, found = self._by_size(counted, price)
+        measured, order, noisy = iter(found), dict(self.order), {}
         for name, reads in self.order.items():
-            own = tuple(
-                Measurement(counts=next(tables), variance=answer.variance)
-                for _ in reads or (ALONE,)
-            )
+            own = tuple(next(measured) for _ in reads or (ALONE,))
             if first is not None and reads:
                 order[name], own = (ALONE, *reads), (first.tables[name], *own)
             elif first is not None:
@@ -220,8 +221,26 @@ class Measuring:
             noisy=noisy,
             domain=domain,
             alone={} if first is None else first.alone,
-            answers=(answer,) if first is None else (first.answer, answer),
+            answers=answers if first is None else (first.answer, *answers),
         )
+
+    def _by_size(
+        self, counted: Tables, price: Price
+    ) -> tuple[tuple[NoisyTables, ...], list[Measurement]]:
+        """Tables with noise, larger ones with less."""
+        power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
+        parts = [2.0 ** round(power * math.log2(math.prod(own.shape))) for own in counted]
+        alike = {
+            part: [k for k, own in enumerate(parts) if own == part] for part in sorted({*parts})
+        }
+        answers, found = [], {}
+        for part, places in alike.items():
+            share = part * len(places) / sum(parts)
+            answer = self.noisy([counted[place] for place in places], price.part(share))
+            answers.append(answer)
+            for place, counts in zip(places, answer.tables(), strict=True):
+                found[place] = Measurement(counts=counts, variance=answer.variance)
+        return tuple(answers), [found[place] for place in range(len(counted))]
 
     def alone(self, counts: Mapping[str, FloatArray], variance: float, n: int) -> dict[str, OneWay]:
         """Columns of bins from their noisy counts (K, 1)."""

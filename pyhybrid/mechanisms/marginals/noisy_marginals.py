@@ -90,8 +90,9 @@ class NoisyMarginals(NoiseMechanism):
 
     The guarantee is strict: it holds for every database of the stated domain, at any n, without a
     sampler. A record is in one cell of each of T tables (shared out between two cells of a public
-    number): leaving it out changes T counts by 1, replacing it 2 T, so that the noise of each cell
-    is discrete Laplace of scale T / epsilon or 2 T / epsilon. Fewer predictors mean less noise.
+    number): leaving it out changes T counts by 1, replacing it 2 T. Each table has a part of
+    epsilon, the parts add, and the noise of its cells is discrete Laplace of scale 1 / part or
+    2 / part; tables of more cells have larger parts. Fewer predictors mean less noise.
 
     With `given` columns only one column after the other is synthesized beside public predictors;
     without them the whole table is.
@@ -111,9 +112,9 @@ class NoisyMarginals(NoiseMechanism):
         What each synthesized column is drawn given: public columns, and columns before it. All of
         them if a column is not named. Chosen without looking at the confidential data.
     delta : float, optional
-        Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(T / 2 rho) under
-        "remove", sqrt(T / rho) under "replace", rho of zCDP being what (epsilon, delta) allows. Of
-        many tables it is the smaller noise. None for pure epsilon.
+        Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(1 / 2 part) under
+        "remove", sqrt(1 / part) under "replace", parts of the rho of zCDP that (epsilon, delta)
+        allows. Of many tables it is the smaller noise. None for pure epsilon.
     most_bins : int or "auto", optional
         If given, every synthesized column is first measured alone, at `one_way_share` of the price.
         Neighboring bins are then merged to so many for the tables with predictors, and values are

@@ -1,0 +1,152 @@
+"""Files of types: ours, a Frictionless Table Schema, or a CSVW description of a table.
+
+All three are JSON and say what each column can hold. A column that they do not say enough of, texts
+without a list of values, is left out, and named where its type is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.kinds import KINDS, Counts, Nominal, Ordered, Real
+
+SCHEMA = "$schema"
+_WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInteger", "unsignedInt")
+_NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
+_CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "levels": {"type": "array", "minItems": 2},
+    "decimals": {"type": "integer", "minimum": 0, "maximum": 15},
+    "missing": {"type": "boolean"},
+    "extra_zeros": {"type": "boolean"},
+}
+
+
+def read_types(path: str | Path) -> dict[str, Any]:
+    """Types of columns from a file.
+
+    Parameters
+    ----------
+    path : path
+        JSON: types by column, as `pyhybrid synthesize` drafts them; a Frictionless Table Schema; or
+        CSVW. A data package of one table will do.
+
+    Returns
+    -------
+    dict of str to dict
+        What `pyhybrid.Table` takes as `types`.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that cannot be read, and one of several tables.
+    """
+    try:
+        given = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"types must be in a readable file: {path} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"types: {path} must hold JSON: it does not") from None
+    if not isinstance(given, dict):
+        raise InvalidInput(f"types: {path} must hold an object, the types of each column by name")
+    for tables, inside in (("resources", "schema"), ("tables", "tableSchema")):
+        if isinstance(given.get(tables), list):
+            if len(given[tables]) != 1:
+                raise InvalidInput(
+                    f"types: {path} must describe one table: found {len(given[tables])}"
+                )
+            given = given[tables][0]
+        own = given.get(inside)
+        given = own if isinstance(own, dict) and "kind" not in own else given
+    for key, kind in (("fields", _of_table_schema), ("columns", _of_csvw)):
+        if isinstance(given.get(key), list):
+            told = {_name(column): kind(column) for column in given[key]}
+            return {name: own for name, own in told.items() if own is not None}
+    return {name: own for name, own in given.items() if name != SCHEMA}
+
+
+def _name(column: Mapping[str, Any]) -> str:
+    """Of a column, which CSVW gives by title first, as its header has it."""
+    title = column.get("titles") or column.get("name")
+    while isinstance(title, (list, Mapping)) and title:
+        title = next(iter(title.values() if isinstance(title, Mapping) else title))
+    if not isinstance(title, str):
+        raise InvalidInput("types: each column of a schema must have a name")
+    return title
+
+
+def _of_table_schema(field: Mapping[str, Any]) -> dict[str, Any] | None:
+    rules = field.get("constraints", {})
+    levels = rules.get("enum") or [
+        own["value"] if isinstance(own, Mapping) else own for own in field.get("categories", ())
+    ]
+    return _kind(
+        str(field.get("type", "any")), levels, (rules.get("minimum"), rules.get("maximum")),
+        required=rules.get("required", False), ordered=field.get("categoriesOrdered", False),
+    )  # fmt: skip
+
+
+def _of_csvw(column: Mapping[str, Any]) -> dict[str, Any] | None:
+    given = column.get("datatype", "string")
+    rules: Mapping[str, Any] = given if isinstance(given, Mapping) else {"base": given}
+    written = rules.get("format", "")
+    pattern = written.get("pattern", "") if isinstance(written, Mapping) else str(written)
+    base, numeric = str(rules.get("base", "string")), rules.get("base") in _NUMBERS
+    levels = pattern.split("|") if not numeric and _CHOICES.fullmatch(pattern) else []
+    ends = [rules.get(f"{end}imum", rules.get(f"{end}Inclusive")) for end in ("min", "max")]
+    decimals = len(pattern.partition(".")[2]) if numeric and pattern else None
+    return _kind(base, levels, ends, required=column.get("required", False), decimals=decimals)
+
+
+def _kind(
+    base: str,
+    levels: list[Any],
+    ends: Any,
+    *,
+    required: bool,
+    ordered: bool = False,
+    decimals: int | None = None,
+) -> dict[str, Any] | None:
+    """Our words for a column; None if a schema does not say enough."""
+    missing = {} if required else {"missing": True}
+    if base == "boolean" and not levels:
+        levels = [False, True]
+    if levels:
+        kind = Ordered if ordered else Nominal
+        return {"kind": kind.__name__, "levels": levels, **missing}
+    if base not in _NUMBERS:
+        return None
+    lower, upper = (None if end is None else float(end) for end in ends)
+    own: dict[str, Any] = {"lower": lower, "upper": upper, **missing}
+    if base in _WHOLE and lower is not None and lower >= 0:
+        own |= {"lower": int(lower), "upper": None if upper is None else int(upper)}
+        return {"kind": Counts.__name__, **own}
+    return {"kind": Real.__name__, **own, "decimals": 0 if base in _WHOLE else decimals}
+
+
+def schema_of_types() -> dict[str, Any]:
+    """JSON Schema of a file of types, by which editors complete and check it."""
+    each = []
+    for name, kind in KINDS.items():
+        own = {f.name: _SETTINGS.get(f.name, {"type": ["number", "null"]}) for f in fields(kind)}
+        each.append({
+            "properties": {"kind": {"const": name}, "note": {"type": "string"}, **own},
+            "required": ["kind", *(["levels"] if "levels" in own else [])],
+            "additionalProperties": False,
+        })  # fmt: skip
+    return {
+        SCHEMA: "https://json-schema.org/draft/2020-12/schema",
+        "title": "Types of the columns of a table, for pyhybrid",
+        "properties": {SCHEMA: {"type": "string"}},
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"kind": {"enum": [*KINDS]}},
+            "oneOf": each,
+        },
+    }

@@ -1,0 +1,120 @@
+"""Files of types: our own, Frictionless Table Schema, CSVW; the schema that editors complete by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.models.columns.kinds import KINDS, kind_from_dict
+from pyhybrid.models.columns.types_files import read_types, schema_of_types
+
+_TABLE_SCHEMA = {
+    "fields": [
+        {"name": "visits", "type": "integer",
+         "constraints": {"minimum": 0, "maximum": 90, "required": True}},
+        {"name": "region", "type": "string", "constraints": {"enum": ["n", "s"]}},
+        {"name": "health", "type": "integer", "categoriesOrdered": True,
+         "categories": [{"value": 1, "label": "bad"}, {"value": 2, "label": "good"}]},
+        {"name": "change", "type": "integer", "constraints": {"minimum": -9, "maximum": 9}},
+        {"name": "working", "type": "boolean", "constraints": {"required": True}},
+        {"name": "remarks", "type": "string"},
+    ]
+}  # fmt: skip
+_CSVW = {
+    "@context": "a context",
+    "url": "survey.csv",
+    "tableSchema": {
+        "columns": [
+            {"titles": {"en": ["visits"]}, "name": "v", "required": True,
+             "datatype": {"base": "nonNegativeInteger", "minimum": "0", "maximum": "90"}},
+            {"titles": "region", "datatype": {"base": "string", "format": "n|s"}},
+            {"name": "change", "datatype": {"base": "integer", "minimum": -9, "maxInclusive": 9}},
+            {"name": "wage", "required": True, "datatype":
+                {"base": "decimal", "minimum": 0, "maximum": 500, "format": {"pattern": "#0.00"}}},
+            {"name": "remarks"},
+        ]
+    },
+}  # fmt: skip
+_VISITS = {"kind": "Counts", "lower": 0, "upper": 90}
+_REGION = {"kind": "Nominal", "levels": ["n", "s"], "missing": True}
+_CHANGE = {"kind": "Real", "lower": -9.0, "upper": 9.0, "decimals": 0, "missing": True}
+_WAGE = {"kind": "Real", "lower": 0.0, "upper": 500.0, "decimals": 2}
+
+
+def _read(folder: Path, given: Any) -> dict[str, Any]:
+    path = folder / "types.json"
+    path.write_text(given if isinstance(given, str) else json.dumps(given))
+    return read_types(path)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_table_schema_is_read_by_itself_and_in_a_package(tmp_path: Path, inside: bool) -> None:
+    given = {"resources": [{"schema": _TABLE_SCHEMA}]} if inside else _TABLE_SCHEMA
+    assert _read(tmp_path, given) == {
+        "visits": _VISITS, "region": _REGION, "change": _CHANGE,
+        "health": {"kind": "Ordered", "levels": [1, 2], "missing": True},
+        "working": {"kind": "Nominal", "levels": [False, True]},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_csvw_is_read_of_a_table_and_of_a_group_of_one(tmp_path: Path, inside: bool) -> None:
+    found = _read(tmp_path, {"tables": [_CSVW]} if inside else _CSVW)
+    assert found == {"visits": _VISITS, "region": _REGION, "change": _CHANGE, "wage": _WAGE}
+
+
+@pytest.mark.parametrize("given", [_TABLE_SCHEMA, _CSVW])
+def test_what_is_read_is_types_of_a_table(tmp_path: Path, given: Any) -> None:
+    types = _read(tmp_path, given)
+    assert {type(kind_from_dict(own)).__name__ for own in types.values()} <= set(KINDS)
+
+
+def test_columns_of_our_own_file_may_have_any_name(tmp_path: Path) -> None:
+    own = dict.fromkeys(("fields", "columns", "schema", "tableSchema", "tables"), _REGION)
+    assert _read(tmp_path, {"$schema": "types.schema.json", **own}) == own
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("{", "must hold JSON"),
+        ([1], "must hold an object"),
+        ({"tables": [_CSVW, _CSVW]}, "one table: found 2"),
+        ({"columns": [{"datatype": "integer"}]}, "must have a name"),
+    ],
+)
+def test_files_that_say_no_types_are_refused(tmp_path: Path, given: Any, message: str) -> None:
+    with pytest.raises(ph.InvalidInput, match=message):
+        _read(tmp_path, given)
+    with pytest.raises(ph.InvalidInput, match="readable file"):
+        read_types(tmp_path / "other.json")
+
+
+_EACH: list[dict[str, Any]] = [
+    _VISITS, _REGION, _CHANGE, _WAGE,
+    {"kind": "Ordered", "levels": [1, 2], "note": "confirm"},
+    {"kind": "SemiContinuous", "lower": 0, "unit": 10},
+    {"kind": "Amounts", "lower": 0.5, "upper": None, "center": 3, "decimals": 1},
+]  # fmt: skip
+_WRONG: list[dict[str, Any]] = [
+    {"kind": "Nominal"}, {"kind": "count"}, {"kind": "Counts", "decimals": 2},
+    {"kind": "Real", "missing": "no"}, {"levels": [1, 2]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "right"), [*((o, True) for o in _EACH), *((o, False) for o in _WRONG)]
+)
+def test_the_schema_takes_what_a_table_takes(own: dict[str, Any], right: bool) -> None:
+    schema = jsonschema.Draft202012Validator(schema_of_types())
+    assert schema.is_valid({"$schema": "types.schema.json", "column": own}) == right
+    if right:
+        kind_from_dict(own)
+    else:
+        with pytest.raises(ph.InvalidInput):
+            kind_from_dict(own)
