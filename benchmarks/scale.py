@@ -55,15 +55,16 @@ _CODE = """
 import resource, sys, time
 import pyhybrid as ph
 from benchmarks.scale import TYPES, spent
+from pyhybrid.tables.domains import default_delta
 if __name__ == "__main__":
-    folder, workers = sys.argv[1], int(sys.argv[2])
+    folder, workers, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     started, times = time.perf_counter(), []
     def progress(what, done, of):
         if not times:
             times.append((time.perf_counter() - started, spent()))
     ph.sources.synthesize_source(
         folder + "/rows", types=TYPES, epsilon=1.0, out=folder + "/out", workers=workers,
-        overwrite=True, progress=progress,
+        delta=default_delta(n), overwrite=True, progress=progress,
     )
     (wall, cpu), end = times[0], time.perf_counter() - started
     peak = max(resource.getrusage(who).ru_maxrss
@@ -93,7 +94,7 @@ def point(n: int, workers: int = 2) -> tuple[float, ...]:
         script = Path(name, "point.py")
         script.write_text(_CODE)
         done = subprocess.run(
-            [sys.executable, str(script), name, str(workers)], capture_output=True, text=True,
+            [sys.executable, str(script), name, str(workers), str(n)], capture_output=True, text=True,
             check=False, env={**os.environ, "PYTHONPATH": os.getcwd()},
         )  # fmt: skip
         told = [own for own in done.stdout.splitlines() if own.startswith("SCALE")]
