@@ -56,6 +56,8 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
         step=step,
         missing=kind.missing,
         clamp=clamp,
+        center=None if kind.unit is None else float(kind.center or 0.0),
+        unit=kind.unit,
     )
 
 

@@ -115,8 +115,9 @@ def synthesize_table(
     select : {"plan", "all", "private"}, optional
         Of "marginals": the plan's tables; those of all pairs of columns; or a private choice among
         these, see `pyhybrid.NoisyMarginals`. By default the plan's without a delta, and with one
-        all pairs, or a private choice where a column's model of all would be large: Gaussian noise
-        grows by the root of the number of tables, Laplace noise by their number.
+        all pairs, or, where a column's model of all would be large, a private choice (with a
+        reference the plan's): Gaussian noise grows by the root of the number of tables, Laplace
+        noise by their number.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism.release`. With m draws
@@ -522,6 +523,8 @@ def marginals_by_plan(
     names = [column.name for column in plan.columns]
     pairs = {name: (*plan.kept, *names[:place]) for place, name in enumerate(names)}
     how = select or ("plan" if delta is None else pairs_or_choice(plan.kinds, pairs))
+    if how == "private" and select is None and reference is not None:
+        how = "plan"  # by which the reference chose
     predictors = {c.name: c.tables for c in plan.columns} if how == "plan" else pairs
     given = tuple(dict.fromkeys(n for own in predictors.values() for n in own if n in plan.kept))
     return NoisyMarginals(

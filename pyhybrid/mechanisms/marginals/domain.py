@@ -65,6 +65,9 @@ class ColumnDomain:
         in any case.
     clamp : bool, default False
         Numbers beyond the bins are counted in the first or last one. Otherwise they are refused.
+    center, unit : float, optional
+        A typical value, and a typical difference, above 0, public: where noise hides the bins,
+        numbers are expected about them. Both or none.
 
     Examples
     --------
@@ -78,6 +81,8 @@ class ColumnDomain:
     missing: bool = False
     ordered: bool = False
     clamp: bool = False
+    center: float | None = None
+    unit: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
@@ -94,6 +99,11 @@ class ColumnDomain:
         check_flag(self.clamp, "clamp")
         if self.step is not None:
             check_positive(self.step, "step")
+        if (self.center is None) != (self.unit is None):
+            raise InvalidInput("center and unit must both be given, or neither")
+        if self.center is not None and self.unit is not None:
+            check_finite(self.center, "center")
+            check_positive(self.unit, "unit")
         if self.n_cells < 2:
             raise InvalidInput(
                 f"a domain must have two cells or more: found {self.n_cells}; a column of one "
@@ -122,7 +132,7 @@ class ColumnDomain:
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-        return {k: v for k, v in shown.items() if v not in ([], None, False)}
+        return {k: v for k, v in shown.items() if not (v is None or v is False or v == [])}
 
     @classmethod
     def from_dict(cls, fields: Any) -> ColumnDomain:

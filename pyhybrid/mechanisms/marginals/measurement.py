@@ -10,7 +10,9 @@ within a wide bin are alike. So a column is first measured alone in all bins of 
 .. math:: \mu = n\, \operatorname{softmax}(\log w + s + e),\qquad
     \tilde c_k \mid \mu \approx N(\mu_k,\ \mu_k + \sigma^2),
 
-with n the public number of records, w the widths of bins, s smooth (second differences
+with n the public number of records, w the widths of bins (where a center and a unit are declared,
+times a t density with 3 degrees of freedom about them, from which s departs by little unless counts
+say so), s smooth (second differences
 N(0, 1 / lambda): a P-spline on the bins) and e independent, N(0, tau^2), for heaps; levels have no
 s. Both scales maximize the approximate marginal likelihood. Differences are taken on the scale
 arsinh((y - median) / unit), unit half the distance of the quartiles, of the noisy counts: a long
@@ -68,7 +70,10 @@ size of noise, summed over tables, is then least."""
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LINE = 10.0  # of what second differences leave free
-_MOST_OF_REFERENCE = 1500  # effects of a column, with those that a reference alone informs
+_SD_ABOUT_CENTER = 1.0  # the same, where a center is declared
+_SPREAD = 1.7  # of the density about it, in units
+_MOST_OF_REFERENCE = 1500  # effects of a column, with those that a reference alone informs,
+_MANY = 10  # of so many columns; of more fewer, so that all take no longer
 _UNTOLD = 1e3  # deviation of a count that was not measured, in n
 _FEWEST_EDGES = 3  # of a column that is smoothed
 _FARTHEST = 2.0  # that a log count moves in a step
@@ -286,8 +291,9 @@ class Measuring:
         sizes |= {name: own.n_cells for name, own in domain.items()}
         sizes |= {name: own.cells.shape[1] for name, own in self.public.items()}
         effects = n_rows * (1 + sum(sizes[name] for name in reads))
+        most = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5
         for name in (*reversed(names[: names.index(column)]), *self.public):
-            if name not in reads and effects + n_rows * sizes[name] <= _MOST_OF_REFERENCE:
+            if name not in reads and effects + n_rows * sizes[name] <= most:
                 effects += n_rows * sizes[name]
                 reads.append(name)
                 nothing = np.zeros((n_rows, sizes[name]))
@@ -419,10 +425,15 @@ class _OneWayProblem:
         first, n_bins, n_cells = len(domain.levels), max(0, len(domain.bins) - 1), domain.n_cells
         self.bins = bins = slice(first, first + n_bins)
         self.design, self.offset, self.rough = np.eye(n_cells), np.zeros(n_cells), np.zeros(n_bins)
+        self.sd_of_line = _SD_OF_LINE
         if n_bins:
             # Widths in steps, so that a level is a cell of one step, at their middle size.
             widths = np.log(np.diff(domain.bins))
             self.offset[bins] = widths - np.median(widths)
+        if n_bins and domain.center is not None and domain.unit is not None:
+            away = (np.array(domain.bins[1:]) + domain.bins[:-1]) / 2 - domain.center
+            self.offset[bins] -= 2 * np.log1p((away / (_SPREAD * domain.unit)) ** 2)
+            self.sd_of_line = _SD_ABOUT_CENTER
         if n_bins > 2:
             second = _roughness(np.array(domain.bins), noisy[bins])
             values, self.design[bins, bins] = linalg.eigh(second)
@@ -442,7 +453,7 @@ class _OneWayProblem:
 
     def _smooth(self, scales: tuple[float, float]) -> FloatArray:
         """Variance of s in each direction, shape (B,)."""
-        return 1 / (scales[0] * self.rough + 1 / _SD_OF_LINE**2 / max(self.rough.size, 1))
+        return 1 / (scales[0] * self.rough + 1 / self.sd_of_line**2 / max(self.rough.size, 1))
 
     def _precision(self, scales: tuple[float, float]) -> FloatArray:
         whole = np.full(self.offset.size, 1 / _SD_OF_LINE**2)
