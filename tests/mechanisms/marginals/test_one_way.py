@@ -1,5 +1,7 @@
 """A column alone: smoothing of noisy counts, merging of bins, draws within them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -60,6 +62,25 @@ def test_empty_cells_of_a_long_range_do_not_move_a_mean() -> None:
         off.append([abs(own @ values / (truth @ values / n) - 1) for own in (found, plain)])
     smooth, cut = np.mean(off, axis=0)
     assert smooth < 0.35 < 2 < cut
+
+
+def test_a_center_says_where_numbers_are_that_noise_hides() -> None:
+    """150 records in 180 cells, noise ten times a cell: the mean is half as far off as without the
+    center, over ten noises; of 200,000 records without noise a wrong one changes nothing."""
+    values, sd, n = np.arange(180), 30.0, 150
+    shares = stats.gamma(1.5, scale=20).pdf(values + 0.5)
+    shares /= shares.sum()
+    plain = ColumnDomain(bins=tuple(range(181)))
+    told, wrong = (replace(plain, center=center, unit=20) for center in (20, 150))
+    off = []
+    for seed in range(10):
+        noisy = n * shares + np.random.default_rng(seed).normal(0, sd, values.size)
+        made = [fit_one_way(noisy, variance=sd**2, domain=own, n=n) for own in (plain, told)]
+        off.append([own.shares @ values / (shares @ values) - 1 for own in made])
+    without, beside = np.sqrt(np.mean(np.square(off), axis=0))
+    assert beside < 0.6 * without
+    many = fit_one_way(200_000 * shares, variance=0.0, domain=wrong, n=200_000)
+    assert np.abs(many.shares - shares).max() < 1e-3
 
 
 def test_merged_bins_are_few_of_the_own_edges_and_none_is_thin() -> None:
