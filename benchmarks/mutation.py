@@ -83,7 +83,15 @@ _NAMES = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])}
 _QUICKER = "q = 1 by way of quantiles gives the same draws and bounds, later"
 EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
     "privacy.weights": {
-        ("constant", "if quantile == 1:"): _QUICKER,
+        ("comparison", "if quantile < 1:"): _QUICKER,
+        ("constant", "if quantile < 1:"): _QUICKER,
+        **dict.fromkeys(
+            (
+                (kind, "spread = (block - block[0]).std(axis=0, ddof=1, dtype=np.float64)")
+                for kind in ("operator", "constant")
+            ),
+            "a shift by any row keeps digits and changes no deviation",
+        ),
         (
             "constant",
             "raised = np.where(weights > 0, 1.0, 0.0)  # a record without any bound to meet goes "
