@@ -470,6 +470,10 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
         == pytest.approx(epsilon_of_zcdp(2 * rho, 1e-6), abs=1e-6)
     )
     assert both.epsilon < 1.5
+    of_three = PrivacyCharge.strict(
+        mechanism="m", epsilon=1.0, rho=rho, delta=1e-6, relation="remove", n_draws_released=3
+    )
+    assert compose_charges([of_three] * 2, mechanism="both").rho == pytest.approx(2 * rho)
     # A pure charge adds its epsilon, or, in one charge, the rho that it is worth.
     pure = charge_of_zcdp(0.1)
     assert compose([one, pure]) == pytest.approx(1.1)
