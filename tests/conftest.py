@@ -260,3 +260,17 @@ def run(
         return code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture
+def refused(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> Callable[..., str]:
+    """Run a command that must be refused in one line, leaving the files as they were: the line."""
+
+    def call(*arguments: Any) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        code, shown, error = run(*arguments)
+        assert (code, shown, error.count("\n")) == (2, "", 1), (code, shown, error)
+        assert sorted(tmp_path.rglob("*")) == before
+        return error
+
+    return call

@@ -281,11 +281,18 @@ def binomial_terms(x: Array) -> Array:
     return stats.binom.logpmf(x, np.arange(1, 13)[:, None], 0.5)
 
 
+def beta_terms(x: Array) -> Array:
+    mean = np.linspace(0.02, 0.98, 25)[:, None]
+    return stats.beta.logpdf(x, 4 * mean, 4 * (1 - mean))
+
+
 SUPPORTS: dict[str, tuple[Callable[[Array], Array], list[float]]] = {
     "poisson": (poisson_terms, [0, 1, 6, 20, 60]),
     "normal": (normal_terms, [0.0, 0.05, 0.1, float(FAR), 0.5]),
     "binomial": (binomial_terms, [0, 1, 5, 8, 12]),
+    "beta": (beta_terms, [0.001, 0.05, 0.3, 0.7, 0.99]),
 }
+DENSE = ("normal", "beta")
 
 
 def frozen_linear(f: Array) -> Array:
@@ -312,7 +319,7 @@ def test_censored_likelihood_is_strict(family: str, name: str, cap: float) -> No
         return censor(f, FROZEN[name](f), cap=cap)
 
     removed, replaced = (largest_loss(terms, support, r) for r in ("remove", "replace"))
-    dense = family == "normal"
+    dense = family in DENSE
     assert removed <= 2 * cap * ROUNDING
     cost = epsilon_of_bound(cap, relation="replace", density_above_one=dense)
     assert replaced <= cost * ROUNDING
@@ -329,6 +336,18 @@ def test_catches_clipping_at_twice_the_cap(cap: float) -> None:
     counts, _ = setting("outlier", "unweighted")
     assert held_loss(censor(counts, cap=20 * cap)) <= 20 * cap
     assert held_loss(censor(counts, cap=40 * cap)) > 20 * cap
+
+
+@pytest.mark.parametrize(("relation", "sides"), [("remove", 2), ("replace", 4)])
+def test_catches_weights_of_the_same_database_under_a_cap(relation: str, sides: int) -> None:
+    """Each neighbor's differ, and the cap does not bound that."""
+    _, support = SUPPORTS["beta"]
+
+    def terms(x: Array) -> Array:
+        f = beta_terms(x)
+        return censor(f, lipschitz_weights(f), cap=1 / sides)
+
+    assert largest_loss(terms, support, relation) > 1
 
 
 def test_catches_clipping_on_one_side_only() -> None:

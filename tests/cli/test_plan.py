@@ -28,7 +28,7 @@ def csv(tmp_path: Path) -> Path:
     return path
 
 
-def planned(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
+def planned(run: Any, csv: Path, *more: str) -> Any:
     out = csv.parent / "plan.json"
     return run(
         "plan", str(csv), "--sensitive", "voted, region", "--id", "person", "--drop", "name",
@@ -66,6 +66,7 @@ def test_a_file_is_planned_changed_and_synthesized(run: Run, csv: Path, tmp_path
 @pytest.mark.parametrize(
     ("more", "message"),
     [
+        (("--sensitive", "voted, regoin"), "'regoin' is none (did you mean 'region'?)"),
         (("--keep", "voted"), "must not be sensitive and kept"),
         (("--rule", "wage <= incme"), "'incme' is none"),
         (("--rule", "wage > income"), "none meets it"),
@@ -73,13 +74,9 @@ def test_a_file_is_planned_changed_and_synthesized(run: Run, csv: Path, tmp_path
     ],
 )
 def test_bad_plans_are_one_line_and_nothing_is_written(
-    run: Run, csv: Path, more: tuple[str, ...], message: str
+    refused: Any, csv: Path, more: tuple[str, ...], message: str
 ) -> None:
-    code, shown, error = planned(run, csv, *more)
-    assert (code, shown) == (2, "")
-    assert error.count("\n") == 1
-    assert message in error
-    assert not (csv.parent / "plan.json").exists()
+    assert message in planned(refused, csv, *more)
 
 
 def test_a_plan_asks_for_decisions_and_names_columns_together(run: Run, tmp_path: Path) -> None:
@@ -112,7 +109,7 @@ def test_a_reference_gives_ranges_and_what_lies_beyond_is_counted_at_their_ends(
     assert "in the first or last one: age, pay" in (out / "public" / "charge.json").read_text()
 
 
-def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
+def _release(run: Any, csv: Path, *more: str) -> Any:
     plan, out = csv.parent / "plan.json", csv.parent / "out"
     return run("synthesize", str(csv), "--plan", str(plan), "--out", str(out), *more)
 
@@ -141,31 +138,23 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
     ],
 )  # fmt: skip
 def test_bad_releases_are_one_line_and_nothing_is_written(
-    run: Run, csv: Path, more: tuple[str, ...], message: str
+    run: Run, refused: Any, csv: Path, more: tuple[str, ...], message: str
 ) -> None:
     assert planned(run, csv)[0] == 0
-    code, shown, error = _release(run, csv, *more)
-    assert (code, shown) == (2, "")
-    assert error.count("\n") == 1
-    assert message in error
-    assert not (csv.parent / "out").exists()
+    assert message in _release(refused, csv, *more)
 
 
-def test_data_that_do_not_fit_the_plan_are_refused(run: Run, csv: Path) -> None:
+def test_data_that_do_not_fit_the_plan_are_refused(run: Run, refused: Any, csv: Path) -> None:
     assert planned(run, csv)[0] == 0
     changed: dict[str, Any] = {"voted": "perhaps"}
     survey_of(200, 1).assign(**changed).to_csv(csv, index=False)
-    code, _, error = _release(run, csv, "--epsilon", "1")
-    assert code == 2
-    assert "'voted' must vary" in error
+    assert "'voted' must vary" in _release(refused, csv, "--epsilon", "1")
     other = survey_of(200, 1)
     other.loc[other.index[7], "voted"] = "perhaps"
     other.to_csv(csv, index=False)
-    code, _, error = _release(run, csv, "--epsilon", "1")
-    assert code == 2
+    error = _release(refused, csv, "--epsilon", "1")
     assert "'voted' must have declared levels only: row 7" in error
     assert "perhaps" not in error
-    assert not (csv.parent / "out").exists()
 
 
 _VALUES = {
@@ -180,7 +169,7 @@ _VALUES = {
 }  # fmt: skip
 
 
-def test_no_option_that_a_plan_does_not_take_is_ignored(run: Run, csv: Path) -> None:
+def test_no_option_that_a_plan_does_not_take_is_ignored(run: Run, refused: Any, csv: Path) -> None:
     """Of all options of the command: a new one is taken, or has its row here."""
     command = typer.main.get_command(app).get_command(None, "synthesize")
     options = {own.opts[0] for own in command.params if own.opts[0].startswith("--")}
@@ -189,10 +178,8 @@ def test_no_option_that_a_plan_does_not_take_is_ignored(run: Run, csv: Path) -> 
     assert planned(run, csv)[0] == 0
     for option, value in _VALUES.items():
         more = (option,) if value is None else (option, value)
-        code, _, error = _release(run, csv, "--epsilon", "1", *more)
-        assert (code, error.count("\n")) == (2, 1)
+        error = _release(refused, csv, "--epsilon", "1", *more)
         assert f"leave out {option}, or --plan" in error
-    assert not (csv.parent / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -200,12 +187,10 @@ def test_no_option_that_a_plan_does_not_take_is_ignored(run: Run, csv: Path) -> 
     [("strict", "replace", "must be for replace one record"), ("strict", "remove", "is left")],
 )
 def test_a_ledger_that_would_refuse_says_so_before_any_work(
-    run: Run, csv: Path, kind: str, relation: str, message: str
+    run: Run, refused: Any, csv: Path, kind: str, relation: str, message: str
 ) -> None:
     assert planned(run, csv)[0] == 0
     ph.Ledger(csv.parent / "ledger.json", budget=2, kind=kind, relation=relation)
     csv.unlink()  # the data are not even read
     more = ("--epsilon", "3", "--ledger", str(csv.parent / "ledger.json"))
-    code, _, error = _release(run, csv, *more)
-    assert (code, error.count("\n")) == (2, 1)
-    assert message in error
+    assert message in _release(refused, csv, *more)

@@ -23,17 +23,8 @@ from pyhybrid.models.grid import (
 )
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
-from tests.conftest import require
 
 NB_GRID = {"log_mean": (-1.0, 4.0, 24), "log_reciprocal_phi": (-3.0, 2.0, 15)}
-
-
-@pytest.fixture
-def opendp() -> None:
-    try:
-        import opendp.prelude  # noqa: F401
-    except ImportError:
-        require(False, "OpenDP is not installed")
 
 
 class Counts:

@@ -2,6 +2,9 @@
 
 import json
 import stat
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +59,12 @@ def fit(frame: pd.DataFrame) -> Any:
         return imputation().fit(frame, seed=3)
 
 
-class _quiet:
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Short chains may miss the rule; what is tested here does not depend on it."""
-
-    def __enter__(self) -> None:
-        import warnings
-
-        self._catch = warnings.catch_warnings()
-        self._catch.__enter__()
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-
-    def __exit__(self, *error: Any) -> None:
-        self._catch.__exit__(*error)
+        yield
 
 
 def masks(frame: pd.DataFrame, **strength: Any) -> Any:

@@ -1,6 +1,5 @@
 """Tuning, the study against comparators (reduced), the command line, reports and pictures."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
 from pyhybrid.reports.figures import plot_match_risk, plot_subgroups, plot_tuning
@@ -181,14 +179,6 @@ def test_the_report_holds_what_was_measured(
 # ---------------------------------------------------------------- the command line
 
 
-def run(monkeypatch: Any, capsys: Any, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    shown = capsys.readouterr()
-    return int(stopped.value.code or 0), shown.out, shown.err
-
-
 @pytest.fixture
 def csv(data: pd.DataFrame, tmp_path: Path) -> Path:
     path = tmp_path / "data.csv"
@@ -196,10 +186,10 @@ def csv(data: pd.DataFrame, tmp_path: Path) -> Path:
     return path
 
 
-def test_mask_from_a_file(csv: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     out = tmp_path / "out"
     code, shown, errors = run(
-        monkeypatch, capsys, "mask", str(csv), "--keys", "x,b", "--copies", "10", "--variance",
+        "mask", str(csv), "--keys", "x,b", "--copies", "10", "--variance",
         "0.5", "--separation", "4", "--n-synthetic", "2", "--formula", FORMULA, "--family",
         "probit", "--radius", "x=0.05", "--seed", "1", "--out", str(out),
     )  # fmt: skip
@@ -231,11 +221,6 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, monkeypatch: Any, capsys: A
     ],
 )
 def test_bad_commands_are_one_line(
-    csv: Path, tmp_path: Path, monkeypatch: Any, capsys: Any, arguments: list[str], message: str
+    csv: Path, refused: Any, arguments: list[str], message: str
 ) -> None:
-    out = tmp_path / "out"
-    code, shown, errors = run(monkeypatch, capsys, "mask", str(csv), *arguments, "--out", str(out))
-    assert (code, shown) == (2, "")
-    assert message in errors
-    assert errors.count("\n") == 1
-    assert not out.exists()
+    assert message in refused("mask", str(csv), *arguments, "--out", "out")

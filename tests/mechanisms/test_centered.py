@@ -14,14 +14,10 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.censored.censored import look_for_modes
 from pyhybrid.mechanisms.censored.center import Center
-from pyhybrid.models.families.regression import frozen_rows
-from pyhybrid.privacy.censoring import Cap
 from pyhybrid.reports.release import release_report
 from tests.monte_carlo import assert_near
 
@@ -54,16 +50,6 @@ def negative_binomial() -> ph.mechanisms.Calibration:
 # --- Strict: every neighbor of small databases ---------------------------------------------------
 
 SUPPORT = (0, 1, 3, 9, 40)
-AT: dict[str, dict[str, Any]] = {
-    "Poisson": {"beta": np.array([1.1, 0.0])},
-    "NegativeBinomial": {"beta": np.array([1.1]), "phi": np.array(2.0)},
-    "Bernoulli": {"beta": np.array([0.1, 0.0])},
-    "Beta": {"phi": np.array(0.4), "lambda": np.array(5.0)},
-}
-
-
-def matrix_of(terms: Any) -> np.ndarray:
-    return np.hstack(list(terms.make()))[:, terms.row_of]
 
 
 def largest_loss(log_posterior: Any, relation: str) -> float:
@@ -213,47 +199,6 @@ def test_the_excess_is_what_clipping_took(poisson: ph.mechanisms.Calibration) ->
     np.testing.assert_allclose(
         ph.arrays.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9, atol=1e-12
     )
-
-
-@pytest.mark.parametrize(
-    "model", [ph.Poisson("y ~ x"), NB, ph.Bernoulli("y ~ x", levels=(0, 1)), ph.Beta("y ~ 1")]
-)
-def test_the_programs_clip_as_the_arrays_do(model: Any) -> None:
-    """Excess and region: Stan's log density under one cap less that under another."""
-    rng = np.random.default_rng(5)
-    special = {"Beta": rng.beta(2, 3, 60), "Bernoulli": rng.integers(0, 2, 60)}
-    table = pd.DataFrame(
-        {"x": rng.normal(size=60), "y": special.get(model.name, rng.poisson(3, 60))}
-    )
-    new, old = (
-        model.bind(table[part].reset_index(drop=True)) for part in (slice(40), slice(40, 60))
-    )
-    middle = frozen_draws({name: own[None] for name, own in AT[model.name].items()}, None)  # type: ignore[arg-type]
-    center, before = (bound.log_lik(middle).highest for bound in (new, old))
-    rows = frozen_rows(old.design, np.ones(20), before)
-    ones = np.ones(40)
-    caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=rows, region=1.0 * k)
-            for k in (1, 2)]  # fmt: skip
-    programs = [ProgramAtPoints(new.program, new.stan_data(ones, cap=cap)) for cap in caps]
-    points = 1.5 * rng.normal(size=(40, programs[0].n_unconstrained))
-    found = programs[0].log_density(points) - programs[1].log_density(points)
-    at = programs[0].quantities(points)
-    draws = frozen_draws({name: at[name] for name in new.likelihood_parameters}, None)  # type: ignore[arg-type]
-    f, g = (matrix_of(terms) for terms in (new.log_lik(draws), old.frozen_log_lik(rows, draws)))
-    theirs = np.repeat(rows.center, rows.count)
-    expected, beyond = [], []
-    for cap in caps:
-        both = (cap.below, cap.above)
-        excess = ph.arrays.frozen_excess(g, theirs, cap=both)
-        terms = ph.arrays.center_and_censor(f, center, cap=both, excess=excess)
-        assert terms.min() >= -cap.below
-        assert terms.max() <= cap.above
-        beyond.append(np.maximum((theirs - g).mean(axis=1) - cap.farthest, 0))
-        expected.append(terms.sum(axis=1) - cap.steep * beyond[-1])
-        clipped = new.log_lik(draws).clipped_total(ones, *both, center, excess)
-        np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found, expected[0] - expected[1], rtol=1e-8, atol=1e-8)
-    assert {bool(own) for own in beyond[0] > 0} == {True, False}, "within the region and beyond"
 
 
 def test_drift_says_how_far_the_truth_is() -> None:

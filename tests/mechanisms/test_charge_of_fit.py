@@ -1,5 +1,6 @@
 """What a charge says: every sentence where it belongs, and no other; no engine is needed."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit
+from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit, with_bought
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
@@ -80,6 +81,7 @@ def test_a_local_charge() -> None:
     charge = local(fit())
     assert (charge.epsilon, charge.kind, charge.bound) == (6.0, ASYMPTOTIC_LOCAL, 1.5)
     assert (charge.n_draws, charge.cap, charge.converged) == (40, None, True)
+    assert (charge.support, charge.bound_present, charge.loss_range_present) == (None, None, None)
     for words in ("over 40 posterior draws", "The model's own word", "bound can be worked out",
                   "records are many enough", "The sampler has converged"):  # fmt: skip
         assert says(charge, words), words
@@ -106,6 +108,7 @@ def test_the_three_accountings_of_one_fit() -> None:
     for name, each in charges.items():
         assert each.accounting == name
         assert (each.epsilon_range, each.epsilon_lipschitz, each.mu) == (1.4, 6.0, 0.1)
+        assert each.mu_standard_error == 0.001
         assert each.epsilon_by("gaussian", delta=1e-6) == gaussian.epsilon
         assert each.is_sealed
     assert says(gaussian, "Many records: the posteriors with and without a record are close to")
@@ -192,6 +195,23 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert len(charge.assumes) == 6 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"
     assert len(charge.not_covered) == 6 + calibrated
+
+
+@pytest.mark.parametrize(("relation", "sides"), [("remove", 1), ("replace", 2)])
+def test_a_bought_center_is_paid_for_beside_the_draws(relation: str, sides: int) -> None:
+    cost: dict[str, Any] = {**COST, "relation": relation}
+    own = charge_of_censored_fit(
+        "Censored", fit(0.7, cap=2.0), bound(density_above_one=True), record_indexed=True,
+        calibrated=False, **cost,
+    )  # fmt: skip
+    center = PrivacyCharge.strict(mechanism="exponential", epsilon=1.5, relation=relation)
+    both = with_bought(own, center)
+    assert both.epsilon == own.epsilon + 1.5
+    assert both.bound == own.bound + 1.5 / (2 * sides * 2), "of each of two draws"
+    assert both.is_sealed
+    local_one = replace(own, kind=ASYMPTOTIC_LOCAL, n_draws=40)
+    kinds = [each.kind for each in (both, with_bought(local_one, center))]
+    assert kinds == [STRICT, ASYMPTOTIC_LOCAL]
 
 
 def test_when_chains_stop_is_said() -> None:

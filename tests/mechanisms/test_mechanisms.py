@@ -87,17 +87,6 @@ def test_options_enter_the_charge() -> None:
     assert any("dropped" in sentence for sentence in charge.assumes)
 
 
-def test_released_draws_are_kept_ones() -> None:
-    from pyhybrid.fitting.replicates import choose_draws
-
-    kept = np.zeros(100, dtype=bool)
-    kept[[3, 50, 99]] = True
-    chosen = choose_draws(kept, 3, np.random.default_rng(1))
-    assert sorted(chosen) == [3, 50, 99]
-    with pytest.raises(InvalidInput, match="at most the number of kept draws, 3"):
-        choose_draws(kept, 4, np.random.default_rng(1))
-
-
 STRICT_RULE = ConvergenceRule(ess_per_chain=1e9)
 
 

@@ -114,5 +114,6 @@ def test_draws_are_chosen_among_the_others() -> None:
     taken = np.array([0, 3])
     chosen = choose_draws(kept, 2, np.random.default_rng(1), released=taken)
     assert sorted(chosen) == [2, 4]
-    with pytest.raises(InvalidInput, match=r"kept draws, 4: found 5"):
+    assert sorted(choose_draws(kept, 4, np.random.default_rng(1))) == [0, 2, 3, 4]
+    with pytest.raises(InvalidInput, match="at most the number of kept draws, 4: found 5"):
         choose_draws(kept, 5, np.random.default_rng(1))

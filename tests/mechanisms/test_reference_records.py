@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli import main
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
@@ -277,38 +275,29 @@ def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
 @pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:the calibration was made from records")
 @pytest.mark.filterwarnings("ignore:the owner has not said")
-def test_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
     survey(1).to_csv("f.csv", index=False)
     survey(2).to_csv("other.csv", index=False)
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments, "--engine", "embedded"])
-        with pytest.raises(SystemExit) as done:
-            main()
-        return int(done.value.code or 0)
-
-    assert run("calibrate", "f.csv", "--formula", "y ~ x + g", "--model", "poisson",
-               "--epsilon", "6", "--out", "c") == 0  # fmt: skip
-    assert "--holds-no-released-record" in capsys.readouterr().err
+    fitted = ("--engine", "embedded")
+    code, _, error = run("calibrate", "f.csv", "--formula", "y ~ x + g", "--model", "poisson",
+                         "--epsilon", "6", "--out", "c", *fitted)  # fmt: skip
+    assert code == 0
+    assert "--holds-no-released-record" in error
     said = ["--holds-no-released-record"]
     for data, word, kind in (
         ("f.csv", said, "asymptotic local"), ("other.csv", [], "asymptotic local"),
         ("other.csv", said, "strict"),
     ):  # fmt: skip
-        asked = ["synthesize", data, "--calibration", "c", "--out", f"out {kind}", *word]
+        asked = ["synthesize", data, "--calibration", "c", "--out", f"out {kind}", *word, *fitted]
         if kind != "strict":
-            assert run(*asked, "--overwrite") == 2
-            assert "no strict release; " in (error := capsys.readouterr().err)
+            error = refused(*asked, "--overwrite")
+            assert "no strict release; " in error
             assert error.endswith("--local takes a local charge\n")
             asked.append("--local")
-        assert run(*asked, "--overwrite") == 0
+        assert run(*asked, "--overwrite")[0] == 0
         charge = json.loads((tmp_path / f"out {kind}/public/charge.json").read_text())
         assert charge["kind"] == kind
     ph.Ledger("l", budget=99, kind="strict", relation="remove")
-    assert run("synthesize", "f.csv", "--calibration", "c", "--out", "no", "--ledger", "l",
-               "--local") == 2  # fmt: skip
-    assert "must be strict, remove: found asymptotic local" in capsys.readouterr().err
-    assert not (tmp_path / "no").exists()
+    error = refused("synthesize", "f.csv", "--calibration", "c", "--out", "no", "--ledger", "l",
+                    "--local", *fitted)  # fmt: skip
+    assert "must be strict, remove: found asymptotic local" in error

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli import main
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, NotConverged
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
@@ -199,44 +198,23 @@ def test_no_step_sees_true_values_of_later_columns(
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.samples
-def test_from_the_command_line(
-    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_from_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any, refused: Any) -> None:
     table.to_csv(tmp_path / "d.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    common = ["pyhybrid", "synthesize", "d.csv", "--model", "poisson", "--engine", "embedded",
-              "--seed", "3", "--warmup", "300", "--draws", "400",
-              "--on-not-converged", "warn"]  # fmt: skip
-    formulas = ["--formula", "a ~ x", "--formula", "b ~ a + x"]
-    monkeypatch.setattr(
-        "sys.argv",
-        [*common, *formulas, "--mechanism", "lipschitz", "--n-synthetic", "2", "--out", "out"],
-    )
-    with pytest.raises(SystemExit) as done:
-        main()
-    assert done.value.code == 0
-    shown = capsys.readouterr().out
+    common = ("synthesize", "d.csv", "--model", "poisson", "--engine", "embedded", "--seed", "3",
+              "--warmup", "300", "--draws", "400", "--on-not-converged", "warn",
+              "--formula", "a ~ x", "--formula", "b ~ a + x")  # fmt: skip
+    code, shown, _ = run(*common, "--mechanism", "lipschitz", "--n-synthetic", "2", "--out", "out")
+    assert code == 0
     assert "all columns" in shown
     loaded = ph.Release.load(tmp_path / "out")
     assert [part.charge.mechanism for part in loaded.parts] == ["LipschitzWeighted"] * 2
     names = {path.name for path in (tmp_path / "out" / "confidential").iterdir()}
     assert {"report.html", "report_step_1.html", "report_step_2.html"} <= names
     three = ["--mechanism", "unweighted"] * 3
-    monkeypatch.setattr("sys.argv", [*common, *formulas, *three, "--out", "other"])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    assert "once per --formula: found 3 for 2" in capsys.readouterr().err
+    assert "once per --formula: found 3 for 2" in refused(*common, *three, "--out", "other")
     unlike = ["--mechanism", "censored:epsilon=4,inner=unweighted", "--mechanism", "unweighted"]
-    monkeypatch.setattr("sys.argv", [*common, *formulas, *unlike, "--out", "other"])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    assert "(--allow-unlike) states the" in capsys.readouterr().err
-    monkeypatch.setattr("sys.argv", [*common, *formulas, *unlike, "--allow-unlike", "--out", "o"])
-    with pytest.raises(SystemExit) as done:
-        main()
-    assert done.value.code == 0
+    assert "(--allow-unlike) states the" in refused(*common, *unlike, "--out", "other")
+    assert run(*common, *unlike, "--allow-unlike", "--out", "o")[0] == 0
     assert ph.Release.load(tmp_path / "o").charge.kind == "asymptotic local"
 
 

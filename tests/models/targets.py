@@ -46,8 +46,8 @@ def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[flo
     }
 
 
-class _AtPoints:
-    """Values of a program's variables at points, as draws of it."""
+class AtPoints:
+    """Values (S, ...) of a model's parameters, as draws of them are read."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.variables = values
@@ -78,7 +78,7 @@ def assert_weights_alone_move_the_target(
     hints = bound.stan_data(one, cap=cap)
     at = ProgramAtPoints(bound.program, hints)
     points = np.random.default_rng(3).normal(size=(6, at.n_unconstrained)) * spread
-    values = _AtPoints(at.quantities(points))
+    values = AtPoints(at.quantities(points))
     if log_lik is None:
         blocks = np.concatenate(list(bound.log_lik_blocks(values)), axis=1)
         f = blocks[:, bound.rows.row_of]

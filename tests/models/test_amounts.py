@@ -9,27 +9,19 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.families.amounts import (
     gamma_log_mass,
     gamma_within,
     normal_log_mass,
     normal_within,
 )
+from tests.models.targets import draws_of
 
 N = 100
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=N).round(1)
 Y = RNG.gamma(2.0, np.exp(3 + 0.5 * X) / 2).round(2) + 0.01
 TOP = 150.0
-
-
-def _draws(bound: Any, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=50, draws=8, parallel_chains=1)
-    return EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n), **data), seed=3, settings=settings
-    )
 
 
 @pytest.mark.samples
@@ -44,7 +36,9 @@ def _draws(bound: Any, **data: Any) -> Any:
 )
 def test_steps_and_decimals_do_not_leave_the_bounds(model: Any, grid: float) -> None:
     bound = model.bind(pd.DataFrame({"y": np.clip(Y, 2, 149), "x": X}))
-    made = bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"].to_numpy(dtype=float)
+    made = bound.replicate(draws_of(bound, warmup=50, draws=8), 0, np.random.default_rng(1))[
+        "y"
+    ].to_numpy(dtype=float)
     low, high = model.ends
     assert made.min() >= low
     assert made.max() <= high

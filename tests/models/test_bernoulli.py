@@ -12,6 +12,7 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.models.targets import AtPoints
 
 N = 300
 RNG = np.random.default_rng(11)
@@ -32,19 +33,6 @@ def _table(y: Any = TRUE) -> pd.DataFrame:
     return table
 
 
-class _Draws:
-    """One draw of beta, as a replicate reads it."""
-
-    def __init__(self, *beta: float) -> None:
-        self.beta = np.array([beta])
-
-    def flat(self, name: str) -> Any:
-        return {"beta": self.beta}[name]
-
-
-# --- Likelihood, target, replicates, posterior ----------------------------------------------------
-
-
 def test_log_likelihood_far_out() -> None:
     far = ph.Bernoulli("y ~ 1").log_lik(
         {"beta": np.array([[800.0], [-800.0]])}, np.array([0.0, 1.0]), np.ones((2, 1))
@@ -63,7 +51,9 @@ def test_the_categories_own_order_says_which_level_is_second() -> None:
     three = pd.Categorical(values, ["maybe", "no", "yes"])
     declared = ph.Bernoulli("y ~ x", levels=("no", "yes")).bind(_table(three))
     np.testing.assert_array_equal(declared.outcome, one.outcome)
-    made = declared.replicate(_Draws(0.0, 0.0), 0, np.random.default_rng(1))["y"]
+    made = declared.replicate(AtPoints({"beta": np.zeros((1, 2))}), 0, np.random.default_rng(1))[
+        "y"
+    ]
     assert list(made.cat.categories) == ["maybe", "no", "yes"]
 
 

@@ -9,8 +9,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.initialization import rough_levels
 from tests.models.targets import draws_of
 
@@ -114,9 +113,7 @@ def test_three_hundred_levels_are_sampled_and_come_back() -> None:
     places = rng.choice(280, n, p=share)
     table = pd.DataFrame({"y": names[places], "sex": rng.choice(["f", "m"], n)})
     bound = ph.Categorical("y ~ sex", levels=tuple(names)).bind(table)
-    settings = SamplerSettings(chains=2, warmup=100, draws=60, parallel_chains=1)
-    data = bound.stan_data(np.ones(n))
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=settings)
+    draws = draws_of(bound, draws=60, seed=1)
     assert draws.treedepth.mean() < 5.5
     assert draws.divergent.mean() < 0.05
     made = bound.replicate(draws, 7, rng)["y"]
@@ -182,6 +179,3 @@ def test_outcomes_that_are_none_are_refused_by_row(values: Any, options: Any, me
 def test_settings_that_are_none_are_refused(options: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         ph.Categorical("y ~ 1", **options)
-
-
-# --- As users meet it -----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pyhybrid.engines import SamplerSettings, StanProgram, load_program
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.families.coefficients import PRIORS
 from pyhybrid.models.initialization import quadratic
+from tests.models.targets import draws_of
 
 MODELS: dict[str, Any] = {
     "negative_binomial": ph.NegativeBinomial,
@@ -233,9 +234,7 @@ def test_the_embedded_engine_compiles_all_of_a_program(
 ) -> None:
     """It notes what it must interpret, which is slow."""
     bound = MODELS[model]("y ~ year + income", prior=prior).bind(_table(model))
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=emit_log_lik)
-    settings = SamplerSettings(chains=2, warmup=10, draws=10)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=settings)
+    draws = draws_of(bound, warmup=10, draws=10, seed=1, emit_log_lik=emit_log_lik)
     assert draws.provenance.notes == ()
 
 
@@ -245,10 +244,7 @@ def test_raw_columns_are_sampled_as_well_as_standardized_ones(model: str) -> Non
     """Trees stay shallow whatever the columns' location and scale."""
     table = _table(model, n=200)
     bound = MODELS[model]("y ~ year + income", prior="normal").bind(table)
-    settings = SamplerSettings(chains=2, warmup=300, draws=200, parallel_chains=1)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(200)), seed=2, settings=settings
-    )
+    draws = draws_of(bound, warmup=300, draws=200, seed=2)
     assert draws.treedepth.mean() < 3.5
     assert draws.divergent.mean() < 0.02
 
@@ -262,10 +258,7 @@ def test_many_columns_in_large_units_are_sampled(prior: str) -> None:
     table = pd.DataFrame(X, columns=[f"x{k}" for k in range(14)])
     table["y"] = rng.poisson(np.exp(1 + (X[:, 0] - 5e4) / 1e5))
     bound = ph.Poisson(f"y ~ {' + '.join(table.columns[:-1])}", prior=prior).bind(table)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(200)), seed=1,
-        settings=SamplerSettings(chains=2, warmup=100, draws=50, parallel_chains=1),
-    )  # fmt: skip
+    draws = draws_of(bound, draws=50, seed=1)
     assert draws.divergent.sum() == 0
     assert draws.treedepth.mean() < 6
 

@@ -6,7 +6,6 @@ enumeration of all neighbors of small databases, with the broken program beside 
 """
 
 import itertools
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.models.stan_program.stan_text import blocks_of, tokens_of
 from pyhybrid.privacy.censoring import Cap
+from tests.models.test_own_program_attacks import homes
 
 PROGRAM = """
 functions {
@@ -51,15 +51,6 @@ log_lik {
 replicate { return exp(normal_rng(middle(rooms, mu, slope), sigma)); }
 generated quantities { real thrice = 3 * mu; }
 """
-
-
-@cache
-def homes() -> pd.DataFrame:
-    """Simulated rents and rooms."""
-    rng = np.random.default_rng(11)
-    rooms = rng.integers(1, 6, 40)
-    rent = np.exp(6 + 0.1 * rooms + rng.normal(0, 0.3, 40)).round(1)
-    return pd.DataFrame({"rent": rent, "rooms": rooms})
 
 
 def model(program: str = PROGRAM, **options: Any) -> ph.ComposedModel:

@@ -1,4 +1,4 @@
-"""Frozen rows of models of several steps, and of many levels: clipped as arrays are."""
+"""Frozen rows, also of models of several steps and of many levels: clipped as arrays are."""
 
 from typing import Any
 
@@ -22,6 +22,10 @@ MODELS: dict[str, tuple[Any, Any]] = {
         ph.WithMissing(value=ph.TwoPart(zero=BERNOULLI, positive=LOG_NORMAL)),
         np.array([0.0, 0.0, np.nan, 0.7, 1.3, 6.0]),
     ),
+    "poisson": (ph.Poisson("y ~ x"), COUNTS),
+    "negative binomial": (ph.NegativeBinomial("y ~ 1"), COUNTS),
+    "bernoulli": (ph.Bernoulli("y ~ x", levels=(0, 1)), np.array([0, 1])),
+    "beta": (ph.Beta("y ~ 1"), np.array([0.1, 0.3, 0.35, 0.6, 0.9])),
     "levels": (ph.Categorical("y ~ x", levels=(0, 1, 2)), np.array([0, 1, 2])),
     "levels in order": (ph.Ordinal("y ~ x", levels=(0, 1, 2)), np.array([0, 1, 2])),
 }
@@ -73,6 +77,10 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
         excess = (moved - np.clip(moved, -cap.below, cap.above)).mean(axis=1)
         np.testing.assert_allclose(cap.excess(before_draws), excess, rtol=1e-9, atol=1e-12)
         terms = np.clip(f - center + excess[:, None], -cap.below, cap.above)
+        clipped = new.log_lik(draws).clipped_total(
+            np.ones(40), cap.below, cap.above, center, excess
+        )
+        np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
         beyond.append(np.maximum(-moved.mean(axis=1) - cap.farthest, 0))
         own = cap.beyond(before_draws)
         np.testing.assert_allclose(own, cap.steep * beyond[-1], rtol=1e-9, atol=1e-9)

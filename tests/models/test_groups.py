@@ -15,8 +15,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.formula.groups import _arranged, _log_evidence, grouped_hints
+from tests.models.targets import draws_of
 
 MODELS: dict[str, tuple[Any, str]] = {
     "poisson": (ph.Poisson, "count"),
@@ -132,10 +132,7 @@ def _differ(one: Any, two: Any, error: float) -> float:
 def _means(model: Any, df: pd.DataFrame, seed: int) -> dict[str, Any]:
     """Draws of coefficients and tau by name, and their squares."""
     bound = model.bind(df)
-    settings = SamplerSettings(chains=4, warmup=400, draws=1000, parallel_chains=1)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n)), seed=seed, settings=settings
-    )
+    draws = draws_of(bound, chains=4, warmup=400, draws=1000, seed=seed)
     assert draws.divergent.mean() < 0.001
     own = {name: draws.variables["beta"][..., k] for k, name in enumerate(bound.design.columns)}
     own["tau"] = draws.variables["tau"][..., 0]
@@ -165,10 +162,7 @@ def test_many_levels_sample_without_a_funnel() -> None:
     y = rng.poisson(np.exp(0.5 + rng.normal(0, 0.3, 61)[level]))
     df = pd.DataFrame({"y": y, "g": [f"l{k:02d}" for k in level]})
     bound = ph.Poisson("y ~ (1 | g)", prior="normal").bind(df)
-    settings = SamplerSettings(chains=2, warmup=200, draws=200, parallel_chains=1)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n)), seed=3, settings=settings
-    )
+    draws = draws_of(bound, warmup=200, draws=200)
     assert draws.treedepth.mean() < 4.5
     assert draws.divergent.mean() < 0.01
 
@@ -204,9 +198,7 @@ def test_parts_of_a_model_may_have_groups() -> None:
     )
     bound = model.bind(df)
     for cap in (None, 2.0):
-        draws = EmbeddedEngine().sample(
-            bound.program, bound.stan_data(np.ones(bound.n), cap=cap), seed=3, settings=SHORT
-        )
+        draws = draws_of(bound, warmup=150, draws=50, cap=cap)
         assert np.isfinite(bound.log_lik(draws).total(np.ones(bound.n))).all()
 
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
+from tests.models.targets import draws_of
 
 pytestmark = pytest.mark.samples
 
@@ -30,10 +29,6 @@ def test_factors_of_61_levels_start_and_find_the_effects(model: Any) -> None:
     """
     df, effects = _surveyed()
     bound = model("y ~ g").bind(df)
-    settings = SamplerSettings(chains=2, warmup=100, draws=50)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n)), seed=1, settings=settings
-    )
-    found = draws.flat("beta")[:, 1:].mean(axis=0)
+    found = draws_of(bound, draws=50, seed=1).flat("beta")[:, 1:].mean(axis=0)
     slope, _ = np.polyfit(effects[1:] - effects[0], found, 1)
     assert 0.7 < slope < 1.3

@@ -17,6 +17,7 @@ from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
 from pyhybrid.models.families.normal_mixture import rough_mixture
+from tests.models.targets import draws_of
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.02)
@@ -315,10 +316,7 @@ def test_deviations_stay_above_their_floor() -> None:
     rng = np.random.default_rng(3)
     table = pd.DataFrame({"y": np.where(np.arange(200) % 2, 1.0, rng.normal(size=200))})
     bound = ph.MixtureRegression("y ~ 1", n_components=2, min_sd=0.05).bind(table)
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(200)), seed=1,
-        settings=SamplerSettings(chains=2, warmup=300, draws=200),
-    )  # fmt: skip
+    draws = draws_of(bound, warmup=300, draws=200, seed=1)
     sigma = draws.flat("sigma")
     assert (sigma > 0.05).all()
     assert np.median(sigma.min(axis=1)) < 0.06

@@ -18,6 +18,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.programs import declared_names, load_program
+from tests.models.targets import draws_of
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600)
@@ -81,8 +82,7 @@ def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     table = pd.DataFrame({"visits": [1, 2] * 20_000, "x": 0.0, "nights": [1.0, 2.0] * 20_000})
     table["share"], table["member"] = table["visits"] / 4, table["visits"] - 1
     bound = _bound(name, OFFSET, table)
-    data = bound.stan_data(np.ones(bound.n))
-    draws = EmbeddedEngine().sample(bound.program, data, seed=3, settings=TINY)
+    draws = draws_of(bound, warmup=20, draws=20)
     given = table.assign(nights=5.0)
     parameters = {k: draws.flat(k)[7] for k in bound.model.parameters}
     rng = np.random.default_rng

@@ -10,7 +10,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from tests.models.targets import draws_of
+from tests.models.targets import AtPoints, draws_of
 
 N = 240
 RNG = np.random.default_rng(11)
@@ -18,22 +18,13 @@ X = RNG.normal(size=N).round(1)
 THRESHOLD, SLOPE = np.array([-1.0, 0.3, 1.5]), 0.8
 PLACES = np.searchsorted(THRESHOLD, SLOPE * X + RNG.logistic(size=N))
 NAMES = np.array(["never", "rarely", "often", "always"])
+DRAW = AtPoints({"beta": np.array([[-THRESHOLD[0], SLOPE]]), "threshold": THRESHOLD[None]})
 ORDERED = pd.Categorical(NAMES[PLACES], NAMES, ordered=True)
 
 
 def _table(y: Any = ORDERED) -> pd.DataFrame:
     table: pd.DataFrame = pd.DataFrame({"y": y, "x": X})
     return table
-
-
-class _Draws:
-    """One draw, as a replicate reads it."""
-
-    def __init__(self, slope: float = SLOPE) -> None:
-        self.own = {"beta": np.array([[-THRESHOLD[0], slope]]), "threshold": THRESHOLD[None]}
-
-    def flat(self, name: str) -> Any:
-        return self.own[name]
 
 
 # --- Likelihood, target, posterior, replicates ----------------------------------------------------
@@ -101,7 +92,7 @@ def test_released_values_have_the_dtype_and_the_levels_of_the_data(
     bound = ph.Ordinal("y ~ x", **options).bind(table)
     np.testing.assert_array_equal(bound.outcome, PLACES)
     assert bool(bound.data_dependent) == (not options)
-    made = bound.replicate(_Draws(), 0, np.random.default_rng(5))["y"]
+    made = bound.replicate(DRAW, 0, np.random.default_rng(5))["y"]
     assert made.dtype == table["y"].dtype
     assert set(made) == set(table["y"])
 

@@ -63,12 +63,12 @@ generated quantities {
 
 
 @cache
-def homes() -> pd.DataFrame:
-    """Simulated rents, all different, and rooms."""
-    rng = np.random.default_rng(11)
-    rooms = rng.integers(1, 6, 40)
-    rent = np.exp(6 + 0.1 * rooms + rng.normal(0, 0.3, 40)).round(1)
-    income = (1500 + rent + rng.normal(0, 300, 40)).round()
+def homes(n: int = 40, seed: int = 11) -> pd.DataFrame:
+    """Simulated rents, all different if few, and rooms."""
+    rng = np.random.default_rng(seed)
+    rooms = rng.integers(1, 6, n)
+    rent = np.exp(6 + 0.1 * rooms + rng.normal(0, 0.3, n)).round(1)
+    income = (1500 + rent + rng.normal(0, 300, n)).round()
     return pd.DataFrame({"rent": rent, "rooms": rooms, "income": income})
 
 
@@ -256,6 +256,8 @@ def test_what_a_program_rejects_is_refused_and_not_called_checked() -> None:
         released(model(program))
     honest = PROGRAM.replace("parameters {", only, 1)
     own = model(honest, if_unchecked="local")
+    said = own.bind(homes()).data_dependent
+    assert said[0] == "what the Stan program reads, which was not checked"
     release = released(own)
     assert release.charge.kind == "asymptotic local"
     assert "NOT CHECKED" in " ".join(release.charge.assumes)
@@ -321,15 +323,6 @@ def test_mapping_entries_that_are_one_number_of_the_outcome_are_refused() -> Non
         model(program, data=given, predictors=()).bind(homes())
 
 
-@cache
-def many() -> pd.DataFrame:
-    """More records than are tried pair by pair: a part of them is, then all at once."""
-    rng = np.random.default_rng(12)
-    rooms = rng.integers(1, 6, 600)
-    rent = np.exp(6 + 0.1 * rooms + rng.normal(0, 0.3, 600)).round(1)
-    return pd.DataFrame({"rent": rent, "rooms": rooms})
-
-
 @pytest.mark.parametrize(
     ("program", "message"),
     [
@@ -343,9 +336,11 @@ def many() -> pd.DataFrame:
 def test_programs_with_many_records_are_checked_on_a_part_and_on_all(
     program: str, message: str
 ) -> None:
-    assert model().bind(many()).checked
+    """More than are tried pair by pair: a part of them is, then all at once."""
+    many = homes(600, 12)
+    assert model().bind(many).checked
     with pytest.raises(InvalidInput, match=message):
-        model(program).bind(many())
+        model(program).bind(many)
 
 
 # --- sequences ---------------------------------------------------------------------------------

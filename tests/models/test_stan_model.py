@@ -337,18 +337,6 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     assert "exceeds 1" not in said
 
 
-def test_programs_that_refuse_other_values_are_refused_or_said_to_be_unchecked() -> None:
-    ordered = PROGRAM.replace(
-        "parameters {", "transformed data { if (y[1] != 4) reject(y[1]); }\nparameters {", 1
-    ).replace("y[1] != 4", "y[1] != 4 || sum(y) < 100")
-    table = _table().sort_values("y", key=lambda y: abs(y - 4), kind="stable")
-    with pytest.raises(InvalidInput, match="was not checked: the program takes no other values"):
-        _model(ordered).bind(table)
-    bound = _model(ordered, if_unchecked="local").bind(table)
-    assert bound.data_dependent[0] == "what the Stan program reads, which was not checked"
-    assert "WERE NOT CHECKED" in " ".join(bound.assumptions)
-
-
 def test_densities_above_one_contradict_the_flag() -> None:
     shifted = PROGRAM.replace("poisson_lpmf(y[i] | rate)", "(9 + poisson_lpmf(y[i] | rate))")
     shifted = shifted.replace("weights[i] * (9 +", "weights[i] * (9.0 +")

@@ -14,6 +14,7 @@ from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
 from pyhybrid.models.registry import chosen_model
+from tests.models.targets import AtPoints
 
 RNG = np.random.default_rng(4)
 N = 300
@@ -128,22 +129,12 @@ def test_nothing_outside_the_support_leaves(model: Any, lower: int, upper: int |
     values = np.clip(RATING - 1, lower, upper)
     table = pd.DataFrame({"y": values})
     own = model("y ~ 1", lower=lower, upper=upper)
-    bound, parameters = own.bind(table), {"beta": np.array([[[1.4]]]), "phi": np.array([[0.8]])}
-    made = bound.replicate(_Draws(parameters), 0, np.random.default_rng(1))["y"]
+    bound, parameters = own.bind(table), {"beta": np.array([[1.4]]), "phi": np.array([0.8])}
+    made = bound.replicate(AtPoints(parameters), 0, np.random.default_rng(1))["y"]
     assert made.min() == lower
     assert made.max() == (upper if upper is not None else made.max())
-    free = model("y ~ 1").bind(table).replicate(_Draws(parameters), 0, np.random.default_rng(1))
+    free = model("y ~ 1").bind(table).replicate(AtPoints(parameters), 0, np.random.default_rng(1))
     assert not free["y"].between(lower, upper if upper is not None else np.inf).all(), "control"
-
-
-class _Draws:
-    """Draws of which a replicate reads one."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.values = {name: value[0] for name, value in values.items()}
-
-    def flat(self, name: str) -> Any:
-        return self.values[name]
 
 
 def test_redrawn_values_follow_the_model_given_the_support() -> None:
@@ -153,7 +144,7 @@ def test_redrawn_values_follow_the_model_given_the_support() -> None:
     n = 40_000
     table = pd.DataFrame({"y": np.resize(RATING, n)})
     bound = ph.Poisson("y ~ 1", lower=1, upper=5).bind(table)
-    draws = _Draws({"beta": np.array([[[1.0]]])})
+    draws = AtPoints({"beta": np.array([[1.0]])})
     made = bound.replicate(draws, 0, np.random.default_rng(2))["y"]
     expected = stats.poisson.pmf(np.arange(1, 6), np.e)
     observed = np.bincount(made, minlength=6)[1:6]
@@ -166,16 +157,16 @@ def test_values_that_a_dtype_cannot_hold_never_leave(dtype: str) -> None:
     """Seen: the column was widened, or a wrapped value came out; a normal model of an unsigned
     column drew negative values."""
     table = pd.DataFrame({"y": pd.Series(np.clip(RNG.poisson(100, N), 0, 127)).astype(dtype)})
-    draws = {"beta": np.array([[[np.log(120.0)]]]), "phi": np.array([[1.0]])}
+    draws = {"beta": np.array([[np.log(120.0)]]), "phi": np.array([1.0])}
     made = (
         ph.NegativeBinomial("y ~ 1")
         .bind(table)
-        .replicate(_Draws(draws), 0, np.random.default_rng(1))
+        .replicate(AtPoints(draws), 0, np.random.default_rng(1))
     )
     assert made["y"].dtype == table["y"].dtype
     normal = ph.NormalRegression("y ~ 1", unit=100.0).bind(table)
-    about_0 = {"beta": np.zeros((1, 1, 1)), "sigma": np.full((1, 1), 0.4)}
-    values = normal.replicate(_Draws(about_0), 0, np.random.default_rng(1))["y"]
+    about_0 = {"beta": np.zeros((1, 1)), "sigma": np.full(1, 0.4)}
+    values = normal.replicate(AtPoints(about_0), 0, np.random.default_rng(1))["y"]
     assert values.dtype == table["y"].dtype
     assert (values.astype(float) >= limits_of_dtype(table["y"].dtype)[0]).all()
     assert (values.astype(float) < 100).mean() > 0.9, "not wrapped around"

@@ -11,9 +11,8 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.registry import described_model
+from tests.models.targets import assert_log_lik_is_stans, draws_of
 
 pytestmark = pytest.mark.samples
 
@@ -23,13 +22,6 @@ X = RNG.choice([-1.0, 0.0, 1.0], N)
 COUNT = RNG.negative_binomial(3, 3 / (3 + np.exp(1.5 + 0.5 * X)))
 Y = np.where(RNG.random(N) < special.expit(-0.5 + 0.5 * X), 0, COUNT)
 MODEL = ph.ZeroInflated(ph.Poisson("y ~ x"), zero=ph.Bernoulli("y ~ x"))
-
-
-def _draws(bound: Any, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=200, draws=50, parallel_chains=1)
-    return EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n), **data), seed=3, settings=settings
-    )
 
 
 def _terms(draws: Any) -> Any:
@@ -44,9 +36,8 @@ def test_missing_values_beside_extra_zeros() -> None:
     y = np.where(np.arange(N) % 5 == 0, np.nan, Y)
     bound = ph.WithMissing(MODEL).bind(pd.DataFrame({"y": y, "x": X}))
     assert [part.name for part in bound.parts] == ["missing", "zero", "count"]
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
+    draws = draws_of(bound, warmup=200, draws=50, emit_log_lik=True)
+    ours = assert_log_lik_is_stans(bound, draws, rtol=1e-8)
     gone = special.expit(draws.flat("beta_missing") @ np.column_stack([np.ones(N), X]).T)
     there = np.log1p(-gone) + _terms(draws)
     expected = np.where(np.isnan(y), np.log(gone), there)

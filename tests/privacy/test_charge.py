@@ -10,11 +10,6 @@ from pyhybrid.privacy.conversions import bound_of_epsilon, epsilon_of_bound, rou
 from tests.privacy.test_conversions import charge
 
 
-def test_the_bound_is_not_shown() -> None:
-    assert "bound" not in repr(charge())
-    assert "epsilon=15.0" in repr(charge())
-
-
 def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
     assert charge().converged is True
 
@@ -30,6 +25,7 @@ def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
         ({"unit": 7, "n_synthetic": -1}, "unit must be the name of a column or None: found 7"),
         ({"accounting": "renyi"}, "accounting must"),
         ({"loss_range": -0.1}, "loss_range must"),
+        ({"bound": -1.0}, "bound must"),
         ({"accounting": "gaussian", "mu": 1.0, "delta": 2.0}, "delta must"),
     ],
 )
@@ -66,3 +62,5 @@ def test_what_a_charge_does_not_show_is_what_it_does_not_publish() -> None:
         "bound", "loss_range", "range_failing", "bound_present", "loss_range_present", "seal"
     }  # fmt: skip
     assert not hidden & set(charge().public())
+    assert "bound" not in repr(charge())
+    assert "epsilon=15.0" in repr(charge())

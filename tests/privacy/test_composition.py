@@ -52,6 +52,19 @@ def test_bounds_of_unlike_prices_are_brought_to_the_largest() -> None:
     assert whole(part(2.0), part(3.0, density_above_one=True)).bound == 5.0
 
 
+def test_mu_and_ranges_of_the_whole_have_the_safety_factors_of_their_parts() -> None:
+    """Whatever factor the whole states: squares of factor times mu add, and factor times range."""
+    own = {"accounting": "gaussian", "delta": 1e-6}
+    parts = [
+        part(20.0, epsilon=99.0, safety_factor=factor, mu=mu, loss_range=2 * mu, **own)
+        for factor, mu in ((1.25, 0.3), (1.0, 0.4))
+    ]
+    found = whole(*parts)
+    assert (found.safety_factor, found.accounting, found.delta) == (1.25, "gaussian", 1e-6)
+    assert 1.25 * found.mu == pytest.approx(np.hypot(1.25 * 0.3, 0.4), rel=1e-12)
+    assert 1.25 * found.loss_range == pytest.approx(1.25 * 0.6 + 0.8, rel=1e-12)
+
+
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=4), st.sampled_from([1.0, 1.05, 1.1]))
 def test_the_composed_bound_is_the_exact_one_or_next_below(
     bounds: list[float], factor: float

@@ -35,7 +35,6 @@ from pyhybrid.privacy.conversions import (
     rho_of_zcdp,
     round_up,
 )
-from tests.conftest import require
 
 UNIT = {ASYMPTOTIC_LOCAL: Fraction(1, 100), STRICT: Fraction(1, 1_000_000)}
 KIND = st.sampled_from(sorted(UNIT))
@@ -131,12 +130,6 @@ def test_a_charge_needs_a_finite_epsilon(epsilon: object) -> None:
 def test_a_charge_may_overstate() -> None:
     assert charge(epsilon=20.0).epsilon == 20.0
     assert charge(n_synthetic=20, n_draws_released=1, epsilon=5.0).n_synthetic == 20
-
-
-@pytest.mark.parametrize("changes", [{"kind": "local"}, {"relation": "swap"}, {"bound": -1.0}])
-def test_a_charge_checks_its_words(changes: dict) -> None:
-    with pytest.raises(InvalidInput):
-        charge(**changes)
 
 
 def test_a_charge_cannot_be_edited() -> None:
@@ -250,12 +243,6 @@ def test_a_flag_is_true_or_false(flag: Any) -> None:
     with pytest.raises(InvalidInput, match="density_above_one must be True or False"):
         epsilon_of_bound(1.0, relation="replace", density_above_one=flag)
     assert epsilon_of_bound(1.0, relation="replace", density_above_one=np.True_) == 4.0
-
-
-def test_a_negative_epsilon_is_not_rounded() -> None:
-    with pytest.raises(InvalidInput, match=r"epsilon must be >= 0: found -0\.001"):
-        round_up(-0.001)
-    assert round_up(0.0) == 0.0
 
 
 def test_numbers_that_no_float_holds_are_refused() -> None:
@@ -442,13 +429,11 @@ def test_epsilon_covers_the_gaussian_mechanism_and_is_below_the_simple_bound(
     assert found == pytest.approx(max(by_hand, 0.0), rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.usefixtures("opendp")
 @pytest.mark.parametrize(("rho", "delta"), CASES[3:])
 def test_opendp_says_the_same(rho: float, delta: float) -> None:
-    try:
-        import opendp.prelude as dp
-    except ImportError:
-        dp = None
-    require(dp is not None, "opendp must be installed")
+    import opendp.prelude as dp
+
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l2_distance(T=dp.f64)
     made = space >> dp.m.then_gaussian(scale=math.sqrt(1 / (2 * rho)))
@@ -485,6 +470,10 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
         == pytest.approx(epsilon_of_zcdp(2 * rho, 1e-6), abs=1e-6)
     )
     assert both.epsilon < 1.5
+    of_three = PrivacyCharge.strict(
+        mechanism="m", epsilon=1.0, rho=rho, delta=1e-6, relation="remove", n_draws_released=3
+    )
+    assert compose_charges([of_three] * 2, mechanism="both").rho == pytest.approx(2 * rho)
     # A pure charge adds its epsilon, or, in one charge, the rho that it is worth.
     pure = charge_of_zcdp(0.1)
     assert compose([one, pure]) == pytest.approx(1.1)

@@ -3,6 +3,8 @@ of both posteriors: against normals, gamma posteriors and enumeration.
 """
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from scipy.stats import gamma, norm
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.diagnostics import smoothed_log_weights
+from pyhybrid.privacy.leave_one_out import with_refits
+from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.privacy.log_lik import LogLik
 from tests.privacy.enumerated import LOG_LIK, exact_delta, log_posterior
 
@@ -158,3 +162,20 @@ def test_arguments() -> None:
         ph.arrays.refit_loss([0.0, 1.0, 2.0], [0.0, 1.0, 2.0, 3.0], chains=2)
     with pytest.raises(InvalidInput, match="epsilon must be >= 0: found -1"):
         ph.arrays.refit_loss([0.0, 1.0, 0.5, 2.0], [0.0, 1.0, 2.0, 3.0]).delta(-1)
+
+
+@pytest.mark.parametrize(("mu", "loss_range"), [(0.2, 2.0), (0.9, 0.5), (0.9, 2.0), (0.2, 0.5)])
+def test_the_larger_of_account_and_refit_is_charged(mu: float, loss_range: float) -> None:
+    account = LocalAccount(
+        loss_ranges=np.array([1.0, 0.3]), mu_by_record=np.array([0.4, 0.1]), loss_range=1.0, mu=0.4,
+        mu_standard_error=0.01, limit_holds=True, n_draws=100, mu_of_limit=0.4,
+    )  # fmt: skip
+    loss = SimpleNamespace(loss_range=loss_range, standard_error_without=0.02)
+    refit = SimpleNamespace(record=1, mu=0.1, mu_upper=mu, loss_range=0.3, loss=loss)
+    refits: Any = SimpleNamespace(each=(refit,))
+    found = with_refits(account, refits)
+    assert found.mu_by_record.tolist() == [0.4, mu]
+    assert found.loss_ranges.tolist() == [1.0, loss_range]
+    assert (found.mu, found.loss_range) == (max(0.4, mu), max(1.0, loss_range))
+    assert found.mu_of_limit == max(0.4, mu)
+    assert found.mu_standard_error == (0.02 if mu > 0.4 else 0.01)

@@ -42,3 +42,15 @@ def test_unbounded_records_get_weight_0() -> None:
     np.testing.assert_array_equal(single, [1, 0, 1])
     with pytest.raises(InvalidInput, match="risk must be one of size, range, deviation"):
         ph.lipschitz_weights(log_lik, risk="mean")
+
+
+@pytest.mark.parametrize(("p", "share"), [(1, 0.8), (3, 3**-0.5), (8, 8**-0.5 / 2)])
+def test_budget_weights_hold_each_record_to_its_share_of_mu(p: int, share: float) -> None:
+    """Those that tell less have the public weight, which has no place for what they tell."""
+    s = np.append(np.linspace(0.01, 4, 4000), [np.inf, 0.0])
+    alpha = ph.arrays.budget_weights(s, mu=0.5, n_parameters=p)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(alpha, np.minimum(alpha[-1], share * 0.5 / s), rtol=1e-12)
+    assert 0.1 < (alpha < alpha[-1]).mean() < 0.99
+    other = ph.arrays.budget_weights(s[::-1] / 2, mu=0.5, n_parameters=p)
+    assert other[0] == alpha[-1]

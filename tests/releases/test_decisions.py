@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli import main
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases.column_decisions import Decisions
@@ -112,32 +111,19 @@ def test_missing_identifiers_stay_missing_and_labels_can_be_dropped(tmp_path: Pa
 
 
 def test_on_the_command_line_before_anything_is_fitted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, run: Any, refused: Any
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    _table().to_csv("data.csv", index=False)
-    common = ["pyhybrid", "synthesize", "data.csv", "--formula", "y ~ 1", "--model", "poisson"]
-    common += ["--mechanism", "unweighted", "--engine", "embedded", "--out", "out"]
-    common += ["--warmup", "300", "--draws", "200", "--seed", "1"]
-
-    def run(*more: str) -> int:
-        monkeypatch.setattr("sys.argv", [*common, *more])
-        try:
-            main()
-        except SystemExit as ended:
-            return int(ended.code or 0)
-        return 0
-
-    monkeypatch.setattr("pyhybrid.fitting.session.FitOptions.session", None)  # not reached
-    assert run("--drop", "source", "--keep", "surname") == 2
-    err = capsys.readouterr().err
-    assert "'person_id': its name is that of an identifier" in err
-    assert "source" not in err
-    assert not Path("out").exists()
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    assert run("--drop", "source", "--keep", "surname", "--id", "person_id") == 0
-    err = capsys.readouterr().err
+    _table().to_csv(tmp_path / "data.csv", index=False)
+    common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--model", "poisson", "--mechanism",
+              "unweighted", "--engine", "embedded", "--out", "out", "--warmup", "300", "--draws",
+              "200", "--seed", "1", "--drop", "source", "--keep", "surname")  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pyhybrid.fitting.session.FitOptions.session", None)  # not reached
+        error = refused(*common)
+    assert "'person_id': its name is that of an identifier" in error
+    assert "source" not in error
+    code, _, err = run(*common, "--id", "person_id")
+    assert code == 0
     assert "--keep surname: it is published as it is, although its name" in err
     assert "source" not in pd.read_csv("out/public/synthetic_1.csv").columns
     run_record = json.loads(Path("out/confidential/run.json").read_text())

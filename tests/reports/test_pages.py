@@ -9,10 +9,9 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.measures import model_utility, risk_summary, utility_summary
-from pyhybrid.privacy.leave_one_out import leave_one_out_loss
 from pyhybrid.reports.columns import _shown_level, tail_word
 from pyhybrid.reports.comparison import curve_report
-from pyhybrid.reports.figures import plot_curve, plot_forest, plot_losses
+from pyhybrid.reports.figures import plot_curve, plot_forest
 from pyhybrid.reports.measures import risk_report, utility_report
 from pyhybrid.reports.side_by_side import coefficients_section, plain_term
 from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict
@@ -164,16 +163,6 @@ def test_a_forest_plot_is_in_standard_errors_of_the_data(data: pd.DataFrame) -> 
     assert [row[0] for row in section.tables[0].rows] == [plain_term(t) for t in fit.table.index]
     assert plain_term("Q('site')[T.b]") == plain_term("C(site)[T.b]") == "site = b"
     assert plain_term("Q('my site')[T.b]:age") == "Q('my site') = b:age"
-
-
-def test_the_loss_is_drawn_by_record_the_largest_first() -> None:
-    rng = np.random.default_rng(2)
-    found = leave_one_out_loss(rng.normal(size=(400, 30)) * rng.uniform(0.01, 0.5, 30))
-    ax = plot_losses(found, charged=1.5).axes[0]
-    drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines}
-    np.testing.assert_array_equal(drawn["largest over the draws"], np.sort(found.by_record)[::-1])
-    assert (drawn["median over the draws"] <= drawn["largest over the draws"]).all()
-    assert set(drawn["epsilon charged"]) == {1.5}
 
 
 @pytest.mark.parametrize(

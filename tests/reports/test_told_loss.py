@@ -38,5 +38,8 @@ def test_the_picture_is_of_the_losses_and_its_level_stands_where_no_curve_is() -
     (level,) = (text for text in ax.texts if text.get_text() == "1.5")
     assert level.get_position() == (1, 1.5)
     assert level.get_ha() == "right"
-    largest = ax.lines[0].get_ydata()
+    drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines}
+    largest = drawn["largest over the draws"]
     np.testing.assert_array_equal(largest, np.sort(found.by_record)[::-1])
+    assert (drawn["median over the draws"] <= largest).all()
+    assert set(drawn["epsilon charged"]) == {1.5}

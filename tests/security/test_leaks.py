@@ -33,7 +33,7 @@ from pyhybrid.models.families import regression
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
 from pyhybrid.running.files import private_folder
-from tests.conftest import require, require_opendp
+from tests.conftest import command, require, require_opendp
 from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
 
 CANARY, SEED, ROW = 7919, 918273645, 17
@@ -466,23 +466,13 @@ def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
     assert found_in(places / "home", str(CANARY), str(SEED)) == []
 
 
-def test_the_terminal_shows_no_seed_and_no_record(
-    places: Path, capfd: Any, monkeypatch: Any
-) -> None:
-    from pyhybrid import cli
-
+def test_the_terminal_shows_no_seed_and_no_record(places: Path, capfd: Any) -> None:
     people().to_csv("data.csv", index=False)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    monkeypatch.setattr(sys, "argv", [
-        "pyhybrid", "synthesize", "data.csv", "--out", "out", "--engine", "embedded", "--formula",
-        "visits ~ age", "--seed", str(SEED), "--on-not-converged", "warn",
+    assert command(
+        "synthesize", "data.csv", "--out", "out", "--engine", "embedded", "--formula",
+        "visits ~ age", "--seed", SEED, "--on-not-converged", "warn",
         "--model", "negative_binomial", "--mechanism", "lipschitz",
-    ])  # fmt: skip
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-    assert stop.value.code == 0
+    ) == 0  # fmt: skip
     shown = "".join(capfd.readouterr())
     assert str(SEED) not in shown
     assert str(CANARY) not in shown
