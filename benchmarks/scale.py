@@ -94,8 +94,8 @@ def point(n: int, workers: int = 2) -> tuple[float, ...]:
         script = Path(name, "point.py")
         script.write_text(_CODE)
         done = subprocess.run(
-            [sys.executable, str(script), name, str(workers), str(n)], capture_output=True, text=True,
-            check=False, env={**os.environ, "PYTHONPATH": os.getcwd()},
+            [sys.executable, str(script), name, str(workers), str(n)], capture_output=True,
+            text=True, check=False, env={**os.environ, "PYTHONPATH": os.getcwd()},
         )  # fmt: skip
         told = [own for own in done.stdout.splitlines() if own.startswith("SCALE")]
         if not told:

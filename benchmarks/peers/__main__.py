@@ -38,10 +38,8 @@ LIMIT = 600
 PRIVATE = ("dpmm-mst", "dpmm-aim", "smartnoise-mst", "smartnoise-aim")
 WITHOUT = ("sdv-copula", "synthpop-py-cart", "synthpop-cart")
 SETS = {
-    **dict.fromkeys((*WHOLE, "pyhybrid-marginals", *WITHOUT[1:]), 8),
-    "dpmm-aim": 4,
-    "smartnoise-mst": 4,
-}
+    **dict.fromkeys((*WHOLE, "pyhybrid-marginals", *WITHOUT[1:]), 8), "dpmm-aim": 4
+}  # fmt: skip
 """Rows of these are means over so many sets; of the others one set each."""
 
 

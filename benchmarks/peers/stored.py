@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["page_rows", "store", "write_page"]
+__all__ = ["page_rows", "store", "winner_rows", "write_page"]
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.csv"
@@ -79,6 +79,27 @@ def page_rows() -> list[str]:
         + f" | {_seconds(row)} | {_number(row.megabytes)} |"
         for row in rows.itertuples()
     ]
+
+
+def winner_rows() -> list[str]:
+    """Ours beside the best peer with an epsilon, by table, epsilon and measure, all columns
+    protected: the better one in bold."""
+    rows = pd.read_csv(RESULTS)
+    rows = rows[(rows["form"] == "all columns") & rows["asked"].notna()].set_index("program")
+    lines = []
+    for (data, epsilon), own in rows.groupby(["data", "asked"]):
+        cells = []
+        for name in _MEASURES[:-1]:
+            sign = -1 if name == "overlap" else 1
+            ours = float(own.loc["pyhybrid-table", name])
+            peers = sign * own.loc[[n for n in own.index if not n.startswith("pyhybrid")], name]
+            best, theirs = str(peers.idxmin()), sign * float(peers.min())
+            told = [_number(ours), f"{_number(theirs)} {best}"]
+            first = 0 if sign * ours <= sign * theirs else 1
+            told[first] = f"**{told[first]}**"
+            cells.append(", ".join(told))
+        lines.append(f"| {data} | {epsilon:g} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def _seconds(row: Any) -> str:

@@ -14,7 +14,15 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
 from pyhybrid.mechanisms.marginals.measurement import most_cells
-from pyhybrid.models.columns.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
+from pyhybrid.models.columns.kinds import (
+    Amounts,
+    Counts,
+    Kind,
+    Leveled,
+    Number,
+    Ordered,
+    SemiContinuous,
+)
 from pyhybrid.models.columns.support import of_steps
 from pyhybrid.models.registry import PREDICTED
 from pyhybrid.privacy.histogram import in_steps
@@ -24,7 +32,7 @@ MOST_BINS = 12
 _FEW = 300  # numbers in a range of so many steps are cells of their own
 _ON_STEP = 1e-6
 _FAR = np.arange(0.1, 10, 0.1)  # edges at center +- unit (exp(t) - 1)
-_EVEN = 50  # bins of numbers without a center
+_EVEN = 100  # bins of numbers without a unit
 
 
 def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> ColumnDomain:
@@ -100,12 +108,15 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
         cells = np.append(np.arange(round(start), round(end) + 1), round(end) + 0.5)
         kept = with_steps(cells, zeros)
         return (*of_steps(kept[:-1], step).tolist(), high + step / 2)
-    if kind.typical is None:
-        inner = np.linspace(low, high, _EVEN + 1)
-    else:
-        center, unit = kind.typical
-        far = unit * np.expm1(_FAR)
+    if kind.unit is not None:
+        center, far = kind.center or 0.0, kind.unit * np.expm1(_FAR)
         inner = np.concatenate([center - far, [center], center + far])
+    elif isinstance(kind, (Counts, Amounts, SemiContinuous)) and high > 0:
+        start_at = max(low, 0.0)  # most are nearer to it than to the middle
+        far = (high - start_at) / _EVEN * np.expm1(_FAR / 2)
+        inner = np.concatenate([start_at - far, [start_at], start_at + far])
+    else:
+        inner = np.linspace(low, high, _EVEN + 1)
     whole = np.append(np.round(inner / step), zeros)
     inside = np.unique(whole[(whole > start) & (whole < end)])
     kept = with_steps(np.array([start, *inside, end]), zeros)

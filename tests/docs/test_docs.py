@@ -119,6 +119,9 @@ def test_tables_that_benchmarks_write_are_the_stored_ones(benchmark: Any) -> Non
     rows = benchmark.page_rows()
     assert rows
     assert table[2:] == rows
+    if benchmark is peers:
+        ours = page.partition("<!-- peers.winners -->")[2].strip().partition("\n\n")[0].splitlines()
+        assert ours[2:] == peers.winner_rows()
 
 
 def test_the_table_of_exact_posteriors_is_the_stored_one_and_nothing_is_charged_too_little() -> (
