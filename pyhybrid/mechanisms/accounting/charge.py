@@ -120,7 +120,7 @@ _SENTENCES = {
     "about: for these the charge rests on the draws of one posterior alone, and with few records "
     "it may be too small.",
     # What no charge covers
-    "unsynthesized": "Columns that were not synthesized: every column but {columns} is released as "
+    "unsynthesized": "Columns that were not synthesized: any beside {columns} is released as "
     "it is.",
     "public": "The number of records, their labels and order, {whose}and who is in the data: they "
     "are taken as public. The guarantee hides values and their influence, not membership.",
@@ -506,7 +506,7 @@ def _in_one_line(*names: str) -> str:
 
 
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
-    """That every column but those given is released as it is."""
+    """That any column beside those given is released as it is."""
     return _said({"unsynthesized": True}, columns=_in_one_line(*synthesized))[0]
 
 

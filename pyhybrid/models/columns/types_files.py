@@ -55,12 +55,20 @@ def read_types(path: str | Path) -> dict[str, Any]:
         raise InvalidInput(f"types: {path} must hold JSON: it does not") from None
     if not isinstance(given, dict):
         raise InvalidInput(f"types: {path} must hold an object, the types of each column by name")
+    try:
+        types = _of_schema(given)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        told = str(error) if isinstance(error, InvalidInput) else "found another form"
+        raise InvalidInput(f"types: {path} must be a Table Schema or CSVW: {told}") from None
+    return {name: own for name, own in given.items() if name != SCHEMA} if types is None else types
+
+
+def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:
+    """Types as a Table Schema or CSVW has them; None of our own file."""
     for tables, inside in (("resources", "schema"), ("tables", "tableSchema")):
         if isinstance(given.get(tables), list):
             if len(given[tables]) != 1:
-                raise InvalidInput(
-                    f"types: {path} must describe one table: found {len(given[tables])}"
-                )
+                raise InvalidInput(f"it must describe one table: found {len(given[tables])}")
             given = given[tables][0]
         own = given.get(inside)
         given = own if isinstance(own, dict) and "kind" not in own else given
@@ -68,7 +76,7 @@ def read_types(path: str | Path) -> dict[str, Any]:
         if isinstance(given.get(key), list):
             told = {_name(column): kind(column) for column in given[key]}
             return {name: own for name, own in told.items() if own is not None}
-    return {name: own for name, own in given.items() if name != SCHEMA}
+    return None
 
 
 def _name(column: Mapping[str, Any]) -> str:
@@ -77,7 +85,7 @@ def _name(column: Mapping[str, Any]) -> str:
     while isinstance(title, (list, Mapping)) and title:
         title = next(iter(title.values() if isinstance(title, Mapping) else title))
     if not isinstance(title, str):
-        raise InvalidInput("types: each column of a schema must have a name")
+        raise InvalidInput("each column must have a name")
     return title
 
 
