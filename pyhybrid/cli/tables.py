@@ -139,7 +139,7 @@ def _typed(text: pd.Series) -> pd.Series:
     typed: pd.Series
     try:
         typed = pd.to_numeric(text.where(~text.isin(_MISSING_NUMBER)))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         typed = text.where(~text.isin(_MISSING_TEXT))
     return typed
 
@@ -149,9 +149,12 @@ def _say_unlike(column: pd.Series, source: Path) -> None:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return
     known = column.dropna()
-    if pd.to_numeric(known.head(_LOOKED_AT), errors="coerce").notna().mean() < _MOSTLY:
+    try:
+        if pd.to_numeric(known.head(_LOOKED_AT), errors="coerce").notna().mean() < _MOSTLY:
+            return
+        odd = np.flatnonzero(pd.to_numeric(known, errors="coerce").isna())
+    except OverflowError:  # hundreds of digits: no number of this table
         return
-    odd = np.flatnonzero(pd.to_numeric(known, errors="coerce").isna())
     if known.size and odd.size < (1 - _MOSTLY) * known.size:
         rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
         more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""

@@ -187,8 +187,8 @@ class Measuring:
         """Count and add noise."""
         self.check_sizes()
         if self.most_bins is None:
-            return self._all_tables(df, self.price)
-        return self._all_tables(df, self.price.part(1 - self.share), self.first(df))
+            first = None if self.most_bins is None else self.first(df)
+        return self._all_tables(df, first)
 
     def first(self, df: Records) -> First:
         """Every column alone, and what that says of it."""
@@ -208,11 +208,11 @@ class Measuring:
             },
         )
 
-    def _all_tables(self, df: Records, price: Price, first: First | None = None) -> Measured:
+    def _all_tables(self, df: Records, first: First | None) -> Measured:
         """Every column with each of its predictors, at once."""
         domain = self.domain if first is None else first.domain
         counted = self.two_way(df, domain)
-        answers, found = self._by_size(counted, price)
+        answers, found = self._with_noise(counted)
         measured, order, noisy = iter(found), dict(self.order), {}
         for name, reads in self.order.items():
             own = tuple(next(measured) for _ in reads or (ALONE,))
@@ -229,19 +229,23 @@ class Measuring:
             answers=answers if first is None else (first.answer, *answers),
         )
 
-    def _by_size(
-        self, counted: Tables, price: Price
-    ) -> tuple[tuple[NoisyTables, ...], list[Measurement]]:
-        """Tables with noise, larger ones with less."""
+    def by_size(self, counted: Tables) -> list[tuple[list[int], Price]]:
+        """The places of tables that share one noise, and what they pay: larger ones more."""
+        price = self.price if self.most_bins is None else self.price.part(1 - self.share)
         power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
         parts = [2.0 ** round(power * math.log2(math.prod(own.shape))) for own in counted]
-        alike = {
-            part: [k for k, own in enumerate(parts) if own == part] for part in sorted({*parts})
-        }
+        return [
+            (
+                [k for k, own in enumerate(parts) if own == part],
+                price.part(part * parts.count(part) / sum(parts)),
+            )
+            for part in sorted({*parts})
+        ]
+
+    def _with_noise(self, counted: Tables) -> tuple[tuple[NoisyTables, ...], list[Measurement]]:
         answers, found = [], {}
-        for part, places in alike.items():
-            share = part * len(places) / sum(parts)
-            answer = self.noisy([counted[place] for place in places], price.part(share))
+        for places, price in self.by_size(counted):
+            answer = self.noisy([counted[place] for place in places], price)
             answers.append(answer)
             for place, counts in zip(places, answer.tables(), strict=True):
                 found[place] = Measurement(counts=counts, variance=answer.variance)

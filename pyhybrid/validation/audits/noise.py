@@ -109,9 +109,9 @@ def _largest_loss(run: Run, relation: str) -> float:
 def _loss(one: Sequence[_Step], other: Sequence[_Step]) -> float:
     """Of all steps: pure losses add, and rho does."""
     pure = rho = delta = 0.0
+    if [step.counts.shape for step in one] != [step.counts.shape for step in other]:
+        return math.inf  # what comes out tells which database it was
     for a, b in zip(one, other, strict=True):
-        if a.counts.shape != b.counts.shape:  # what comes out tells which database it was
-            return math.inf
         change, scale, delta = a.counts - b.counts, min(a.scale, b.scale), a.delta
         if a.choice:
             ratios = change / scale - logsumexp(a.counts / scale) + logsumexp(b.counts / scale)
@@ -145,12 +145,20 @@ def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
 
 def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
     """Counts of each step, and its noise as it is taken."""
+    measuring, tables = _tables(mechanism, df)
+    steps = []
+    if measuring.most_bins is not None:
+        alone = measuring.one_way(df, tuple(measuring.order))
+        steps.append(_step(alone, measuring.first(df).answer))
+    for places, price in measuring.by_size(tables):
+        alike = [tables[place] for place in places]
+        steps.append(_step(alike, measuring.noisy(alike, price)))
+    return steps
+
+
+def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Tables]:
     measuring = mechanism._measuring(df)
-    answers = measuring.of(df).answers
-    tables: list[Tables] = [measuring.two_way(df, _merged(measuring))]
-    if measuring.binned:
-        tables.insert(0, measuring.one_way(df, measuring.binned))
-    return [_step(of_step, answer) for of_step, answer in zip(tables, answers, strict=True)]
+    return measuring, measuring.two_way(df, _merged(measuring))
 
 
 def _course(mechanism: NoisyMarginals) -> Measured:
@@ -204,8 +212,7 @@ def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
 
     def of_one(df: pd.DataFrame) -> list[_Step]:
         """Noise that is scaled for one table, added to all of them."""
-        measuring = mechanism._measuring(df)
-        tables = measuring.two_way(df, _merged(measuring))
+        measuring, tables = _tables(mechanism, df)
         return [_step(tables, measuring.noisy(tables[:1], measuring.price))]
 
     def read(df: pd.DataFrame) -> list[_Step]:
@@ -215,16 +222,9 @@ def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
 
     def not_charged(df: pd.DataFrame) -> list[_Step]:
         """Each step at the whole price."""
-        steps = _steps(mechanism, df)
-        measuring = mechanism._measuring(df)
-        noisy = [
-            measuring.noisy(tables, measuring.price)
-            for tables in (
-                measuring.one_way(df, measuring.binned),
-                measuring.two_way(df, _merged(measuring)),
-            )
-        ]
-        return [replace(s, scale=answer.scale) for s, answer in zip(steps, noisy, strict=True)]
+        measuring, tables = _tables(mechanism, df)
+        each = (measuring.one_way(df, tuple(measuring.order)), tables)
+        return [_step(own, measuring.noisy(own, measuring.price)) for own in each]
 
     def greedy(df: pd.DataFrame) -> list[_Step]:
         """The best score, with a thousandth of its noise."""
