@@ -186,8 +186,7 @@ class Measuring:
     def of(self, df: Records) -> Measured:
         """Count and add noise."""
         self.check_sizes()
-        if self.most_bins is None:
-            first = None if self.most_bins is None else self.first(df)
+        first = None if self.most_bins is None else self.first(df)
         return self._all_tables(df, first)
 
     def first(self, df: Records) -> First:

@@ -1,0 +1,37 @@
+"""The call that `--help` ends with runs as it stands, on a table that has its columns."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.cli.app import COMMANDS
+from tests.conftest import command
+
+
+# Each has tests of its own; `open` needs a browser.
+_ELSEWHERE = {"compare", "curve", "validate", "audit", "study", "notebook", "demo", "doctor"}
+
+
+@pytest.mark.long
+@pytest.mark.samples
+def test_examples_of_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    for name, n in (("survey", 600), ("earlier", 500)):
+        age = rng.integers(18, 90, n)
+        columns = {
+            "visits": rng.poisson(np.exp(0.3 + 0.012 * age)),
+            "age": age,
+            "sex": rng.choice(["f", "m"], n),
+            "income": np.round(rng.lognormal(10, 0.6, n)),
+            "voted": rng.random(n) < 0.6,
+        }
+        pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
+    for name, example in COMMANDS.items():
+        if name not in {*_ELSEWHERE, "open"}:
+            assert command(name, *shlex.split(example)) == 0, name
