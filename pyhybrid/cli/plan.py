@@ -22,10 +22,13 @@ from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
 from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.running.files import check_new_file, write_files
+from pyhybrid.sources.drafting import LookedAt, columns_to_look_at
+from pyhybrid.sources.source import open_source, stays_where_it_is
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.plan import Plan, Table
 
 _MOST_SHOWN = 5
+_UNREAD = "of no kind that is read"
 _CONFIRM = "as in the data: confirm or change"
 
 
@@ -85,16 +88,29 @@ def plan(
 
 
 @options
-def describe(data: Path) -> None:
-    """Show what a table holds: kinds of columns, missing values, and what needs a decision."""
-    df = read_table(data).frame
-    risky, rows = undecided(df), []
-    for name, column in df.items():
-        kind = _seen(column)
-        missing = f"{column.isna().mean():.1%}" if column.isna().any() else ""
+def describe(data: str) -> None:
+    """Show what a table holds: kinds of columns, missing values, and what needs a decision.
+
+    Options:
+    data (argument): Confidential records, .csv or .parquet, or a table that stays where it is.
+    """
+    if stays_where_it_is(data):
+        with open_source(data) as source:
+            names, looked_at = list(source.columns), columns_to_look_at(source, [*source.columns])
+        columns, n, risky = looked_at.columns, looked_at.n, undecided_of(looked_at)
+        gone = {name: own / max(n, 1) for name, own in looked_at.missing.items()}
+    else:
+        df = read_table(Path(data)).frame
+        names, n, risky = [str(name) for name in df], len(df), undecided(df)
+        columns = dict(zip(names, (own for _, own in df.items()), strict=True))
+        gone = {name: float(own.isna().mean()) for name, own in columns.items()}
+    rows = []
+    for name in names:
+        kind = _seen(columns[name]) if name in columns else None
+        missing = f"{gone[name]:.1%}" if gone.get(name) else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
-        rows.append([str(name), *shown, missing, risky.get(str(name), "")])
-    title = f"{data}: {len(df):,} rows, {df.shape[1]} columns"
+        rows.append([name, *shown, missing, risky.get(name, "")])
+    title = f"{data}: {n:,} rows, {len(names)} columns"
     show(table_of(title, ("column", "kind", "values", "missing", "to decide"), rows,
                   left=("kind", "values", "to decide")))  # fmt: skip
 
@@ -185,9 +201,9 @@ def write_draft(path: Path, types: Mapping[str, Any]) -> None:
 def undecided(df: pd.DataFrame) -> dict[str, str]:
     """Reason by column, for those that cannot be synthesized or look like identifiers."""
     risky = {n: why for n, why in exposed_columns(df, []).items() if n in df.columns}
-    alike = {str(name): "constant" for name, own in df.items() if own.nunique() < 2}
     kinds = {str(name): _seen(own) for name, own in df.items()}
-    unread = {name: "of no kind that is read" for name, kind in kinds.items() if kind is None}
+    alike = {str(name): "constant" for name, own in df.items() if _constant(own)}
+    unread = {name: _UNREAD for name, kind in kinds.items() if kind is None}
     many = {
         name: f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
         for name, kind in kinds.items()
@@ -195,6 +211,18 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
     }
     reasons = {**unread, **many, **alike, **risky}
     return {str(name): reasons[str(name)] for name in df.columns if str(name) in reasons}
+
+
+def undecided_of(looked_at: LookedAt) -> dict[str, str]:
+    """The same of a table that stays where it is, by the rows that were looked at."""
+    return {**dict.fromkeys(looked_at.unread, _UNREAD), **undecided(looked_at.table)}
+
+
+def _constant(column: pd.Series) -> bool:
+    try:
+        return column.nunique() < 2
+    except TypeError:  # lists, which have no hash
+        return False
 
 
 def _seen(column: pd.Series) -> Kind | None:

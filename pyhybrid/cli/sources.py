@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import names_of
-from pyhybrid.cli.plan import drafted_types, say_unconfirmed, undecided, write_draft
+from pyhybrid.cli.plan import drafted_types, say_unconfirmed, undecided_of, write_draft
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.ledger import Ledger
@@ -77,10 +75,7 @@ def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | 
             "--overwrite writes a new one"
         )
     looked_at = columns_to_look_at(source, [name for name in source.columns if name not in said])
-    draft = drafted_types(looked_at)
-    short = min(map(len, looked_at.values()))
-    sample: pd.DataFrame = pd.DataFrame({n: own[:short] for n, own in looked_at.items()})
-    risky = {**{n: "" for n in looked_at if n not in draft}, **undecided(sample)}
+    draft, risky = drafted_types(looked_at.columns), undecided_of(looked_at)
     kept = {name: kind for name, kind in draft.items() if name not in risky}
     drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
     write_draft(path, kept)

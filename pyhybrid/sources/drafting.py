@@ -1,11 +1,13 @@
-"""What a draft of types looks at: some rows, and what ends and levels the whole table has.
+"""What a description or a draft of types looks at: some rows, and what ends and levels the whole
+table has.
 
-A draft is no part of a release: it is written for the owner, who confirms it by what is public.
+Neither is part of a release: they are for the owner, who confirms a draft by what is public.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,36 +20,56 @@ _LEVELS = 1001  # one more than a column can have
 _LIKE = {"text": object, "logical": bool}
 
 
-def columns_to_look_at(source: Source, names: Sequence[str]) -> dict[str, pd.Series]:
+@dataclass(frozen=True, kw_only=True)
+class LookedAt:
     """Values of each column: of rows by chance, before them the ends of numbers, the levels of text
-    and a missing value, where the whole table has them."""
+    and a missing value, where the whole table has them; columns `unread`, of types that have no
+    cells; of all `n` rows how many values are `missing`. Confidential."""
+
+    columns: Mapping[str, pd.Series]
+    unread: tuple[str, ...]
+    n: int
+    missing: Mapping[str, int]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """As many values of each column as all columns have."""
+        short = min(map(len, self.columns.values()), default=0)
+        made: pd.DataFrame = pd.DataFrame({n: own[:short] for n, own in self.columns.items()})
+        return made
+
+
+def columns_to_look_at(source: Source, names: Sequence[str]) -> LookedAt:
+    """Look at these columns of a source."""
     known = [name for name in names if source.columns[name] in ("number", "text", "logical")]
-    if not known:
-        return {name: pd.Series([[]], name=name) for name in names}
     table, ibis = source.table, load_library("ibis")
     ends: dict[str, Any] = {"rows": table.count()}
     for place, name in enumerate(known):
         own = _plain(source, name)
-        ends[f"gone{place}"] = ibis.ifelse(own.isnull(), 1, 0).max()
+        ends[f"gone{place}"] = ibis.ifelse(own.isnull(), 1, 0).sum()
         if source.columns[name] == "number":
             present = own.nullif(ibis.literal("nan").cast("float64"))
             ends |= {f"low{place}": present.min(), f"high{place}": present.max()}
     ((n, *found),) = source.ask(table.agg(**ends))
     told = dict(zip([*ends][1:], found, strict=True))
+    made: dict[str, pd.Series] = {}
+    gone = {name: int(told[f"gone{place}"] or 0) for place, name in enumerate(known)}
+    unread = tuple(name for name in names if name not in known)
+    if not known:
+        return LookedAt(columns=made, unread=unread, n=int(n), missing=gone)
     share = min(1.0, _ROWS / max(int(n), 1))
     some = table if share == 1 else table.filter(ibis.random() < share)
     picked = some.select(**{f"c{p}": _plain(source, name) for p, name in enumerate(known)})
     rows = source.ask(picked.limit(2 * _ROWS))
-    made = {name: pd.Series([[]], name=name) for name in names}
     for place, name in enumerate(known):
         kind, held = source.columns[name], [row[place] for row in rows]
         more = [told[end] for end in (f"low{place}", f"high{place}") if told.get(end) is not None]
-        more += [None] if told[f"gone{place}"] else []
+        more += [None] if gone[name] else []
         if kind == "text":
             each = table.select(own=table[name]).distinct().limit(_LEVELS)
             more += [own for (own,) in source.ask(each)]
         made[name] = _series(name, kind, [*more, *held])
-    return made
+    return LookedAt(columns=made, unread=unread, n=int(n), missing=gone)
 
 
 def _plain(source: Source, name: str) -> Any:

@@ -19,7 +19,7 @@ from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.sources import count_distances, open_source, parts, synthesize_source
 from pyhybrid.sources.release import kinds_of, mechanism_of
-from tests.conftest import require_opendp
+from tests.conftest import command, require_opendp
 from tests.sources.test_counting import parquet
 
 require_opendp()
@@ -228,3 +228,20 @@ def test_the_plan_is_a_function_of_the_types(folder: str) -> None:
     assert made.order == {"region": (), "age": ("region",), "income": ("region", "age")}
     assert made.domain["income"].levels == (0,)
     assert made.relation == "remove"
+
+
+def test_a_table_is_described_where_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    df = survey().assign(when=pd.Timestamp("2020-01-01"))
+    df.to_parquet(tmp_path / "dated.parquet")
+    assert command("describe", str(tmp_path / "*.parquet")) == 0
+    lines = {line.split("│")[1].strip(): line for line in capsys.readouterr().out.splitlines()
+             if "│" in line}  # fmt: skip
+    assert {*lines} >= {*df}
+    assert "east, north, west" in lines["region"]
+    assert f"{df.region.isna().mean():.1%}" in lines["region"]
+    assert "of no kind" in lines["when"]
+    assert command("synthesize", str(tmp_path / "*.parquet"), "--epsilon", "1",
+                   "--out", str(tmp_path / "out")) == 2  # fmt: skip
+    assert "when" in capsys.readouterr().err.split("--drop")[1]

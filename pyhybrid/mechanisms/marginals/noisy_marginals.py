@@ -126,7 +126,8 @@ class NoisyMarginals(NoiseMechanism):
     select : {"all", "private"}
         "all" measures every column with each of its predictors. "private" measures every column
         alone, at `one_way_share` of the price, then chooses tables by noisy scores, one after the
-        other, where the model so far errs most (AIM). The choices are in the charge.
+        other, where the model so far errs most (AIM). The choices are in the charge. Intervals
+        know nothing of a pair that was left out.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
