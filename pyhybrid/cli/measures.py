@@ -15,6 +15,7 @@ from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, listed, options, survey_design
+from pyhybrid.cli.sources import utility_where_it_is
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
@@ -22,6 +23,7 @@ from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.running.tasks import Progress
+from pyhybrid.sources.source import stays_where_it_is
 
 _NOTE = (
     "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
@@ -31,7 +33,7 @@ _NOTE = (
 
 @options
 def utility(
-    real: Path,
+    real: str,
     synthetic: list[Path],
     versus: list[Path] | None = None,
     columns: str | None = None,
@@ -42,6 +44,7 @@ def utility(
     interactions: bool = False,
     permutations: int = 20,
     weights: str | None = None,
+    types: Path | None = None,
     seed: int = 1,
     json_out: str | None = None,
     html: Path | None = None,
@@ -60,12 +63,18 @@ def utility(
     permutations: Permutations for the null expectation of CART.
     weights: Column of design weights, or a survey as in synthesize --survey:
         weights=COLUMN,clusters=COLUMN,...
+    types: JSON file of types, for a table that stays where it is and its release in parts: counts
+        and means of all rows, no models.
     seed: Seed of resamples and permutations.
     overwrite: Replace files that exist.
     """
+    if stays_where_it_is(real):
+        utility_where_it_is(real, synthetic[0], types)
+        show(_NOTE)
+        return
     _check_outputs(json_out, html, overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
-    data, versions = _read_versions(real, synthetic, versus or ())
+    data, versions = _read_versions(Path(real), synthetic, versus or ())
     compared = _shared(data, versions) if columns is None else listed(columns)
     with progress_bars() as progress:
         found = {

@@ -1,4 +1,4 @@
-"""`pyhybrid synthesize` of a table that stays where it is."""
+"""`pyhybrid synthesize` and `utility` of a table that stays where it is."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.console import progress_bars, show, table_of
 from pyhybrid.cli.options import names_of
 from pyhybrid.cli.plan import drafted_types, say_unconfirmed, undecided_of, write_draft
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.sources.comparing import compare_numbers, count_distances
 from pyhybrid.sources.drafting import columns_to_look_at
 from pyhybrid.sources.release import synthesize_source
 from pyhybrid.sources.source import Source, has_password, open_source
 from pyhybrid.tables.domains import default_delta
 
+_MOST_SHOWN = 10
 TAKEN = (
     "data", "out", "types", "epsilon", "mechanism", "relation", "n_synthetic", "file_format",
     "ledger", "drop", "identifier", "overwrite", "delta", "select", "unit", "rows_per_unit",
@@ -63,6 +65,28 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
         if given["file_format"] != "csv"
         else f"{given['out']}: {release.n_records:,} records in CSV parts, {release.charge.cost}"
     )
+
+
+def utility_where_it_is(data: str, release: Path, types: Path | None) -> None:
+    """Distances of tables and numbers of all rows, of the first set of a release."""
+    if types is None:
+        raise InvalidInput("--types must be given for a table that stays where it is")
+    sets = sorted(release.glob("public/synthetic_*")) or [release]
+    first, kinds = str(sets[0]), read_types(types)
+    far = count_distances(data, first, types=kinds)
+    numbers = compare_numbers(data, first, types=kinds)
+    for title, own in (
+        ("column", far[far.other.isna()]),
+        ("pair", far.dropna().assign(column=far.column + " and " + far.other)),
+    ):
+        rows = [[str(name), f"{d:.4f}"] for name, d in zip(own.column, own.distance, strict=True)]
+        named = f"total variation distance by {title}: median {own.distance.median():.4f}, largest:"
+        if rows:
+            show(table_of(named, (title, "distance"), rows[:_MOST_SHOWN]))
+    rows = [[name, quantity, f"{real:.5g}", f"{synthetic:.5g}"]
+            for name, quantity, real, synthetic in numbers.itertuples(index=False, name=None)]  # fmt: skip
+    show(table_of("numbers, all rows", ("column", "quantity", "data", "synthetic"), rows,
+                  left=("quantity",)))  # fmt: skip
 
 
 def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | None]) -> str:

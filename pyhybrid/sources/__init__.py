@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhybrid.sources.comparing import count_distances
+from pyhybrid.sources.comparing import compare_numbers, count_distances
 from pyhybrid.sources.parts import ReleaseInParts
 from pyhybrid.sources.release import synthesize_source
 from pyhybrid.sources.source import Source, open_source
@@ -10,6 +10,7 @@ from pyhybrid.sources.source import Source, open_source
 __all__ = [
     "ReleaseInParts",
     "Source",
+    "compare_numbers",
     "count_distances",
     "open_source",
     "synthesize_source",

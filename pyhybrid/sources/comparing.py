@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.measurement import merged
+from pyhybrid.models.columns.kinds import Number
 from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.release import kinds_of, mechanism_of
-from pyhybrid.sources.source import open_source
+from pyhybrid.sources.source import Source, load_library, open_source
 from pyhybrid.tables.domains import MOST_BINS
+
+_QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 
 
 def count_distances(real: Any, synthetic: Any, *, types: Mapping[str, Any]) -> pd.DataFrame:
@@ -53,3 +58,57 @@ def count_distances(real: Any, synthetic: Any, *, types: Mapping[str, Any]) -> p
     made: pd.DataFrame = pd.DataFrame(rows, columns=["column", "other", "distance"])
     ordered: pd.DataFrame = made.sort_values("distance", ascending=False, ignore_index=True)
     return ordered
+
+
+def compare_numbers(real: Any, synthetic: Any, *, types: Mapping[str, Any]) -> pd.DataFrame:
+    """Means, quantiles and missing shares of columns of numbers, by the engine, on all rows.
+
+    CONFIDENTIAL: functions of the records that no epsilon covers.
+
+    Parameters
+    ----------
+    real, synthetic, types
+        See `count_distances`.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``column``, ``quantity`` ("mean", "10 %", "median", "90 %", "missing"), ``real`` and
+        ``synthetic``. Quantiles are those of the cells that were released, without an end within a
+        cell: at most the width of one cell off.
+    """
+    kinds = {name: own for name, own in kinds_of(types).items() if isinstance(own, Number)}
+    domain = mechanism_of(kinds_of(types), {"epsilon": 1.0, "relation": "remove"}).domain
+    own = {name: domain[name] for name in kinds}
+    with open_source(real) as one, open_source(synthetic) as other:
+        found = [_numbers_of(source, own) for source in (one, other)] if own else [{}, {}]
+    rows = [(*key, value, found[1][key]) for key, value in found[0].items()]
+    made: pd.DataFrame = pd.DataFrame(rows, columns=["column", "quantity", "real", "synthetic"])
+    return made
+
+
+def _numbers_of(source: Source, domain: Mapping[str, ColumnDomain]) -> dict[tuple[str, str], float]:
+    counted, table, found = Counted(source, domain), source.table, {}
+    nan = load_library("ibis").literal("nan").cast("float64")
+    asked = {
+        f"mean{place}": table[name].cast("float64").nullif(nan).mean()
+        for place, name in enumerate(domain)
+    }
+    (means,) = source.ask(table.agg(**asked))
+    for (name, own), mean in zip(domain.items(), means, strict=True):
+        counts = counted.alone[(name,)][:, 0].astype(np.float64)
+        found[name, "mean"] = float("nan") if mean is None else float(mean)
+        for label, share in _QUANTILES.items():
+            found[name, label] = _quantile(own, counts, share)
+        if own.missing:
+            found[name, "missing"] = counts[-1] / counts.sum()
+    return found
+
+
+def _quantile(domain: ColumnDomain, counts: FloatArray, share: float) -> float:
+    """The start of the cell that a share of the records with a value is below or in."""
+    starts = np.array([*map(float, domain.levels), *domain.bins[:-1]])
+    order, held = np.argsort(starts), counts[: starts.size]
+    below = np.cumsum(held[order])
+    place = int(np.searchsorted(below, share * below[-1]))
+    return float(starts[order][min(place, starts.size - 1)])

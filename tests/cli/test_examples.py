@@ -12,7 +12,6 @@ import pytest
 from pyhybrid.cli.app import COMMANDS
 from tests.conftest import command
 
-
 # Each has tests of its own; `open` needs a browser.
 _ELSEWHERE = {"compare", "curve", "validate", "audit", "study", "notebook", "demo", "doctor"}
 

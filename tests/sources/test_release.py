@@ -17,7 +17,7 @@ from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.mechanisms.marginals import log_linear
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.sources import count_distances, open_source, parts, synthesize_source
+from pyhybrid.sources import compare_numbers, count_distances, open_source, parts, synthesize_source
 from pyhybrid.sources.release import kinds_of, mechanism_of
 from tests.conftest import command, require_opendp
 from tests.sources.test_counting import parquet
@@ -57,9 +57,12 @@ def written(out: Path) -> pd.DataFrame:
     return made
 
 
-def test_a_release_is_the_table_again(folder: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_a_release_is_the_table_again(tmp_path: Path) -> None:
+    df = survey()
+    folder = parquet(df, tmp_path / "own")
     release = released(folder, tmp_path / "out", id="person", drop=[])
-    made, df = written(tmp_path / "out"), survey()
+    made = written(tmp_path / "out")
     assert (release.charge.epsilon, release.charge.kind) == (8, "strict")
     assert sorted(path.name for path in (tmp_path / "out/public/synthetic_1").iterdir()) == [
         "part_00001.parquet", "part_00002.parquet", "part_00003.parquet"
@@ -76,6 +79,15 @@ def test_a_release_is_the_table_again(folder: str, tmp_path: Path) -> None:
     assert len(told) == 6
     assert told.distance.iloc[0] < 0.2
     assert count_distances(folder, folder, types=TYPES).distance.max() == 0
+    numbers = compare_numbers(folder, tmp_path / "out/public/synthetic_1", types=TYPES)
+    own, released_ones = (
+        numbers.set_index(["column", "quantity"])[s] for s in ("real", "synthetic")
+    )
+    for name in ("age", "income"):
+        assert own[name, "mean"] == pytest.approx(df[name].mean())
+        assert released_ones[name, "mean"] == pytest.approx(made[name].mean())
+    assert own["age", "median"] == df.age.quantile(0.5, interpolation="lower")
+    assert own["age", "90 %"] == df.age.quantile(0.9, interpolation="lower")
 
 
 def test_what_is_public_and_what_is_not(folder: str, tmp_path: Path) -> None:
