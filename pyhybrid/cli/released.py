@@ -419,7 +419,7 @@ def save_with_these(
         made = _with_total(made, column, dict(given))
     source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
     try:
-        show_release(source.frame, made, out)
+        show_release(source.frame if made.origin is None else made.origin.data, made, out)
     except Exception as error:  # it is saved, and may have been charged
         note(f"{out} holds the release; what is shown of it failed ({type(error).__name__})")
 

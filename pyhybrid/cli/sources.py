@@ -84,7 +84,7 @@ def utility_where_it_is(data: str, release: Path, types: Path | None) -> None:
         if rows:
             show(table_of(named, (title, "distance"), rows[:_MOST_SHOWN]))
     rows = [[name, quantity, f"{real:.5g}", f"{synthetic:.5g}"]
-            for name, quantity, real, synthetic in numbers.itertuples(index=False, name=None)]  # fmt: skip
+            for name, quantity, real, synthetic in numbers.to_numpy().tolist()]  # fmt: skip
     show(table_of("numbers, all rows", ("column", "quantity", "data", "synthetic"), rows,
                   left=("quantity",)))  # fmt: skip
 

@@ -11,9 +11,10 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_flag, did_you_mean
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.form import as_levels
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import row_label, with_columns
 
 SOURCES: Mapping[str, str] = {
     "declared": "declared",
@@ -71,6 +72,7 @@ class DescribedTable:
                 "order must be 'auto' or name each sensitive column once: found "
                 f"{', '.join(self.order) if not isinstance(self.order, str) else self.order!r}"
             )
+        object.__setattr__(self, "df", self._as_declared())
         _check_vary(self.df[list(self.sensitive)])
         rules_met_by(self.df, self.read_rules)
 
@@ -90,6 +92,22 @@ class DescribedTable:
     def read_rules(self) -> tuple[RowRule, ...]:
         """The rules, read; they see no column that is dropped."""
         return read_rules(self.rules, [*self.sensitive, *self.kept])
+
+    def _as_declared(self) -> pd.DataFrame:
+        """The table with levels as they are declared: a file with one text among numbers, or with
+        none, has the others as texts, or as numbers."""
+        known = {name: self.types.get(name) for name in self.sensitive}
+        if self.reference is not None:
+            others = (n for n, own in known.items() if own is None and n in self.reference.columns)
+            known |= {name: kind_of(self.reference[name]) for name in others}
+        changed = {
+            name: as_levels(self.df[name], kind.levels)
+            for name, kind in known.items()
+            if isinstance(kind, Leveled)
+        }
+        if all(column.equals(self.df[name]) for name, column in changed.items()):
+            return self.df
+        return with_columns(self.df, changed)
 
     def kinds(self) -> dict[str, KnownKind]:
         """Kind of each sensitive column, and of each kept one that can be a predictor."""

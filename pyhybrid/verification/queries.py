@@ -8,7 +8,6 @@ entry is read by itself: as a number, as one of the levels, or as missing.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.form import level_key, number_in
 from pyhybrid.models.columns.kinds import Kind, Leveled, kind_from_dict
 from pyhybrid.models.formula.values import kind_of
 
@@ -26,7 +26,6 @@ _MODELS = ("ols", "logit", "poisson", "probit")
 _FORMS = "mean:COLUMN, share:COLUMN:LEVEL, quantile:COLUMN:P, or coefficient:FORMULA:TERM[:MODEL]"
 ColumnTypes = Mapping[Any, tuple[Any, ...] | None]
 """Levels by column, in their order; None for numbers."""
-_LOGICALS = {"true": 1.0, "false": 0.0}
 
 
 @runtime_checkable
@@ -289,26 +288,7 @@ def coerced(table: pd.DataFrame, types: ColumnTypes) -> pd.DataFrame:
 
 def numbers_of(values: pd.Series) -> FloatArray:
     """Each entry as a finite number, shape (n,); NaN for what is none."""
-    return np.array([_number(value) for value in values.astype(object)], dtype=np.float64)
-
-
-def level_key(value: Any) -> Any:
-    """An entry as levels are compared: 3, 3.0 and "3" are one. None for missing values."""
-    number = _number(value)
-    if not math.isnan(number):
-        return number
-    missing = pd.isna(value)
-    return None if isinstance(missing, bool | np.bool_) and missing else str(value)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str):
-        value = _LOGICALS.get(value.lower(), value)
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
+    return np.array([number_in(value) for value in values.astype(object)], dtype=np.float64)
 
 
 def _plain(numbers: FloatArray) -> Any:

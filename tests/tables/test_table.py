@@ -113,3 +113,21 @@ def test_a_plan_reads_nothing_of_confidential_columns_but_their_declared_types(
     declared, read = ([table.plan().as_dict() for table in pair] for pair in tables)
     assert declared[0] == declared[1]
     assert read[0] != read[1]
+
+
+def test_levels_are_read_entry_by_entry() -> None:
+    """A file in which one text stands among numbers has the numbers as texts, or as numbers where
+    no record has the text."""
+    numbers = pd.DataFrame({"n": [4, 6, 8, 4], "x": [1, 2, 3, 4]})
+    texts = numbers.assign(n=["4", "6.0", "8", "rotary"])
+    for df, kind, read in (
+        (numbers, ph.Nominal(levels=("4", "6", "8", "rotary")), ["4", "6", "8", "4"]),
+        (texts, ph.Nominal(levels=("4", "6", "8", "rotary")), ["4", "6", "8", "rotary"]),
+        (texts[:3], ph.Ordered(levels=(4, 6, 8)), [4, 6, 8]),
+    ):
+        assert ph.Table(df, sensitive=["n"], types={"n": kind}).df["n"].tolist() == read
+    with pytest.raises(InvalidInput, match="declared levels only: row 3"):
+        ph.Table(texts, sensitive=["n"], types={"n": ph.Ordered(levels=(4, 6, 8))}).plan()
+    both = ph.Nominal(levels=("4", 4))
+    with pytest.raises(InvalidInput, match="declared levels only: row 1"):
+        ph.Table(texts, sensitive=["n"], types={"n": both}).plan()

@@ -12,6 +12,7 @@ releases has the form that was declared, and its models read the column in that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from pyhybrid.models.formula.values import column_like, first_row, with_columns
 
 _MOST_LEVELS = 1000
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+_LOGICALS = {"true": 1.0, "false": 0.0}
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -312,3 +314,34 @@ def read_in_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFram
 def in_their_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFrame:
     """`table` with released columns cast."""
     return with_columns(table, {name: own.cast(table[name]) for name, own in forms.items()})
+
+
+def level_key(value: Any) -> Any:
+    """An entry as levels are compared: 3, 3.0 and "3" are one. None for missing values."""
+    number = number_in(value)
+    if not math.isnan(number):
+        return number
+    missing = pd.isna(value)
+    return None if isinstance(missing, bool | np.bool_) and missing else str(value)
+
+
+def number_in(value: Any) -> float:
+    """An entry as a finite number; NaN for what is none."""
+    if isinstance(value, str):
+        value = _LOGICALS.get(value.lower(), value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def as_levels(column: pd.Series, levels: Sequence[Any]) -> pd.Series:
+    """A column whose entries are those levels that they are equal to as text or number, each by
+    itself; all else stays."""
+    known = {level_key(level): level for level in levels}
+    if len(known) < len(levels) or (column.isin(list(levels)) | column.isna()).all():
+        return column
+    values = np.empty(len(column), dtype=object)
+    values[:] = [known.get(level_key(own), own) for own in column.astype(object)]
+    return column_like(values, column)
