@@ -269,6 +269,7 @@ def _live() -> None:
         pytest.skip("no CmdStan installation was found")
 
 
+@pytest.mark.samples
 def test_live_compile_and_sample(visits: pd.DataFrame) -> None:
     _live()
     bound = ph.NegativeBinomial("visits ~ age + region").bind(visits)
@@ -282,6 +283,7 @@ def test_live_compile_and_sample(visits: pd.DataFrame) -> None:
     assert _standardised_differences(reference, embedded).max() < 5
 
 
+@pytest.mark.samples
 def test_live_log_lik_is_numpys(visits: pd.DataFrame) -> None:
     _live()
     for model in (ph.NegativeBinomial("visits ~ age"), ph.Poisson("visits ~ region")):
@@ -294,6 +296,7 @@ def test_live_log_lik_is_numpys(visits: pd.DataFrame) -> None:
         np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
 
 
+@pytest.mark.samples
 def test_live_threads_within_chains_sample_the_same_posterior() -> None:
     _live()
     program = StanProgram(
