@@ -245,9 +245,20 @@ def _run(
             **_start(warm_start, folder, settings),
         )
     except (RuntimeError, ValueError, OSError) as error:
-        reason = without_values(str(error).replace(str(folder), ""))
-        once = "\n".join(dict.fromkeys(reason.splitlines()))  # each chain says the same
-        raise SamplingError(f"the cmdstan engine failed: {once}") from None
+        said = _said_by_chains(without_values(str(error).replace(str(folder), "")), output)
+        raise SamplingError(f"the cmdstan engine failed: {said}") from None
+
+
+def _said_by_chains(quoted: str, output: Path) -> str:
+    """What failed chains said, once; of no start cmdstanpy quotes nothing, nor of killed ones."""
+    lines = dict.fromkeys(line.strip() for line in quoted.splitlines())
+    lines.pop("Error during sampling:", None)
+    if lines:
+        return "\n".join(lines)
+    for console in output.glob("*stdout*.txt"):
+        if found := re.search(r"^Initialization .*failed.*", console.read_text(), re.M):
+            return f"{found[0].rstrip()} No draw had a finite log density and gradient"
+    return "a chain ended without a message, as those do that are killed where memory runs out"
 
 
 def _start(warm_start: WarmStart | None, folder: Path, settings: SamplerSettings) -> dict[str, Any]:

@@ -32,6 +32,13 @@ def main(arguments):
     with open(os.environ["FAKE_CMDSTAN_LOG"], "a") as log:
         log.write(json.dumps(entry) + "\n")
     mode = os.environ.get("FAKE_CMDSTAN_MODE", "")
+    if mode == "no start":
+        print(
+            "Rejecting initial value:",
+            "Initialization between (-2, 2) failed after 100 attempts. ",
+            sep="\n",
+        )
+        return 1
     if mode == "fail":
         print("Exception: something went wrong", file=sys.stderr)
         return 70
