@@ -146,25 +146,26 @@ def test_no_start_is_said(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """CmdStan calls it no error, and cmdstanpy does not quote it."""
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "no start")
     with pytest.raises(
-        SamplingError, match=r"failed: Initialization .* 100 attempts\. No draw had"
+        SamplingError, match=r"failed: Initialization .* attempts\. No draw had a finite"
     ):
         CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
 
 
 def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
+    """No folder, no chain that runs on, none that is started after it."""
     script = textwrap.dedent(
         f"""
         import signal
         from pyhybrid.engines import SamplerSettings, StanProgram
         from pyhybrid.engines.cmdstan import CmdStanEngine
         program = StanProgram(name="normal", text={PROGRAM.text!r})
-        settings = SamplerSettings(chains=2, warmup=200, draws=20)
+        settings = SamplerSettings(chains=2, warmup=200, draws=20, parallel_chains=1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         print("ready", flush=True)
         CmdStanEngine().sample(program, {{"p": 2}}, seed=1, settings=settings)
         """
     )
-    environment = {**os.environ, "FAKE_CMDSTAN_MODE": "slow", "TMPDIR": str(fake.temporary)}
+    environment = {**os.environ, "FAKE_CMDSTAN_MODE": "endless", "TMPDIR": str(fake.temporary)}
     process = subprocess.Popen(
         [sys.executable, "-c", script],
         env=environment,
@@ -181,6 +182,9 @@ def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
     assert [p for p in fake.temporary.iterdir() if p.name.startswith("pyhybrid-")] == []
+    (chain,) = fake.entries
+    with pytest.raises(ProcessLookupError):
+        os.kill(chain["pid"], 0)
 
 
 def test_progress_follows_the_console_files(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
