@@ -222,21 +222,16 @@ def _run(
     """What cmdstanpy reads from the chains' files."""
     data_file, output = folder / "data.json", folder / "output"
     output.mkdir(mode=0o700)
-    places = range(1, settings.chains + 1)
-    files = [str(output / f"chain_{chain}.csv") for chain in places]
+    files = [str(output / f"chain_{chain}.csv") for chain in range(1, settings.chains + 1)]
     inits, tuning = _start(warm_start, folder, settings)
+    sampler = _sampler(settings, tuning)
     commands = [
         [
             *(str(executable), f"id={chain}", "random", f"seed={seed}"),
             *("data", f"file={data_file}", *inits[chain - 1 : chain]),
-            *("output", f"file={file}", "sig_figs=18"),
-            f"refresh={max(1, (settings.warmup + settings.draws) // 20)}",
-            *("method=sample", f"num_samples={settings.draws}", f"num_warmup={settings.warmup}"),
-            *("algorithm=hmc", "engine=nuts", f"max_depth={settings.max_treedepth}"),
-            f"metric={'unit_e' if settings.metric == 'unit' else 'diag_e'}",
-            *(*tuning, "adapt", "engaged=1", f"delta={settings.acceptance}"),
+            *("output", f"file={file}", *sampler),
         ]
-        for chain, file in zip(places, files, strict=True)
+        for chain, file in enumerate(files, start=1)
     ]
     cores = max(1, (os.cpu_count() or 1) // settings.threads_per_chain)
     threads = str(settings.threads_per_chain)
@@ -250,6 +245,17 @@ def _run(
         said = str(error)
     reason = without_values(said.replace(str(folder), ""))
     raise SamplingError(f"the cmdstan engine failed: {reason}")
+
+
+def _sampler(settings: SamplerSettings, tuning: list[str]) -> list[str]:
+    """CmdStan's words for how it samples, after those for its output."""
+    return [
+        *("sig_figs=18", f"refresh={max(1, (settings.warmup + settings.draws) // 20)}"),
+        *("method=sample", f"num_samples={settings.draws}", f"num_warmup={settings.warmup}"),
+        *("algorithm=hmc", "engine=nuts", f"max_depth={settings.max_treedepth}"),
+        f"metric={'unit_e' if settings.metric == 'unit' else 'diag_e'}",
+        *(*tuning, "adapt", "engaged=1", f"delta={settings.acceptance}"),
+    ]
 
 
 def _run_chains(commands: list[list[str]], output: Path, at_once: int, threads: str) -> bool:
