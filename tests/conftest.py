@@ -36,6 +36,7 @@ with warnings.catch_warnings():
 
 from pyhybrid import cli, rbridge
 from pyhybrid.cli.console import progress_lines
+from pyhybrid.engines import engine_by_name
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.rbridge import session
 from tests.normal_draws import normal_draws
@@ -135,6 +136,9 @@ _BLANK = base64.b64decode(
 )
 """A picture of one point."""
 _running: list[pytest.Item] = []
+_CMDSTAN = os.environ.setdefault("PYHYBRID_TESTS_CMDSTAN", os.environ.get("CMDSTAN", ""))
+os.environ["CMDSTAN"] = "none in tests"
+"""No test but the live ones takes an installation that is here: "auto" would compile for each."""
 _sampler, _start_r = EmbeddedEngine._run, session.start_r
 
 
@@ -176,6 +180,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     above = 2 if "PYTEST_XDIST_WORKER" in os.environ else 1  # workers have folders of their own
     root = tmp_path_factory.getbasetemp().parents[above - 1] / "pyhybrid-test-cache"
     monkeypatch.setenv("PYHYBRID_CACHE", str(root))
+
+
+@pytest.fixture
+def cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's CmdStan, for its live tests; a skip where there is none."""
+    if _CMDSTAN:
+        monkeypatch.setenv("CMDSTAN", _CMDSTAN)
+    else:
+        monkeypatch.delenv("CMDSTAN")
+    status = engine_by_name("cmdstan").status()
+    if not status.available:
+        pytest.skip(f"CmdStan cannot be used: {status.cause}")
 
 
 @pytest.fixture(scope="session")

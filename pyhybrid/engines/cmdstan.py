@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import threading
 import time
 import warnings
@@ -218,49 +219,100 @@ def _run(
     settings: SamplerSettings,
     warm_start: WarmStart | None,
 ) -> Any:
-    cmdstanpy = _cmdstanpy()
-    data_file = folder / "data.json"
-    cmdstanpy.write_stan_json(str(data_file), dict(data))
-    output = folder / "output"
+    """What cmdstanpy reads from the chains' files."""
+    data_file, output = folder / "data.json", folder / "output"
     output.mkdir(mode=0o700)
-    model = cmdstanpy.CmdStanModel(exe_file=str(executable))
+    files = [str(output / f"chain_{chain}.csv") for chain in range(1, settings.chains + 1)]
+    inits, tuning = _start(warm_start, folder, settings)
+    sampler = _sampler(settings, tuning)
+    commands = [
+        [
+            *(str(executable), f"id={chain}", "random", f"seed={seed}"),
+            *("data", f"file={data_file}", *inits[chain - 1 : chain]),
+            *("output", f"file={file}", *sampler),
+        ]
+        for chain, file in enumerate(files, start=1)
+    ]
     cores = max(1, (os.cpu_count() or 1) // settings.threads_per_chain)
+    threads = str(settings.threads_per_chain)
     try:
-        return model.sample(
-            data=str(data_file),
-            chains=settings.chains,
-            parallel_chains=min(settings.parallel_chains or cores, settings.chains),
-            seed=seed,
-            iter_warmup=settings.warmup,
-            iter_sampling=settings.draws,
-            adapt_delta=settings.acceptance,
-            metric="unit_e" if settings.metric == "unit" else "diag_e",
-            max_treedepth=settings.max_treedepth,
-            output_dir=str(output),
-            sig_figs=18,
-            show_progress=False,
-            refresh=max(1, (settings.warmup + settings.draws) // 20),
-            force_one_process_per_chain=True,
-            threads_per_chain=settings.threads_per_chain,
-            **_start(warm_start, folder, settings),
-        )
+        _cmdstanpy().write_stan_json(str(data_file), dict(data))
+        failed = _run_chains(commands, output, settings.parallel_chains or cores, threads)
+        if not failed:
+            return _cmdstanpy().from_csv(files, method="sample")
+        said = _said_by_chains(output)
     except (RuntimeError, ValueError, OSError) as error:
-        reason = without_values(str(error).replace(str(folder), ""))
-        once = "\n".join(dict.fromkeys(reason.splitlines()))  # each chain says the same
-        raise SamplingError(f"the cmdstan engine failed: {once}") from None
+        said = str(error)
+    reason = without_values(said.replace(str(folder), ""))
+    raise SamplingError(f"the cmdstan engine failed: {reason}")
 
 
-def _start(warm_start: WarmStart | None, folder: Path, settings: SamplerSettings) -> dict[str, Any]:
+def _sampler(settings: SamplerSettings, tuning: list[str]) -> list[str]:
+    """CmdStan's words for how it samples, after those for its output."""
+    return [
+        *("sig_figs=18", f"refresh={max(1, (settings.warmup + settings.draws) // 20)}"),
+        *("method=sample", f"num_samples={settings.draws}", f"num_warmup={settings.warmup}"),
+        *("algorithm=hmc", "engine=nuts", f"max_depth={settings.max_treedepth}"),
+        f"metric={'unit_e' if settings.metric == 'unit' else 'diag_e'}",
+        *(*tuning, "adapt", "engaged=1", f"delta={settings.acceptance}"),
+    ]
+
+
+def _run_chains(commands: list[list[str]], output: Path, at_once: int, threads: str) -> bool:
+    """Whether a chain failed, which ends the others. cmdstanpy, interrupted, waits for chains that
+    run and starts those left: here they are ended."""
+    started: list[subprocess.Popen[bytes]] = []
+    environment = {**os.environ, "STAN_NUM_THREADS": threads}
+    try:
+        while True:
+            codes = [process.poll() for process in started]
+            if any(codes) or (len(codes) == len(commands) and None not in codes):
+                return any(codes)
+            if len(codes) < len(commands) and codes.count(None) < at_once:
+                with open(output / f"stdout_{len(codes) + 1}.txt", "wb") as console:
+                    started.append(
+                        subprocess.Popen(
+                            commands[len(codes)],
+                            stdin=subprocess.DEVNULL,
+                            stdout=console,
+                            stderr=subprocess.STDOUT,
+                            env=environment,
+                        )
+                    )
+            else:
+                time.sleep(0.01)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def _said_by_chains(output: Path) -> str:
+    """What failed chains said, once; of a start that failed CmdStan's last words."""
+    told = "".join(file.read_text(errors="replace") for file in output.glob("*stdout*.txt"))
+    if lines := dict.fromkeys(re.findall(r"^(?:Ex|Er).*", told, re.M)):
+        return "\n".join(lines)
+    if found := re.search(r"^Initialization .*failed.*", told, re.M):
+        return f"{found[0].rstrip()} No draw had a finite log density and gradient"
+    return "a chain ended without a message, as those do that are killed where memory runs out"
+
+
+def _start(
+    warm_start: WarmStart | None, folder: Path, settings: SamplerSettings
+) -> tuple[list[str], list[str]]:
+    """CmdStan's words for the start of each chain, and for metric and step size of all."""
     if warm_start is None:
-        return {}
-    start: dict[str, Any] = {"inits": [], **warm_start.tuning(settings)}
+        return [], []
+    inits = []
     for chain, values in enumerate(warm_start.inits_of(settings.chains), start=1):
         plain = {name: np.asarray(value).tolist() for name, value in values.items()}
-        start["inits"].append(_written(folder / f"init_{chain}.json", plain))
-    if "inv_metric" in start:
-        metric = {"inv_metric": start["inv_metric"].tolist()}
-        start["inv_metric"] = _written(folder / "inv_metric.json", metric)
-    return start
+        inits.append(f"init={_written(folder / f'init_{chain}.json', plain)}")
+    tuning = warm_start.tuning(settings)
+    words = [f"stepsize={tuning['step_size']}"]
+    if "inv_metric" in tuning:
+        metric = {"inv_metric": tuning["inv_metric"].tolist()}
+        words.insert(0, f"metric_file={_written(folder / 'inv_metric.json', metric)}")
+    return inits, words
 
 
 def _written(path: Path, content: Mapping[str, Any]) -> str:

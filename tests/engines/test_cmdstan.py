@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import cmdstanpy
+import cmdstanpy  # noqa: F401  (makes a folder of its own, before `fake` says where)
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,25 +136,36 @@ def test_failure_is_reported_and_leaves_nothing(
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "fail")
     with pytest.raises(SamplingError, match="cmdstan engine failed") as caught:
         CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
-    assert str(caught.value).count("something went wrong") == 1  # said by both chains
+    message = "the cmdstan engine failed: Exception: something went wrong"
+    assert str(caught.value) == message  # both chains said it
     assert fake.entries
     assert list(fake.temporary.iterdir()) == []
 
 
+def test_no_start_is_said(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CmdStan calls it no error, and cmdstanpy does not quote it."""
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "no start")
+    with pytest.raises(
+        SamplingError, match=r"failed: Initialization .* attempts\. No draw had a finite"
+    ):
+        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+
+
 def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
+    """No folder, no chain that runs on, none that is started after it."""
     script = textwrap.dedent(
         f"""
         import signal
         from pyhybrid.engines import SamplerSettings, StanProgram
         from pyhybrid.engines.cmdstan import CmdStanEngine
         program = StanProgram(name="normal", text={PROGRAM.text!r})
-        settings = SamplerSettings(chains=2, warmup=200, draws=20)
+        settings = SamplerSettings(chains=2, warmup=200, draws=20, parallel_chains=1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         print("ready", flush=True)
         CmdStanEngine().sample(program, {{"p": 2}}, seed=1, settings=settings)
         """
     )
-    environment = {**os.environ, "FAKE_CMDSTAN_MODE": "slow", "TMPDIR": str(fake.temporary)}
+    environment = {**os.environ, "FAKE_CMDSTAN_MODE": "endless", "TMPDIR": str(fake.temporary)}
     process = subprocess.Popen(
         [sys.executable, "-c", script],
         env=environment,
@@ -171,6 +182,9 @@ def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
     assert [p for p in fake.temporary.iterdir() if p.name.startswith("pyhybrid-")] == []
+    (chain,) = fake.entries
+    with pytest.raises(ProcessLookupError):
+        os.kill(chain["pid"], 0)
 
 
 def test_progress_follows_the_console_files(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,15 +276,8 @@ def test_an_installation_that_was_not_built_is_named(fake: Fake) -> None:
     assert status.remedy == f"make -C {fake.root} build"
 
 
-def _live() -> None:
-    try:
-        cmdstanpy.cmdstan_path()
-    except ValueError:
-        pytest.skip("no CmdStan installation was found")
-
-
-def test_live_compile_and_sample(visits: pd.DataFrame) -> None:
-    _live()
+@pytest.mark.samples
+def test_live_compile_and_sample(cmdstan: None, visits: pd.DataFrame) -> None:
     bound = ph.NegativeBinomial("visits ~ age + region").bind(visits)
     data = bound.stan_data(np.full(bound.n, 0.5))
     settings = SamplerSettings()
@@ -282,8 +289,8 @@ def test_live_compile_and_sample(visits: pd.DataFrame) -> None:
     assert _standardised_differences(reference, embedded).max() < 5
 
 
-def test_live_log_lik_is_numpys(visits: pd.DataFrame) -> None:
-    _live()
+@pytest.mark.samples
+def test_live_log_lik_is_numpys(cmdstan: None, visits: pd.DataFrame) -> None:
     for model in (ph.NegativeBinomial("visits ~ age"), ph.Poisson("visits ~ region")):
         bound = model.bind(visits)
         data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
@@ -294,8 +301,8 @@ def test_live_log_lik_is_numpys(visits: pd.DataFrame) -> None:
         np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
 
 
-def test_live_threads_within_chains_sample_the_same_posterior() -> None:
-    _live()
+@pytest.mark.samples
+def test_live_threads_within_chains_sample_the_same_posterior(cmdstan: None) -> None:
     program = StanProgram(
         name="sums",
         text="""functions {

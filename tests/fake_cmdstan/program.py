@@ -25,6 +25,7 @@ def main(arguments):
         "folder_mode": stat.S_IMODE(data.parent.stat().st_mode),
         "folder": str(data.parent),
         "threads": os.environ.get("STAN_NUM_THREADS"),
+        "pid": os.getpid(),
     }
     for key in ("init", "metric_file"):
         if key in options and os.path.exists(options[key]):
@@ -32,12 +33,18 @@ def main(arguments):
     with open(os.environ["FAKE_CMDSTAN_LOG"], "a") as log:
         log.write(json.dumps(entry) + "\n")
     mode = os.environ.get("FAKE_CMDSTAN_MODE", "")
+    if mode == "no start":
+        print(
+            "Rejecting initial value:",
+            "Initialization between (-2, 2) failed after 100 attempts. ",
+            sep="\n",
+        )
+        return 1
     if mode == "fail":
         print("Exception: something went wrong", file=sys.stderr)
         return 70
     print("Iteration:  20 / 220 [  9%]  (Warmup)", flush=True)
-    if mode == "slow":
-        time.sleep(1.0)
+    time.sleep({"slow": 1.0, "endless": 600.0}.get(mode, 0.0))
     print("Iteration: 220 / 220 [100%]  (Sampling)", flush=True)
     shutil.copy(HERE / f"output_{options['id']}.csv", output)
     return 0

@@ -53,10 +53,10 @@ def _weighted(model: str, engine: str) -> PosteriorFit:
     return _session(model, engine).fit(alpha, label="weighted fit")
 
 
-def _require(engine: str) -> None:
+def _require(engine: str, request: pytest.FixtureRequest) -> None:
+    if engine == "cmdstan":
+        request.getfixturevalue("cmdstan")
     status = engine_by_name(engine).status()
-    if engine == "cmdstan" and not status.available:
-        pytest.skip(f"CmdStan cannot be used: {status.cause}")
     require(status.available, f"{engine} cannot be used: {status.cause}")
 
 
@@ -78,10 +78,10 @@ def test_r_reads_the_same_table(model: str, r: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("model", GENERATED)
 def test_bounds_and_weights_from_each_others_draws(
-    model: str, engine: str, r: Callable[..., Any]
+    model: str, engine: str, r: Callable[..., Any], request: pytest.FixtureRequest
 ) -> None:
     """numpy at an engine's parameters, R at the log_lik that Stan wrote: 1e-10."""
-    _require(engine)
+    _require(engine, request)
     bound = _bound(model)
     data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
     draws = engine_by_name(engine).sample(
@@ -97,8 +97,10 @@ def test_bounds_and_weights_from_each_others_draws(
     ("model", "engine"),
     [*((model, "rstan") for model in ONLY_HERE), *((model, "cmdstan") for model in GENERATED)],
 )
-def test_posterior_means_agree_within_5_standard_errors(model: str, engine: str) -> None:
-    _require(engine)
+def test_posterior_means_agree_within_5_standard_errors(
+    model: str, engine: str, request: pytest.FixtureRequest
+) -> None:
+    _require(engine, request)
     fits = [_weighted(model, each) for each in ("embedded", engine)]
     rows = list(mean_rows(_bound(model), "weighted", *fits))
     assert len(rows) >= 4

@@ -71,7 +71,7 @@ def test_a_chain_that_is_killed(
         )
     )
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "killed")
-    with pytest.raises(SamplingError, match="the cmdstan engine failed"):
+    with pytest.raises(SamplingError, match="the cmdstan engine failed: a chain ended without a"):
         CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
     assert list(fake.temporary.iterdir()) == []
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "")
