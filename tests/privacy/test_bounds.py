@@ -16,13 +16,14 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import (
     LipschitzBounds,
+    bounds_by_unit,
     bounds_of,
     lipschitz_bounds,
     quantile_type7,
     share_bound,
 )
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
-from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.log_lik import LogLik, Units
 from tests.golden import formulas
 from tests.privacy.enumerated import LOG_LIK, databases, log_posterior, removals
 
@@ -272,6 +273,17 @@ def test_streamed_rows_give_the_same(draw_quantile: float) -> None:
 def test_rows_that_no_block_has_are_refused() -> None:
     with pytest.raises(InvalidInput, match="row_of must name columns of the blocks, 0 to 1"):
         ph.loss_ranges(LogLik(make=lambda: [np.zeros((4, 2))], row_of=np.array([0, 2])), np.ones(2))
+
+
+def test_units_of_one_record_have_its_bound_at_a_quantile_of_draws_too() -> None:
+    matrix = -np.random.default_rng(1).gamma(2, 1, (9, 4))
+    log_lik, alpha = LogLik(make=lambda: [matrix], row_of=np.arange(4)), np.ones(4)
+    units = Units(column="person", of=np.arange(4))
+    found = bounds_by_unit(lambda: [log_lik], alpha, units, draw_quantile=0.5)
+    alone = ph.lipschitz_bounds(matrix, alpha, draw_quantile=0.5)
+    assert found.kept_draws.sum() == 5, "the draw at the quantile is kept"
+    np.testing.assert_array_equal(found.by_record, alone.by_record)
+    assert found.overall == alone.overall
 
 
 def test_the_bound_of_a_share_is_that_of_clopper_and_pearson() -> None:

@@ -445,6 +445,7 @@ def test_opendp_says_the_same(rho: float, delta: float) -> None:
 @pytest.mark.parametrize("delta", [1e-10, 1e-6, 0.1])
 def test_rho_is_the_largest_that_is_allowed(epsilon: float, delta: float) -> None:
     rho = rho_of_zcdp(epsilon, delta)
+    assert epsilon_of_zcdp(0, delta) == 0
     assert epsilon_of_zcdp(rho, delta) <= epsilon
     assert epsilon_of_zcdp(rho * 1.0001, delta) > epsilon
 
