@@ -90,14 +90,9 @@ def test_the_mechanism_loses_at_most_its_epsilon(
     if relation == "replace":
         table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
         frozen = calibrate(
-            POISSON,
-            table,
-            epsilon=1,
-            relation="replace",
-            n_draws=50,
-            holds_no_released_record=True,
-            **OPTIONS,
-        )
+            POISSON, table, epsilon=1, relation="replace", n_draws=50,
+            holds_no_released_record=True, **OPTIONS,
+        )  # fmt: skip
         assert frozen.cap == 0.25
     assert frozen.center.frozen is not None
     mechanism = ph.Censored(calibration=frozen, relation=relation)

@@ -40,10 +40,8 @@ def table() -> pd.DataFrame:
     visits = np.minimum(rng.poisson(age / 30 + 2 * (region == "north")), 40)
     income = np.where(rng.random(n) < 0.1, np.nan, rng.gamma(4, 5 + visits).clip(0, 200))
     return pd.DataFrame({
-        "age": age,
-        "sex": pd.Categorical(rng.choice(["f", "m"], n)),
-        "visits": pd.array(visits, dtype="Int16"),
-        "region": region,
+        "age": age, "sex": pd.Categorical(rng.choice(["f", "m"], n)),
+        "visits": pd.array(visits, dtype="Int16"), "region": region,
         "income": income.astype("float32"),
     }, index=pd.Index([f"row {i}" for i in range(n)], name="label"))  # fmt: skip
 

@@ -19,10 +19,8 @@ from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.validation.audits.enumeration import held_loss, unit_audits
 
 OPTIONS: dict[str, Any] = {
-    "seed": 5,
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=500, draws=600),
-}
+    "seed": 5, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=500, draws=600),
+}  # fmt: skip
 MODEL = ph.Poisson("y ~ 1")
 
 
