@@ -62,24 +62,16 @@ def charge(**changes: object) -> PrivacyCharge:
 
 
 @given(
-    BOUND,
-    st.integers(1, 100),
-    st.sampled_from(["remove", "replace"]),
-    st.booleans(),
-    st.one_of(st.just(1.0), st.floats(1, 1.1)),
-    KIND,
-)
+    BOUND, st.integers(1, 100), st.sampled_from(["remove", "replace"]), st.booleans(),
+    st.one_of(st.just(1.0), st.floats(1, 1.1)), KIND,
+)  # fmt: skip
 def test_epsilon_is_the_least_charge_above_the_exact_cost(
     bound: float, draws: int, relation: str, dense: bool, factor: float, kind: str
 ) -> None:
     epsilon = epsilon_of_bound(
-        bound,
-        n_draws_released=draws,
-        relation=relation,
-        density_above_one=dense,
-        safety_factor=factor,
-        kind=kind,
-    )
+        bound, n_draws_released=draws, relation=relation, density_above_one=dense,
+        safety_factor=factor, kind=kind,
+    )  # fmt: skip
     sides = 4 if (relation, dense) == ("replace", True) else 2
     cost = sides * draws * exact(factor) * exact(bound)
     assert cost <= exact(epsilon) < cost + UNIT[kind]
@@ -108,13 +100,10 @@ def test_rounding_is_idempotent(cents: int) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"epsilon": 14.99},
-        {"n_draws_released": 4},
-        {"bound": 2.501},
-        {"safety_factor": 1.01},
+        {"epsilon": 14.99}, {"n_draws_released": 4}, {"bound": 2.501}, {"safety_factor": 1.01},
         {"relation": "replace", "density_above_one": True},
     ],
-)
+)  # fmt: skip
 def test_a_charge_refuses_to_understate_epsilon(changes: dict) -> None:
     assert charge().epsilon == 15.0, "the same charge without the change is accepted"
     with pytest.raises(InvalidInput, match="epsilon must be at least"):

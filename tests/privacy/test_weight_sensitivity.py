@@ -46,14 +46,11 @@ def _data(seed: int, n: int = 8) -> tuple[FloatArray, FloatArray, FloatArray]:
 @pytest.mark.parametrize(
     "how",
     [
-        {},
-        {"scale": 1.7, "shift": -0.3},
-        {"transform": "softmax", "scale": 0.8},
-        {"transform": "reciprocal"},
-        {"transform": "threshold", "threshold": 6.0},
+        {}, {"scale": 1.7, "shift": -0.3}, {"transform": "softmax", "scale": 0.8},
+        {"transform": "reciprocal"}, {"transform": "threshold", "threshold": 6.0},
         {"transform": "logistic", "shift": 0.2},
     ],
-)
+)  # fmt: skip
 def test_lipschitz_weights(seed: int, how: dict[str, Any]) -> None:
     log_lik, f, _ = _data(seed)
     reference = -np.vstack([f, f / 2])
@@ -95,11 +92,9 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
     for without, weigh in cases:
         np.testing.assert_allclose(without.alpha, weigh(np.arange(f.size)), rtol=1e-13)
         np.testing.assert_allclose(
-            ph.arrays.recomputed_terms(log_lik, without),
-            _brute(log_lik, weigh),
-            rtol=1e-11,
+            ph.arrays.recomputed_terms(log_lik, without), _brute(log_lik, weigh), rtol=1e-11,
             atol=1e-11,
-        )
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -135,11 +130,9 @@ def test_count_weights(seed: int, how: dict[str, Any]) -> None:
     ]  # fmt: skip
     for without, weigh in cases:
         np.testing.assert_allclose(
-            ph.arrays.recomputed_terms(log_lik, without),
-            _brute(log_lik, weigh),
-            rtol=1e-10,
+            ph.arrays.recomputed_terms(log_lik, without), _brute(log_lik, weigh), rtol=1e-10,
             atol=1e-10,
-        )
+        )  # fmt: skip
 
 
 def test_weights_held_fixed_miss_what_enumeration_finds() -> None:
@@ -237,12 +230,10 @@ EXACT = [
         ("lipschitz", {"risk": "size", "transform": "logistic"}),
         ("lipschitz", {"risk": "deviation", "transform": "linear"}),
         ("lipschitz", {"risk": "range", "transform": "softmax"}),
-        ("re-weighted", {"transform": "reciprocal"}),
-        ("budget", {}),
-        ("scalar", {"target": 2.0}),
+        ("re-weighted", {"transform": "reciprocal"}), ("budget", {}), ("scalar", {"target": 2.0}),
         ("truncated", {"cap": 3.0, "transform": "reciprocal"}),
     )
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("n", "label", "name", "how"), EXACT)
