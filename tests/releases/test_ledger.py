@@ -131,15 +131,13 @@ def survey(year: int = 1) -> pd.DataFrame:
     rng = np.random.default_rng(year)
     return pd.DataFrame(
         {
-            "id": range(60),
-            "y": rng.poisson(3, 60),
-            "age": rng.integers(18, 90, 60),
+            "id": range(60), "y": rng.poisson(3, 60), "age": rng.integers(18, 90, 60),
             "pay": rng.normal(30, 9, 60).round(2),
             "sex": pd.Categorical(rng.choice(["f", "m"], 60)),
             "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, 60), unit="D"),
             "name": [f"{chr(97 + i % 26)}{i}" for i in rng.permutation(60)],
         }
-    )
+    )  # fmt: skip
 
 
 def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:

@@ -140,11 +140,9 @@ def modes(gap: float) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 BREAKS = {
-    "chains that did not converge": not_converged,
-    "a lesser mode": modes(3.0),
-    "a higher mode": modes(-50.0),
-    "a mode far below, or several on average": modes(500.0),
-}
+    "chains that did not converge": not_converged, "a lesser mode": modes(3.0),
+    "a higher mode": modes(-50.0), "a mode far below, or several on average": modes(500.0),
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge", "ignore:.*ended in another mode")

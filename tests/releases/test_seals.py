@@ -373,17 +373,13 @@ def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:
 def test_columns_of_any_dtype_are_marked_and_sealed() -> None:
     n = 6
     odd: dict[str, Any] = {
-        "lists": [[1], [2], [3], None, [4], [5]],
-        "mixed": [1, "a", None, 2.5, b"x", (1, 2)],
-        "zone": pd.date_range("2026", periods=n, tz="UTC"),
-        "span": pd.interval_range(0, n),
-        "month": pd.period_range("2026", periods=n, freq="M"),
-        "complex": np.arange(n) * 1j,
+        "lists": [[1], [2], [3], None, [4], [5]], "mixed": [1, "a", None, 2.5, b"x", (1, 2)],
+        "zone": pd.date_range("2026", periods=n, tz="UTC"), "span": pd.interval_range(0, n),
+        "month": pd.period_range("2026", periods=n, freq="M"), "complex": np.arange(n) * 1j,
         "sparse": pd.arrays.SparseArray([0, 3, 1, 2, 0, 0]),
-        "missing": pd.array([1, None, 3, 4, 5, 6], dtype="Int64"),
-        "huge": [2**70, 1, 2, 3, 4, 5],
+        "missing": pd.array([1, None, 3, 4, 5, 6], dtype="Int64"), "huge": [2**70, 1, 2, 3, 4, 5],
         "ends": [np.inf, -np.inf, np.nan, 0, -0.0, 1],
-    }
+    }  # fmt: skip
     for name, values in odd.items():
         table = pd.DataFrame({name: values})
         changed = table.iloc[[1, 0, 2, 3, 4, 5]].reset_index(drop=True)
