@@ -235,11 +235,9 @@ def test_two_releases_of_one_mechanism_are_both_shown(releases, data):
 def renamed(release, name):
     tables = [table.rename(columns={"visits": name}) for table in release.synthetic]
     return replace(
-        release,
-        synthetic=tables,
-        synthesized=(name,),
+        release, synthetic=tables, synthesized=(name,),
         settings={**release.settings, "formula": f"`{name}` ~ 1"},
-    )
+    )  # fmt: skip
 
 
 def test_names_are_escaped(releases, data):
