@@ -264,11 +264,9 @@ generated quantities {
 def own_program(text: str, folder: Path) -> Any:
     (folder / "own.stan").write_text(text)
     return ph.StanModel(
-        folder / "own.stan",
-        outcome="visits",
-        data=lambda t: {"n": len(t), "y": t["visits"].to_numpy(dtype=float)},
-        predict="rep",
-    )
+        folder / "own.stan", outcome="visits",
+        data=lambda t: {"n": len(t), "y": t["visits"].to_numpy(dtype=float)}, predict="rep",
+    )  # fmt: skip
 
 
 @pytest.mark.samples
@@ -360,13 +358,9 @@ def started(script: str, places: Path, **options: Any) -> subprocess.Popen[str]:
     heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup\n"
     heard += "signal.signal(signal.SIGINT, signal.default_int_handler)  # and in the background\n"
     process = subprocess.Popen(
-        [sys.executable, "-c", heard + script],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=places / "work",
-        stdout=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+        [sys.executable, "-c", heard + script], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=places / "work", stdout=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
     with process.stdout:
         assert process.stdout.readline() == "ready\n"
     return process
