@@ -60,15 +60,10 @@ class RandomDraws:
             inv_metric=None,
             parameters=tuple(variables),
             provenance=Provenance(
-                engine="stand-in",
-                engine_version="0",
-                program=program.name,
-                program_sha256=program.sha256,
-                seed=seed,
-                settings=settings,
-                seconds=0.0,
+                engine="stand-in", engine_version="0", program=program.name,
+                program_sha256=program.sha256, seed=seed, settings=settings, seconds=0.0,
             ),
-        )
+        )  # fmt: skip
 
 
 def _variables(

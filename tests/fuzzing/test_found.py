@@ -39,13 +39,11 @@ def test_text_predictors_of_any_dtype_are_categories(dtype: Any) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        pd.to_timedelta(Y),
-        pd.IntervalIndex.from_arrays(Y, np.array(Y) + 1),
-        pd.to_datetime(Y),
+        pd.to_timedelta(Y), pd.IntervalIndex.from_arrays(Y, np.array(Y) + 1), pd.to_datetime(Y),
         np.array(Y) + 1j,
     ],
     ids=["timedelta", "interval", "dates", "complex"],
-)
+)  # fmt: skip
 def test_predictors_that_are_no_numbers_are_named_without_their_values(values: Any) -> None:
     df = pd.DataFrame({"y": Y, "x": values})
     with pytest.raises(InvalidInput, match=r"x") as found:
@@ -234,13 +232,11 @@ def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
     "arguments",
     [
         ["risk", "{}", "{}", "--key", "y"],
-        ["synthesize", "{}", "--formula", "y ~ 1", "--out", "out"],
-        ["ledger", "show", "{}"],
-        ["study", "summary", "{}"],
-        ["study", "run", "A", "--out", "{}"],
+        ["synthesize", "{}", "--formula", "y ~ 1", "--out", "out"], ["ledger", "show", "{}"],
+        ["study", "summary", "{}"], ["study", "run", "A", "--out", "{}"],
         ["notebook", "1", "--out", "{}"],
     ],
-)
+)  # fmt: skip
 def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:
     with pytest.raises(PyhybridError, match="File name too long"):
         run([part.format("x" * 5000) for part in arguments])
