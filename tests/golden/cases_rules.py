@@ -144,14 +144,11 @@ def rule_cases(rng: random.Random) -> list[Case]:
     table = [[round(rng.gauss(0, s), 6) for s in (1.0, 0.01, 10.0)] for _ in range(6)]
     errors = [[round(0.5 + rng.random(), 6) for _ in range(3)] for _ in range(6)]
     inputs = {
-        "wide": (sets(5, 1.0), variances(5, 0.1)),
-        "narrow": (sets(5, 0.01), variances(5, 0.5)),
-        "two sets": ([1.0, 1.5], [0.04, 0.05]),
-        "twenty sets": (sets(20, 0.4), variances(20, 0.2)),
+        "wide": (sets(5, 1.0), variances(5, 0.1)), "narrow": (sets(5, 0.01), variances(5, 0.5)),
+        "two sets": ([1.0, 1.5], [0.04, 0.05]), "twenty sets": (sets(20, 0.4), variances(20, 0.2)),
         "no spread": ([1.5, 1.5, 1.5], [0.25, 0.25, 0.25]),
-        "no variance": ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]),
-        "vectors": (table, errors),
-    }
+        "no variance": ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]), "vectors": (table, errors),
+    }  # fmt: skip
     cases: list[Case] = [
         {"name": name, "args": {"estimates": q, "variances": v}} for name, (q, v) in inputs.items()
     ]
@@ -214,13 +211,9 @@ def nested_cases(rng: random.Random) -> list[Case]:
 
 
 RULE_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
-    "combine_fully_synthetic": fully_cases,
-    "combine_multiple_imputation": rule_cases,
-    "combine_nested": nested_cases,
-    "combine_partially_synthetic": rule_cases,
-    "compose": compose_cases,
-    "epsilon_of_bound": epsilon_cases,
-    "histogram_counts": histogram_cases,
-    "perturbed_probabilities": probability_cases,
+    "combine_fully_synthetic": fully_cases, "combine_multiple_imputation": rule_cases,
+    "combine_nested": nested_cases, "combine_partially_synthetic": rule_cases,
+    "compose": compose_cases, "epsilon_of_bound": epsilon_cases,
+    "histogram_counts": histogram_cases, "perturbed_probabilities": probability_cases,
     "round_up": round_up_cases,
-}
+}  # fmt: skip
