@@ -70,15 +70,12 @@ def table() -> pd.DataFrame:
     rate = RNG.choice([0.1, 0.3, 6.6, 0.30000000000000004, -0.0, 1 / 3, 99.95], N)
     df = pd.DataFrame(
         {
-            "age": RNG.integers(0, 101, N),
-            "income": np.minimum(income, 1e6),
-            "change": np.clip(change, -1000, 1000),
-            "rate": rate,
+            "age": RNG.integers(0, 101, N), "income": np.minimum(income, 1e6),
+            "change": np.clip(change, -1000, 1000), "rate": rate,
             "region": RNG.choice(["north", "süd", "o'east", "", 'we"st'], N),
-            "flag": RNG.random(N) < 0.3,
-            "code": RNG.choice([1.0, 2.0, 7.5], N),
+            "flag": RNG.random(N) < 0.3, "code": RNG.choice([1.0, 2.0, 7.5], N),
         }
-    )
+    )  # fmt: skip
     df.loc[RNG.random(N) < 0.1, ["rate", "region"]] = None
     return df
 
