@@ -202,11 +202,9 @@ def test_the_exponential_mechanism_has_its_probabilities() -> None:
     assert all(c.candidate == "abcd"[c.value] for c in chosen)
     # Report-noisy-max with exponential noise, OpenDP's other choice, is another distribution.
     other = dp.m.make_noisy_max(
-        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-        dp.linf_distance(T=float),
-        dp.max_divergence(),
-        scale=2 * 0.8 / epsilon,
-    )
+        dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float),
+        dp.max_divergence(), scale=2 * 0.8 / epsilon,
+    )  # fmt: skip
     # It prefers the best score more strongly; 20,000 answers tell the two apart (power > 1 - 1e-9).
     flipped = np.bincount([other(scores) for _ in range(20_000)], minlength=4)
     assert stats.chisquare(flipped, 20_000 * weight / weight.sum()).pvalue < P_VALUE
@@ -328,14 +326,11 @@ def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([0.5, 1.5], r"lie in \[0, 1\]: record 1 does not; clamp=True"),
-        ([-0.1, 0.5], "record 0"),
-        ([0.5, 0.5, np.nan], "finite: record 2"),
-        ([0.5, np.inf], "finite: record 1"),
-        ([], "n >= 1"),
-        (["a"], "numeric"),
+        ([0.5, 1.5], r"lie in \[0, 1\]: record 1 does not; clamp=True"), ([-0.1, 0.5], "record 0"),
+        ([0.5, 0.5, np.nan], "finite: record 2"), ([0.5, np.inf], "finite: record 1"),
+        ([], "n >= 1"), (["a"], "numeric"),
     ],
-)
+)  # fmt: skip
 def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None:
     for primitive in (ph.primitives.laplace_sum, ph.primitives.laplace_mean):
         with pytest.raises(InvalidInput, match=message) as caught:
