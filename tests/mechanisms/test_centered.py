@@ -47,8 +47,6 @@ def negative_binomial() -> ph.mechanisms.Calibration:
     )
 
 
-# --- Strict: every neighbor of small databases ---------------------------------------------------
-
 SUPPORT = (0, 1, 3, 9, 40)
 
 
@@ -138,9 +136,6 @@ def test_what_is_charged() -> None:
         assert one.charge.epsilon == 1.0
 
 
-# --- Useful --------------------------------------------------------------------------------------
-
-
 def mean_of(mechanism: ph.Censored, table: pd.DataFrame) -> float:
     session = open_session(mechanism.model.bind(table), **OPTIONS)
     return float(np.exp(mechanism.fit(session).fit.draws.flat("beta")).mean())
@@ -212,9 +207,6 @@ def test_drift_says_how_far_the_truth_is() -> None:
         assert 0.5 * away - 1 < drift.distance < 2 * away + 2
 
 
-# --- Exact or chains -----------------------------------------------------------------------------
-
-
 def test_chains_agree_with_the_grid() -> None:
     """The same centered posterior by both, for every model that has a grid."""
     rng = np.random.default_rng(4)
@@ -278,9 +270,6 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     public = "".join(p.read_text() for p in (tmp_path / "r" / "public").iterdir() if p.is_file())
     assert str(float(negative_binomial.center.parameters["phi"])) not in public
     assert ph.Release.load(tmp_path / "r").charge == one.charge
-
-
-# --- Files and refusals --------------------------------------------------------------------------
 
 
 def test_a_calibration_keeps_its_center(

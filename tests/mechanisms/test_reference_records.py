@@ -39,8 +39,6 @@ def survey(seed: int, n: int = 80) -> pd.DataFrame:
     )  # fmt: skip
 
 
-# --- The rule -----------------------------------------------------------------------------------
-
 POPULATIONS: dict[str, Population] = {
     "continuous": lambda rng, n: rng.integers(0, 2**60, n),
     "rounded": lambda rng, n: (1000 * rng.normal(size=n)).round(),
@@ -96,9 +94,6 @@ def test_ten_records_that_are_nowhere_twice_are_enough() -> None:
     for shared in range(13):
         other = np.concatenate([own[:shared], drawn("continuous", rng, 500 - shared)])
         assert more_alike_than_by_chance(own, other) == (shared >= 10) or shared == 9
-
-
-# --- Releases -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
