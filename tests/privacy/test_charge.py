@@ -31,9 +31,6 @@ def test_the_first_wrong_field_is_named(changes: dict, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         charge(**changes)
     assert charge(unit="home").unit == "home"
-
-
-def test_rounding_needs_a_kind_it_knows() -> None:
     with pytest.raises(InvalidInput, match="kind must"):
         round_up(1.0, kind="loose")
 

@@ -173,9 +173,11 @@ def test_streamed_movers_are_those_of_the_whole() -> None:
     np.testing.assert_allclose(found, whole[:, chosen], rtol=1e-10)
 
 
-def test_unlike_sizes_are_refused() -> None:
+def test_unlike_sizes_and_risks_alone_are_refused() -> None:
     with pytest.raises(ph.InvalidInput, match="log_lik must have 2 records, as the weights"):
         ph.arrays.recomputed_terms(np.zeros((4, 3)), ph.arrays.lipschitz_without(np.zeros((4, 2))))
+    with pytest.raises(ph.InvalidInput, match="log_lik must be the matrix"):
+        ph.arrays.lipschitz_without([1.0, 2.0, 4.0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -220,8 +222,7 @@ def test_ranges_without_a_record_keep_to_the_scale_of_the_weighted_deciles() -> 
 EXACT = [
     pytest.param(n, label, name, how, marks=pytest.mark.long if n > 100 else ())
     for n, labels in (
-        (20, ("heavy counts",)),
-        (60, ("heavy counts", "persons", "normal")),
+        (20, ("heavy counts",)), (60, ("heavy counts", "persons", "normal")),
         (1000, ("heavy counts", "persons", "normal")),
     )
     for label in labels
@@ -252,8 +253,3 @@ def test_risks_that_stay_are_a_control_that_is_caught() -> None:
         how = {"risk": "size", "transform": transform}
         found = weights.row(model, "lipschitz", how, points=10_000)
         assert found["frozen"] < share * found["exact"]
-
-
-def test_risks_alone_are_refused() -> None:
-    with pytest.raises(ph.InvalidInput, match="log_lik must be the matrix"):
-        ph.arrays.lipschitz_without([1.0, 2.0, 4.0])
