@@ -121,9 +121,6 @@ def test_the_statement_says_that_a_release_is_an_answer() -> None:
         assert "is itself an answer" in release.statement
 
 
-# --- What takes strictness away -----------------------------------------------------------------
-
-
 def not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     failing_at_first(monkeypatch, times=9)
 
