@@ -35,11 +35,8 @@ def test_a_single_step_is_the_published_one() -> None:
     ],
 )  # fmt: skip
 def test_help_of_80_columns_shows_defaults_and_cuts_no_text(
-    command: str,
-    default: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    command: str, default: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERMINAL_WIDTH", "80")
     assert run([command, "--help"]) == 0
