@@ -164,8 +164,6 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
-# --- Failures -----------------------------------------------------------------------------------
-
 STAGES = {
     "the engine": (EmbeddedEngine, "sample", SamplingError),
     "the diagnosis": (sessions, "diagnose", SamplingError),
@@ -288,9 +286,6 @@ def test_places_in_a_program_stay_in_messages() -> None:
     assert without_values(said) == "x1[3] is # (in 'p.stan', line 12, column 4); chain 2 of 4"
 
 
-# --- CmdStan's stand-in, and R ------------------------------------------------------------------
-
-
 def test_cmdstan_complaints_and_cache_hold_no_seed(
     fake: Fake,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -334,8 +329,6 @@ def test_r_keeps_nothing(capfd: Any) -> None:
                              settings=settings)  # fmt: skip
     assert str(SEED) not in str(error.value)
 
-
-# --- Signals ------------------------------------------------------------------------------------
 
 WAITING = """
 import os, signal, sys, time
