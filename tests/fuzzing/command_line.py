@@ -106,8 +106,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
     "ledger create": (
         ["NEW"],
         {
-            "--budget": ["9", "0"],
-            "--kind": ["strict", "asymptotic local"],
+            "--budget": ["9", "0"], "--kind": ["strict", "asymptotic local"],
             "--relation": ["replace"],
         },
     ),

@@ -67,12 +67,9 @@ class RandomDraws:
 
 
 def _variables(
-    program: str,
-    data: Mapping[str, Any],
-    shape: tuple[int, int],
-    spread: float,
+    program: str, data: Mapping[str, Any], shape: tuple[int, int], spread: float,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     def positive(*dims: int) -> Any:
         return np.exp(np.clip(spread * rng.normal(size=(*shape, *dims)), -700, 700))
 
