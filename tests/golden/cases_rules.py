@@ -44,25 +44,9 @@ def probability_cases(_: random.Random) -> list[Case]:
 def epsilon_cases(rng: random.Random) -> list[Case]:
     cases: list[Case] = []
     for bound in (
-        0,
-        0.15,
-        0.1501,
-        1 / 3,
-        2.5,
-        0.005,
-        0.0050000001,
-        4.999999,
-        1e-300,
-        5.79,
-        1e12,
-        1e28,
-        0.1 + 0.2,
-        0.07,
-        0.29,
-        1.005,
-        1.115,
-        78.7,
-    ):
+        0, 0.15, 0.1501, 1 / 3, 2.5, 0.005, 0.0050000001, 4.999999, 1e-300, 5.79, 1e12, 1e28,
+        0.1 + 0.2, 0.07, 0.29, 1.005, 1.115, 78.7,
+    ):  # fmt: skip
         for kind in DECIMALS:
             cases.append({"name": f"{bound!r}, {kind}", "args": {"bound": bound, "kind": kind}})
     for number in range(25):
@@ -200,8 +184,7 @@ def nested_cases(rng: random.Random) -> list[Case]:
     one = [[1.0], [2.0]]
     cases += [
         bad(
-            "one synthesis",
-            {"estimates": one, "variances": one},
+            "one synthesis", {"estimates": one, "variances": one},
             "the rule 'nested' needs at least 2 sets along (m, r) or (m, r, p): found shape (2, 1)",
         ),
         bad("a vector", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0]},
