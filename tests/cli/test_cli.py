@@ -29,14 +29,12 @@ def csv(tmp_path: Path) -> Path:
     n = 80
     table = pd.DataFrame(
         {
-            "id": [f"{i % 5:04d}" for i in range(n)],
-            "visits": rng.negative_binomial(2, 0.3, n),
+            "id": [f"{i % 5:04d}" for i in range(n)], "visits": rng.negative_binomial(2, 0.3, n),
             "country": rng.choice(["NA", "DE", ""], n),
-            "price": rng.choice(["1.50", "2.00", "NA"], n),
-            "sex": rng.choice(["f", "m"], n),
+            "price": rng.choice(["1.50", "2.00", "NA"], n), "sex": rng.choice(["f", "m"], n),
             "said": rng.choice(['"no", he', "é", "a b"], n),
         }
-    )
+    )  # fmt: skip
     path = tmp_path / "data.csv"
     table.to_csv(path, index=False)
     return path
@@ -159,12 +157,10 @@ def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any
 def test_python_m_is_the_command(tmp_path: Path) -> None:
     def answer(*arguments: str) -> tuple[int, str, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "pyhybrid", *arguments],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(Path(ph.__file__).parents[1])},
-            capture_output=True,
+            [sys.executable, "-m", "pyhybrid", *arguments], cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(Path(ph.__file__).parents[1])}, capture_output=True,
             text=True,
-        )
+        )  # fmt: skip
         return done.returncode, done.stdout, done.stderr
 
     assert answer("--version") == (0, f"pyhybrid {ph.__version__}\n", "")

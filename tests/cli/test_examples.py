@@ -24,12 +24,10 @@ def test_examples_of_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name, n in (("survey", 600), ("earlier", 500)):
         age = rng.integers(18, 90, n)
         columns = {
-            "visits": rng.poisson(np.exp(0.3 + 0.012 * age)),
-            "age": age,
-            "sex": rng.choice(["f", "m"], n),
-            "income": np.round(rng.lognormal(10, 0.6, n)),
+            "visits": rng.poisson(np.exp(0.3 + 0.012 * age)), "age": age,
+            "sex": rng.choice(["f", "m"], n), "income": np.round(rng.lognormal(10, 0.6, n)),
             "voted": rng.random(n) < 0.6,
-        }
+        }  # fmt: skip
         pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
     for name, example in COMMANDS.items():
         if name not in {*_ELSEWHERE, "open"}:

@@ -29,20 +29,14 @@ def test_a_single_step_is_the_published_one() -> None:
 @pytest.mark.parametrize(
     ("command", "default"),
     [
-        ("synthesize", "gaussian"),
-        ("compare", "unweighted, lipschitz"),
-        ("calibrate", "by what the reference's column holds"),
-        ("mask", "equal"),
-        ("utility", "all"),
-        ("validate", "generated"),
+        ("synthesize", "gaussian"), ("compare", "unweighted, lipschitz"),
+        ("calibrate", "by what the reference's column holds"), ("mask", "equal"),
+        ("utility", "all"), ("validate", "generated"),
     ],
-)
+)  # fmt: skip
 def test_help_of_80_columns_shows_defaults_and_cuts_no_text(
-    command: str,
-    default: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    command: str, default: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERMINAL_WIDTH", "80")
     assert run([command, "--help"]) == 0

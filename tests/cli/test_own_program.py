@@ -199,11 +199,8 @@ def test_formulas_that_do_not_fit_the_model_are_refused(folder: Path) -> None:
     with pytest.raises(InvalidInput, match="predictors must be a tuple of names"):
         ph.StanModel("own.stan", outcome="visits", predictors="region", **options)
     bound = ph.StanModel(
-        "own.stan",
-        outcome="visits",
-        predict="y_rep",
-        formula="visits ~ poly(age, 2)",
-    ).bind(table)
+        "own.stan", outcome="visits", predict="y_rep", formula="visits ~ poly(age, 2)",
+    ).bind(table)  # fmt: skip
     assert "poly(age, 2)" in bound.data_dependent
     composed = {"outcome": "visits", "decimals": 0}
     for formula, found in (("visits ~ poly(age, 2)", ("poly(age, 2)",)), ("visits ~ age", ())):

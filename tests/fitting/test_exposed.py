@@ -17,43 +17,30 @@ SURNAMES = np.array([f"{a}{b}{c}" for a in "KLMNP" for b in ("ar", "ol", "in") f
 TOP = float(np.quantile(INCOME, 0.9))
 
 GIVEN_AWAY: dict[str, Any] = {
-    "name": RNG.choice(SURNAMES, N),
-    "surname_of_owner": RNG.choice(SURNAMES, N),
+    "name": RNG.choice(SURNAMES, N), "surname_of_owner": RNG.choice(SURNAMES, N),
     "who": [f"{SURNAMES[k % 150]} {SURNAMES[(7 * k) % 150]}" for k in range(N)],
-    "person_id": np.arange(N) // 2,
-    "record": RNG.permutation(N) + 1,
+    "person_id": np.arange(N) // 2, "record": RNG.permutation(N) + 1,
     "social": RNG.choice(900_000_000, N, replace=False) + 100_000_000,
     "social_or_missing": pd.array([*range(300_000, 300_000 + N - 1), None], dtype="Int64"),
     "code": [f"x{k:04d}" for k in range(N)],
     "mail": [f"{SURNAMES[k % 140]}@b.org" for k in range(N)],
     "remark": [f"was seen {k % 90} times at the clinic in town" for k in range(N)],
-    "levels": pd.Categorical([f"x{k:04d}" for k in range(N)]),
-    "twice": 2 * INCOME,
-    "log": np.log(INCOME),
-    "negative": -INCOME,
-    "rounded": INCOME.round(-3),
-    "rank": pd.Series(INCOME).rank() + 0.5,
-    "band": pd.cut(INCOME, 7).astype(str),
-    "ordered_band": pd.cut(INCOME, 7),
-    "high": INCOME > TOP,
-    "with_gaps": np.where(np.arange(N) % 3, INCOME, np.nan),
-    "coded": (COUNT * 7919) % 13,
+    "levels": pd.Categorical([f"x{k:04d}" for k in range(N)]), "twice": 2 * INCOME,
+    "log": np.log(INCOME), "negative": -INCOME, "rounded": INCOME.round(-3),
+    "rank": pd.Series(INCOME).rank() + 0.5, "band": pd.cut(INCOME, 7).astype(str),
+    "ordered_band": pd.cut(INCOME, 7), "high": INCOME > TOP,
+    "with_gaps": np.where(np.arange(N) % 3, INCOME, np.nan), "coded": (COUNT * 7919) % 13,
     "word": np.array(list("qzxvbnmklpoiuytrew"))[COUNT],
-}
+}  # fmt: skip
 HARMLESS: dict[str, Any] = {
-    "age": RNG.integers(18, 90, N),
-    "region": RNG.choice(["north", "east", "south"], N),
-    "score": RNG.normal(size=N),
-    "salary": RNG.integers(10_000, 5_000_000, N) // 10,
-    "noisy": INCOME * np.exp(RNG.normal(0, 0.05, N)),
-    "rare": np.arange(N) == 17,
-    "constant": np.ones(N),
-    "missing": np.full(N, np.nan),
+    "age": RNG.integers(18, 90, N), "region": RNG.choice(["north", "east", "south"], N),
+    "score": RNG.normal(size=N), "salary": RNG.integers(10_000, 5_000_000, N) // 10,
+    "noisy": INCOME * np.exp(RNG.normal(0, 0.05, N)), "rare": np.arange(N) == 17,
+    "constant": np.ones(N), "missing": np.full(N, np.nan),
     "day": pd.date_range("2020-01-01", periods=N).to_numpy()[RNG.integers(0, 90, N)],
-    "sex": pd.Categorical(RNG.choice(["f", "m"], N)),
-    "note": RNG.choice(["", "x"], N),
+    "sex": pd.Categorical(RNG.choice(["f", "m"], N)), "note": RNG.choice(["", "x"], N),
     "width": RNG.integers(0, 9, N),
-}
+}  # fmt: skip
 
 
 def _found(column: Any) -> dict[str, str]:
@@ -83,11 +70,9 @@ def test_a_copy_of_an_outcome_of_levels_is_named(kind: str) -> None:
     voted = RNG.random(N) < 0.4
     text = np.where(voted, "yes", "no")
     columns: dict[str, Any] = {
-        "text": text,
-        "category": pd.Categorical(text),
-        "bool": voted,
+        "text": text, "category": pd.Categorical(text), "bool": voted,
         "objects": voted.astype(object),
-    }
+    }  # fmt: skip
     region = RNG.choice(["north", "east", "south"], N)
     other = RNG.integers(0, 2, N)
     table = pd.DataFrame({"y": columns[kind], "copy": voted + 1, "r": region, "o": other})

@@ -253,8 +253,6 @@ def test_what_is_charged_is_the_bound_after_a_rise(
     assert charge.epsilon > before.epsilon
 
 
-# --- by what a record tells in place of its size --------------------------------------------------
-
 RISKS = {
     "range": lambda weighted: np.ptp(weighted, axis=0),
     "deviation": lambda weighted: weighted.std(axis=0, ddof=1),

@@ -275,10 +275,8 @@ def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
     )
     right = " + ".join(names[:24])  # and the intercept
     expected = {
-        right: "adapted",
-        " + ".join(names[:23]): "unit",
-        f"{right} + (1 | g)": "unit",
-    }
+        right: "adapted", " + ".join(names[:23]): "unit", f"{right} + (1 | g)": "unit",
+    }  # fmt: skip
     for formula, metric in expected.items():
         first = ph.Poisson(f"y ~ {formula}").bind(table).first_try
         assert first == FirstTry(acceptance=0.8, metric=metric)

@@ -60,24 +60,16 @@ class RandomDraws:
             inv_metric=None,
             parameters=tuple(variables),
             provenance=Provenance(
-                engine="stand-in",
-                engine_version="0",
-                program=program.name,
-                program_sha256=program.sha256,
-                seed=seed,
-                settings=settings,
-                seconds=0.0,
+                engine="stand-in", engine_version="0", program=program.name,
+                program_sha256=program.sha256, seed=seed, settings=settings, seconds=0.0,
             ),
-        )
+        )  # fmt: skip
 
 
 def _variables(
-    program: str,
-    data: Mapping[str, Any],
-    shape: tuple[int, int],
-    spread: float,
+    program: str, data: Mapping[str, Any], shape: tuple[int, int], spread: float,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     def positive(*dims: int) -> Any:
         return np.exp(np.clip(spread * rng.normal(size=(*shape, *dims)), -700, 700))
 

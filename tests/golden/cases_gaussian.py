@@ -146,16 +146,13 @@ def epsilon_of_range_cases(_: random.Random) -> list[Case]:
         {
             "name": f"{x!r}, {draws} draws, {relation}, {kind}",
             "args": {
-                "loss_range": x,
-                "n_draws_released": draws,
-                "relation": relation,
-                "kind": kind,
+                "loss_range": x, "n_draws_released": draws, "relation": relation, "kind": kind,
             },
         }
         for x in (0.0, 0.15, 0.364, 1 / 3)
         for draws, relation in ((1, "remove"), (3, "replace"))
         for kind in ("asymptotic local", "strict")
-    ]
+    ]  # fmt: skip
     return [
         *cases,
         bad("negative", {"loss_range": -1.0}, "loss_range must be >= 0: found -1"),
@@ -196,9 +193,7 @@ def center_cases(rng: random.Random) -> list[Case]:
         {
             "name": "excess",
             "args": {
-                "log_lik": matrix,
-                "cap": [1.0, 0.25],
-                **full,
+                "log_lik": matrix, "cap": [1.0, 0.25], **full,
                 "excess": [0.1, -0.2, 0.0, 3.0, -4.0, 0.05],
             },
         },
@@ -236,18 +231,10 @@ def censoring_cases(_: random.Random) -> list[Case]:
 
 
 GAUSSIAN_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
-    "center_and_censor": center_cases,
-    "compose_mu": compose_mu_cases,
-    "delta_of_mu": delta_cases,
-    "epsilon_of_censoring": censoring_cases,
-    "epsilon_of_mu": epsilon_cases,
-    "epsilon_of_range": epsilon_of_range_cases,
-    "epsilon_of_rho": epsilon_of_rho_cases,
-    "frozen_excess": excess_cases,
-    "gaussian_mu": mu_cases,
-    "leave_one_out_loss": loss_cases,
-    "loss_ranges": range_cases,
-    "mu_of_epsilon": mu_of_epsilon_cases,
-    "mu_of_release": release_cases,
-    "rho_of_range": rho_cases,
-}
+    "center_and_censor": center_cases, "compose_mu": compose_mu_cases, "delta_of_mu": delta_cases,
+    "epsilon_of_censoring": censoring_cases, "epsilon_of_mu": epsilon_cases,
+    "epsilon_of_range": epsilon_of_range_cases, "epsilon_of_rho": epsilon_of_rho_cases,
+    "frozen_excess": excess_cases, "gaussian_mu": mu_cases, "leave_one_out_loss": loss_cases,
+    "loss_ranges": range_cases, "mu_of_epsilon": mu_of_epsilon_cases,
+    "mu_of_release": release_cases, "rho_of_range": rho_cases,
+}  # fmt: skip

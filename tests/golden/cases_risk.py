@@ -21,22 +21,18 @@ def log_lik_inputs(rng: random.Random) -> dict[str, Matrix]:
     regular = draw_matrix(rng, 12, 7)
     tied = [[-2.5, -1.0, -2.5], [-1.0, -2.5, -1.0], [-2.5, -2.5, -2.5]]
     return {
-        "regular": regular,
-        "positive and negative": [[x + 2.0 for x in row] for row in regular],
-        "ties": tied,
-        "zeros": [[0.0, 0.0], [0.0, 0.0]],
-        "one zero column": [[0.0, -3.25], [0.0, -1.5]],
-        "all equal": [[-0.7] * 5] * 4,
+        "regular": regular, "positive and negative": [[x + 2.0 for x in row] for row in regular],
+        "ties": tied, "zeros": [[0.0, 0.0], [0.0, 0.0]],
+        "one zero column": [[0.0, -3.25], [0.0, -1.5]], "all equal": [[-0.7] * 5] * 4,
         "all equal, not a binary fraction": [[-0.1] * 3] * 2,
-        "one record": [[-1.5], [-2.75], [-0.5]],
-        "one draw": [[-1.0, -2.0, -3.0]],
+        "one record": [[-1.5], [-2.75], [-0.5]], "one draw": [[-1.0, -2.0, -3.0]],
         "one record, one draw": [[-1.25]],
         "minus infinity": [[-1.0, -INF, -2.0], [-1.5, -2.0, -2.5]],
         "infinity": [[-1.0, INF, -2.0], [-1.5, -2.0, -2.5]],
         "NaN": [[-1.0, NAN, -2.0], [-1.5, -2.0, -2.5]],
         "all infinite": [[-INF, -INF], [-1.0, -INF]],
         "tiny and huge": [[-1e-300, -1e300], [-2e-300, -1e299]],
-    }
+    }  # fmt: skip
 
 
 def bounds_cases(rng: random.Random) -> list[Case]:
@@ -134,15 +130,11 @@ def lipschitz_weights_cases(rng: random.Random) -> list[Case]:
 def weights_cases(rng: random.Random) -> list[Case]:
     inputs = {
         "regular": [round(rng.expovariate(0.3), 6) for _ in range(9)],
-        "ties": [3.0, 3.0, 1.0, 7.0, 7.0],
-        "zeros": [0.0, 0.0, 0.0],
-        "one record": [4.0],
-        "infinite": [1.0, INF, 3.0, 2.0],
-        "infinite but one": [INF, 3.0, INF],
-        "all infinite": [INF, INF],
-        "all equal": [0.1, 0.1, 0.1],
+        "ties": [3.0, 3.0, 1.0, 7.0, 7.0], "zeros": [0.0, 0.0, 0.0], "one record": [4.0],
+        "infinite": [1.0, INF, 3.0, 2.0], "infinite but one": [INF, 3.0, INF],
+        "all infinite": [INF, INF], "all equal": [0.1, 0.1, 0.1],
         "on the threshold": [2.4999999, 2.5, 2.5000001],
-    }
+    }  # fmt: skip
     cases: list[Case] = []
     for name, f in inputs.items():
         for transform in TRANSFORMS:
@@ -176,14 +168,10 @@ def risk_cases(rng: random.Random) -> list[Case]:
         "two records": {"y": [1.0, 10.0]},
         "on the edge": {"y": [10.0, 12.0, 8.0, 12.000001, 7.999999], "radius": 0.2},
         "edge that rounds": {
-            "y": [0.1, 0.3, 0.2, 0.4, 0.6, 0.7],
-            "radius": 0.1,
-            "kind": "absolute",
+            "y": [0.1, 0.3, 0.2, 0.4, 0.6, 0.7], "radius": 0.1, "kind": "absolute",
         },
         "edge among tiny values": {
-            "y": [1.0, -1e-17, -2e-17, -3e-17, -4e-17, -5e-17],
-            "radius": 1.0,
-            "kind": "absolute",
+            "y": [1.0, -1e-17, -2e-17, -3e-17, -4e-17, -5e-17], "radius": 1.0, "kind": "absolute",
         },
         "tiny radius": {"y": regular, "radius": 1e-12},
         "radius above 1": {"y": counts, "radius": 2.5},
@@ -193,7 +181,7 @@ def risk_cases(rng: random.Random) -> list[Case]:
         "pattern of two columns": {"y": regular, "pattern": pairs, "radius": 0.3},
         "pattern, each alone": {"y": [1.0, 2.0, 3.0], "pattern": ["a", "b", "c"]},
         "pattern of numbers": {"y": [1.0, 1.1, 3.0, 1.2], "pattern": [1, 1, 2, 2]},
-    }
+    }  # fmt: skip
     cases: list[Case] = [{"name": name, "args": args} for name, args in inputs.items()]
     for radius in (0.15, 0.2, 0.25, 0.3):
         cases.append(
@@ -313,15 +301,9 @@ def censor_cases(rng: random.Random) -> list[Case]:
 
 
 RISK_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
-    "censor": censor_cases,
-    "count_weights": count_cases,
-    "lipschitz_bounds": bounds_cases,
-    "lipschitz_weights": lipschitz_weights_cases,
-    "pairwise_risk": risk_cases,
-    "radius_risk": risk_cases,
-    "reweight": reweight_cases,
-    "budget_weights": budget_cases,
-    "scalar_weights": scalar_cases,
-    "truncate_weights": truncate_cases,
+    "censor": censor_cases, "count_weights": count_cases, "lipschitz_bounds": bounds_cases,
+    "lipschitz_weights": lipschitz_weights_cases, "pairwise_risk": risk_cases,
+    "radius_risk": risk_cases, "reweight": reweight_cases, "budget_weights": budget_cases,
+    "scalar_weights": scalar_cases, "truncate_weights": truncate_cases,
     "weights_from_lipschitz": weights_cases,
-}
+}  # fmt: skip

@@ -44,25 +44,9 @@ def probability_cases(_: random.Random) -> list[Case]:
 def epsilon_cases(rng: random.Random) -> list[Case]:
     cases: list[Case] = []
     for bound in (
-        0,
-        0.15,
-        0.1501,
-        1 / 3,
-        2.5,
-        0.005,
-        0.0050000001,
-        4.999999,
-        1e-300,
-        5.79,
-        1e12,
-        1e28,
-        0.1 + 0.2,
-        0.07,
-        0.29,
-        1.005,
-        1.115,
-        78.7,
-    ):
+        0, 0.15, 0.1501, 1 / 3, 2.5, 0.005, 0.0050000001, 4.999999, 1e-300, 5.79, 1e12, 1e28,
+        0.1 + 0.2, 0.07, 0.29, 1.005, 1.115, 78.7,
+    ):  # fmt: skip
         for kind in DECIMALS:
             cases.append({"name": f"{bound!r}, {kind}", "args": {"bound": bound, "kind": kind}})
     for number in range(25):
@@ -144,14 +128,11 @@ def rule_cases(rng: random.Random) -> list[Case]:
     table = [[round(rng.gauss(0, s), 6) for s in (1.0, 0.01, 10.0)] for _ in range(6)]
     errors = [[round(0.5 + rng.random(), 6) for _ in range(3)] for _ in range(6)]
     inputs = {
-        "wide": (sets(5, 1.0), variances(5, 0.1)),
-        "narrow": (sets(5, 0.01), variances(5, 0.5)),
-        "two sets": ([1.0, 1.5], [0.04, 0.05]),
-        "twenty sets": (sets(20, 0.4), variances(20, 0.2)),
+        "wide": (sets(5, 1.0), variances(5, 0.1)), "narrow": (sets(5, 0.01), variances(5, 0.5)),
+        "two sets": ([1.0, 1.5], [0.04, 0.05]), "twenty sets": (sets(20, 0.4), variances(20, 0.2)),
         "no spread": ([1.5, 1.5, 1.5], [0.25, 0.25, 0.25]),
-        "no variance": ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]),
-        "vectors": (table, errors),
-    }
+        "no variance": ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]), "vectors": (table, errors),
+    }  # fmt: skip
     cases: list[Case] = [
         {"name": name, "args": {"estimates": q, "variances": v}} for name, (q, v) in inputs.items()
     ]
@@ -203,8 +184,7 @@ def nested_cases(rng: random.Random) -> list[Case]:
     one = [[1.0], [2.0]]
     cases += [
         bad(
-            "one synthesis",
-            {"estimates": one, "variances": one},
+            "one synthesis", {"estimates": one, "variances": one},
             "the rule 'nested' needs at least 2 sets along (m, r) or (m, r, p): found shape (2, 1)",
         ),
         bad("a vector", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0]},
@@ -214,13 +194,9 @@ def nested_cases(rng: random.Random) -> list[Case]:
 
 
 RULE_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
-    "combine_fully_synthetic": fully_cases,
-    "combine_multiple_imputation": rule_cases,
-    "combine_nested": nested_cases,
-    "combine_partially_synthetic": rule_cases,
-    "compose": compose_cases,
-    "epsilon_of_bound": epsilon_cases,
-    "histogram_counts": histogram_cases,
-    "perturbed_probabilities": probability_cases,
+    "combine_fully_synthetic": fully_cases, "combine_multiple_imputation": rule_cases,
+    "combine_nested": nested_cases, "combine_partially_synthetic": rule_cases,
+    "compose": compose_cases, "epsilon_of_bound": epsilon_cases,
+    "histogram_counts": histogram_cases, "perturbed_probabilities": probability_cases,
     "round_up": round_up_cases,
-}
+}  # fmt: skip

@@ -301,24 +301,15 @@ def by_column(one: Callable[..., Case], depth: int) -> Callable[..., Case]:
 
 
 FORMULAS: dict[str, Callable[..., Any]] = {
-    "censor": censor,
-    "combine_fully_synthetic": by_column(fully_one, 1),
+    "censor": censor, "combine_fully_synthetic": by_column(fully_one, 1),
     "combine_multiple_imputation": by_column(imputation_one, 1),
     "combine_nested": by_column(nested_one, 2),
-    "combine_partially_synthetic": by_column(partially_one, 1),
-    "compose": compose,
-    "count_weights": count_weights,
-    "epsilon_of_bound": epsilon_of_bound,
-    "histogram_counts": histogram_counts,
-    "lipschitz_bounds": lipschitz_bounds,
-    "lipschitz_weights": lipschitz_weights,
-    "pairwise_risk": pairwise_risk,
-    "perturbed_probabilities": perturbed_probabilities,
-    "radius_risk": radius_risk,
-    "budget_weights": budget_weights,
-    "reweight": reweight,
-    "round_up": round_up,
-    "scalar_weights": scalar_weights,
-    "truncate_weights": truncate_weights,
+    "combine_partially_synthetic": by_column(partially_one, 1), "compose": compose,
+    "count_weights": count_weights, "epsilon_of_bound": epsilon_of_bound,
+    "histogram_counts": histogram_counts, "lipschitz_bounds": lipschitz_bounds,
+    "lipschitz_weights": lipschitz_weights, "pairwise_risk": pairwise_risk,
+    "perturbed_probabilities": perturbed_probabilities, "radius_risk": radius_risk,
+    "budget_weights": budget_weights, "reweight": reweight, "round_up": round_up,
+    "scalar_weights": scalar_weights, "truncate_weights": truncate_weights,
     "weights_from_lipschitz": weights_from_lipschitz,
-}
+}  # fmt: skip

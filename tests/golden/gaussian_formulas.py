@@ -124,11 +124,9 @@ def loss_ranges(
         used = [g for g, keep in zip(column, kept, strict=True) if keep]
         ranges.append(max(used) - min(used) if finite(column) else math.inf)
     return {
-        "by_record": ranges,
-        "overall": max(ranges),
-        "kept_draws": kept,
+        "by_record": ranges, "overall": max(ranges), "kept_draws": kept,
         "draw_quantile": draw_quantile,
-    }
+    }  # fmt: skip
 
 
 DECIMALS = {"asymptotic local": 2, "strict": 6}
@@ -370,18 +368,11 @@ def gaussian_mu(
 
 
 GAUSSIAN_FORMULAS: dict[str, Callable[..., Any]] = {
-    "center_and_censor": center_and_censor,
-    "frozen_excess": frozen_excess,
-    "compose_mu": compose_mu,
-    "delta_of_mu": delta_of_mu,
-    "epsilon_of_censoring": epsilon_of_censoring,
-    "epsilon_of_mu": epsilon_of_mu,
-    "epsilon_of_range": epsilon_of_range,
-    "epsilon_of_rho": epsilon_of_rho,
-    "gaussian_mu": gaussian_mu,
-    "leave_one_out_loss": leave_one_out_loss,
-    "loss_ranges": loss_ranges,
-    "mu_of_epsilon": mu_of_epsilon,
-    "mu_of_release": mu_of_release,
+    "center_and_censor": center_and_censor, "frozen_excess": frozen_excess,
+    "compose_mu": compose_mu, "delta_of_mu": delta_of_mu,
+    "epsilon_of_censoring": epsilon_of_censoring, "epsilon_of_mu": epsilon_of_mu,
+    "epsilon_of_range": epsilon_of_range, "epsilon_of_rho": epsilon_of_rho,
+    "gaussian_mu": gaussian_mu, "leave_one_out_loss": leave_one_out_loss,
+    "loss_ranges": loss_ranges, "mu_of_epsilon": mu_of_epsilon, "mu_of_release": mu_of_release,
     "rho_of_range": rho_of_range,
-}
+}  # fmt: skip

@@ -17,10 +17,8 @@ from pyhybrid.privacy.conversions import epsilon_of_mu
 pytestmark = pytest.mark.samples
 
 OPTIONS: dict[str, Any] = {
-    "seed": 5,
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=500, draws=600),
-}
+    "seed": 5, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=500, draws=600),
+}  # fmt: skip
 MODEL = ph.Poisson("y ~ 1")
 
 

@@ -71,23 +71,15 @@ def test_an_unreachable_target_gives_the_range() -> None:
     ("options", "message"),
     [
         ({"target_epsilon": 0}, "target_epsilon must be above 0"),
-        ({"target_epsilon": 5, "tolerance": 0}, "tolerance must be above 0"),
-        ({"target_epsilon": 5, "limits": (1, 0)}, "ascending order"),
-        ({"target_epsilon": 5, "n_draws_released": 0}, "n_draws_released"),
-        ({"target_epsilon": 5, "max_fits": 0}, "max_fits"),
+        ({"tolerance": 0}, "tolerance must be above 0"), ({"limits": (1, 0)}, "ascending order"),
+        ({"n_draws_released": 0}, "n_draws_released"), ({"max_fits": 0}, "max_fits"),
+        ({"mechanism": ph.Unweighted(MODEL)}, "Unweighted has none"),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
+    own = {"mechanism": ph.LipschitzWeighted(MODEL), "target_epsilon": 5, **OPTIONS, **options}
     with pytest.raises(InvalidInput, match=message):
-        ph.mechanisms.solve_scale(ph.LipschitzWeighted(MODEL), TABLE, **OPTIONS, **options)
-
-
-def test_a_mechanism_without_the_parameter_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="Unweighted has none"):
-        ph.mechanisms.solve_scale(ph.Unweighted(MODEL), TABLE, target_epsilon=5, **OPTIONS)
-
-
-# --- The search, without chains -----------------------------------------------------------------
+        ph.mechanisms.solve_scale(own.pop("mechanism"), TABLE, **own)
 
 
 def _fits(curve: Any, noise: float = 0.0, *, smooth: bool = True, seed: int = 0) -> Any:

@@ -37,14 +37,9 @@ def session() -> FitSession:
 @pytest.fixture(scope="module")
 def calibration() -> ph.mechanisms.Calibration:
     return calibrate(
-        MODEL,
-        outcomes(2),
-        epsilon=4,
-        n_draws=200,
-        center=False,
-        holds_no_released_record=True,
+        MODEL, outcomes(2), epsilon=4, n_draws=200, center=False, holds_no_released_record=True,
         **OPTIONS,
-    )
+    )  # fmt: skip
 
 
 def test_the_cap_holds_in_every_draw(session: FitSession) -> None:

@@ -47,8 +47,6 @@ def negative_binomial() -> ph.mechanisms.Calibration:
     )
 
 
-# --- Strict: every neighbor of small databases ---------------------------------------------------
-
 SUPPORT = (0, 1, 3, 9, 40)
 
 
@@ -90,14 +88,9 @@ def test_the_mechanism_loses_at_most_its_epsilon(
     if relation == "replace":
         table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
         frozen = calibrate(
-            POISSON,
-            table,
-            epsilon=1,
-            relation="replace",
-            n_draws=50,
-            holds_no_released_record=True,
-            **OPTIONS,
-        )
+            POISSON, table, epsilon=1, relation="replace", n_draws=50,
+            holds_no_released_record=True, **OPTIONS,
+        )  # fmt: skip
         assert frozen.cap == 0.25
     assert frozen.center.frozen is not None
     mechanism = ph.Censored(calibration=frozen, relation=relation)
@@ -141,9 +134,6 @@ def test_what_is_charged() -> None:
         assert release.charge.cap == cap
         one = mechanism.release(table, n_synthetic=3, n_draws_released=1, **OPTIONS)
         assert one.charge.epsilon == 1.0
-
-
-# --- Useful --------------------------------------------------------------------------------------
 
 
 def mean_of(mechanism: ph.Censored, table: pd.DataFrame) -> float:
@@ -217,9 +207,6 @@ def test_drift_says_how_far_the_truth_is() -> None:
         assert 0.5 * away - 1 < drift.distance < 2 * away + 2
 
 
-# --- Exact or chains -----------------------------------------------------------------------------
-
-
 def test_chains_agree_with_the_grid() -> None:
     """The same centered posterior by both, for every model that has a grid."""
     rng = np.random.default_rng(4)
@@ -283,9 +270,6 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     public = "".join(p.read_text() for p in (tmp_path / "r" / "public").iterdir() if p.is_file())
     assert str(float(negative_binomial.center.parameters["phi"])) not in public
     assert ph.Release.load(tmp_path / "r").charge == one.charge
-
-
-# --- Files and refusals --------------------------------------------------------------------------
 
 
 def test_a_calibration_keeps_its_center(

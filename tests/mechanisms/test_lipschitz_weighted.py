@@ -14,10 +14,8 @@ from pyhybrid.fitting.session import FitSession, open_session
 pytestmark = pytest.mark.samples
 
 OPTIONS: dict[str, Any] = {
-    "seed": 3,
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=300, draws=300),
-}
+    "seed": 3, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=300, draws=300),
+}  # fmt: skip
 MODEL = ph.Poisson("y ~ 1")
 RISKS = {
     "range": lambda log_lik: np.ptp(log_lik, axis=0),

@@ -73,13 +73,10 @@ def test_epsilon_counts_draws_not_data_sets() -> None:
 def test_options_enter_the_charge() -> None:
     release = _release(
         ph.LipschitzWeighted(
-            MODEL,
-            draw_quantile=0.95,
-            relation="replace",
-            safety_factor=1.04,
+            MODEL, draw_quantile=0.95, relation="replace", safety_factor=1.04,
             accounting="lipschitz",
         )
-    )
+    )  # fmt: skip
     charge = release.charge
     assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
     assert charge.epsilon == ph.arrays.epsilon_of_bound(charge.bound, safety_factor=1.04)
@@ -99,10 +96,8 @@ def test_chains_that_do_not_converge_are_refused_after_more_draws_and_one_retry(
             progress=lambda label, a, b: labels.append(label),
         )
     assert list(dict.fromkeys(labels)) == [
-        "unweighted fit",
-        "unweighted fit, more draws",
-        "unweighted fit, again",
-    ]
+        "unweighted fit", "unweighted fit, more draws", "unweighted fit, again",
+    ]  # fmt: skip
 
 
 def test_insisting_is_recorded_in_the_charge() -> None:

@@ -33,15 +33,11 @@ def survey(seed: int, n: int = 80) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
-            "y": rng.poisson(4, n),
-            "x": rng.normal(size=n).round(2),
-            "g": rng.choice(["a", "b"], n),
-            "pay": rng.normal(30, 9, n).round(1),
+            "y": rng.poisson(4, n), "x": rng.normal(size=n).round(2),
+            "g": rng.choice(["a", "b"], n), "pay": rng.normal(30, 9, n).round(1),
         }
-    )
+    )  # fmt: skip
 
-
-# --- The rule -----------------------------------------------------------------------------------
 
 POPULATIONS: dict[str, Population] = {
     "continuous": lambda rng, n: rng.integers(0, 2**60, n),
@@ -98,9 +94,6 @@ def test_ten_records_that_are_nowhere_twice_are_enough() -> None:
     for shared in range(13):
         other = np.concatenate([own[:shared], drawn("continuous", rng, 500 - shared)])
         assert more_alike_than_by_chance(own, other) == (shared >= 10) or shared == 9
-
-
-# --- Releases -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -226,8 +226,6 @@ def test_a_pattern_that_is_synthesized_later_is_refused(table: pd.DataFrame) -> 
         ph.SequentialSynthesis(inside).release(table, engine="embedded", settings=SHORT)
 
 
-# --- Histograms among the steps, and steps in other processes -----------------------------------
-
 HISTOGRAM = ph.PerturbedHistogram(
     column="a", lower=0, upper=30, n_bins=31, epsilon=50.0, relation="remove"
 )

@@ -17,12 +17,11 @@ from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.validation.audits.enumeration import held_loss, unit_audits
+from tests.refusals import refuses
 
 OPTIONS: dict[str, Any] = {
-    "seed": 5,
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=500, draws=600),
-}
+    "seed": 5, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=500, draws=600),
+}  # fmt: skip
 MODEL = ph.Poisson("y ~ 1")
 
 
@@ -47,23 +46,16 @@ def _terms(session: FitSession, release: ph.Release) -> np.ndarray:
     return np.stack([terms[:, codes == k].sum(axis=1) for k in range(len(levels))], axis=1)
 
 
+BY_PERSON: dict[str, Any] = {"unit": "person", "accounting": "lipschitz"}
 MECHANISMS: dict[str, Any] = {
-    "Unweighted": ph.Unweighted(MODEL, unit="person", accounting="lipschitz"),
-    "LipschitzWeighted": ph.LipschitzWeighted(MODEL, unit="person", accounting="lipschitz"),
-    "LW softmax": ph.LipschitzWeighted(
-        MODEL, transform="softmax", unit="person", accounting="lipschitz"
-    ),
-    "LW re-weighted": ph.LipschitzWeighted(
-        MODEL, unit="person", accounting="lipschitz", reweighting=True
-    ),
-    "CountWeighted": ph.CountWeighted(MODEL, unit="person", accounting="lipschitz"),
-    "ScalarWeighted": ph.ScalarWeighted(
-        MODEL, target_epsilon=10, unit="person", accounting="lipschitz"
-    ),
-    "Truncated": ph.Truncated(MODEL, cap=9, unit="person", accounting="lipschitz"),
-    "GivenWeights": ph.GivenWeights(
-        MODEL, alpha=np.linspace(0.2, 1, 60), unit="person", accounting="lipschitz"
-    ),
+    "Unweighted": ph.Unweighted(MODEL, **BY_PERSON),
+    "LipschitzWeighted": ph.LipschitzWeighted(MODEL, **BY_PERSON),
+    "LW softmax": ph.LipschitzWeighted(MODEL, transform="softmax", **BY_PERSON),
+    "LW re-weighted": ph.LipschitzWeighted(MODEL, **BY_PERSON, reweighting=True),
+    "CountWeighted": ph.CountWeighted(MODEL, **BY_PERSON),
+    "ScalarWeighted": ph.ScalarWeighted(MODEL, target_epsilon=10, **BY_PERSON),
+    "Truncated": ph.Truncated(MODEL, cap=9, **BY_PERSON),
+    "GivenWeights": ph.GivenWeights(MODEL, alpha=np.linspace(0.2, 1, 60), **BY_PERSON),
 }
 
 
@@ -202,18 +194,15 @@ def test_unlike_units_do_not_meet() -> None:
     with pytest.raises(InvalidInput, match="inner must have the unit of privacy of Censored"):
         ph.Censored(MODEL, epsilon=3, inner=ph.Unweighted(MODEL, unit="person"))
     steps = [ph.Unweighted(MODEL, unit="person"), ph.Unweighted(ph.Poisson("z ~ 1"))]
-    with pytest.raises(InvalidInput, match="one unit of privacy: found 'person' and None"):
-        ph.SequentialSynthesis(steps)
+    refuses("one unit of privacy: found 'person' and None", ph.SequentialSynthesis, steps)
     with pytest.raises(InvalidInput, match="unit must be the name of a column"):
         ph.Unweighted(MODEL, unit=3)  # type: ignore[arg-type]
     charges = [
         ph.arrays.PrivacyCharge.strict(mechanism="m", epsilon=1, relation="replace", unit=unit)
         for unit in (None, "person")
     ]
-    with pytest.raises(InvalidInput, match="one kind, relation and unit"):
-        compose(charges)
-    with pytest.raises(InvalidInput, match="must agree in unit"):
-        compose_charges(charges, mechanism="both")
+    refuses("one kind, relation and unit", compose, charges)
+    refuses("must agree in unit", compose_charges, charges, mechanism="both")
     assert compose_charges([charges[1]] * 2, mechanism="both").unit == "person"
 
 

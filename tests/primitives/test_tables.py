@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.tables import CrossTable, Price, cross_counts, noisy_tables
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("opendp")
 
@@ -100,8 +100,7 @@ def test_gaussian_noise_has_the_scale_that_is_stated(relation: str) -> None:
     noise = (made.value - cross_counts(tables, unit=PARTS)) / PARTS
     assert abs(noise.mean()) < 5 * made.scale / np.sqrt(noise.size)
     assert abs((noise**2).mean() / made.variance - 1) < 5 * np.sqrt(2 / noise.size)
-    with pytest.raises(InvalidInput, match="at least what the noise costs"):
-        replace(made, scale=made.scale / np.sqrt(2), seal="")
+    refuses("at least what the noise costs", replace, made, scale=made.scale / np.sqrt(2), seal="")
 
 
 def test_parts_of_a_price_cost_the_whole() -> None:
@@ -117,11 +116,9 @@ def test_parts_of_a_price_cost_the_whole() -> None:
 
 def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
     made = noisy_tables([table([0], [SHARES[0]])], price=Price.of(1.0), unit=PARTS)
-    with pytest.raises(InvalidInput, match="at least what the noise costs"):
-        replace(made, scale=made.scale / 2, seal="")
+    refuses("at least what the noise costs", replace, made, scale=made.scale / 2, seal="")
     changed = replace(made, value=made.value + 1)
-    with pytest.raises(InvalidInput, match="as its primitive made it"):
-        changed.check_seal()
+    refuses("as its primitive made it", changed.check_seal)
 
 
 @pytest.mark.parametrize(
@@ -135,5 +132,4 @@ def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
     ],
 )
 def test_what_would_cost_more_than_is_charged_is_refused(tables: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        noisy_tables(tables, price=Price.of(1.0), unit=PARTS)
+    refuses(words, noisy_tables, tables, price=Price.of(1.0), unit=PARTS)

@@ -46,9 +46,6 @@ def weighted(draw: st.DrawFn, elements: st.SearchStrategy[float] = FINITE):
     return matrix, draw(hnp.arrays(float, matrix.shape[1], elements=WEIGHT))
 
 
-# --- Lipschitz bounds ---------------------------------------------------------------------------
-
-
 @given(weighted(ANY), QUANTILES)
 def test_bounds_equal_the_formulas(case: tuple[np.ndarray, np.ndarray], q: float) -> None:
     log_lik, alpha = case
@@ -65,9 +62,6 @@ def test_quantile_of_infinite_values_is_not_nan() -> None:
     values = np.array([1.0, np.inf, 2.0])
     assert (quantile_type7(values, 0.5), quantile_type7(values, 0.75)) == (2.0, math.inf)
     assert quantile_type7(np.array([np.inf, np.inf, 1.0]), 0.75) == math.inf
-
-
-# --- Streamed bounds ----------------------------------------------------------------------------
 
 
 @st.composite
@@ -96,9 +90,6 @@ def test_streaming_changes_nothing(
     log_lik = LogLik(make=lambda: np.split(columns, cuts, axis=1), row_of=row_of)
     streamed = bounds_of(log_lik, alpha, draw_quantile=q)
     same(streamed, lipschitz_bounds(columns[:, row_of], alpha, draw_quantile=q))
-
-
-# --- Radius and pairwise risk -------------------------------------------------------------------
 
 
 # Numbers whose balls end exactly at another number, or within a rounding of it.

@@ -19,6 +19,7 @@ from pyhybrid.privacy.composition import compose_charges, rho_of_strict
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior
 from tests.privacy.test_conversions import charge
+from tests.refusals import refuses
 
 
 def part(bound: float = 2.0, **changes: object) -> PrivacyCharge:
@@ -102,8 +103,7 @@ def test_strict_parts_make_a_strict_whole_and_need_no_draws() -> None:
 
 def test_strict_and_local_together_are_local_and_say_so() -> None:
     strict = part(kind=STRICT, n_draws=None)
-    with pytest.raises(InvalidInput, match="of one kind"):
-        whole(strict, part())
+    refuses("of one kind", whole, strict, part())
     found = whole(strict, part(), allow_unlike=True)
     assert (found.kind, found.n_draws) == (ASYMPTOTIC_LOCAL, 4000)
     assert found.assumes[-1].startswith("Strict charges of some columns")
@@ -119,13 +119,11 @@ def test_strict_and_local_together_are_local_and_say_so() -> None:
     ],
 )
 def test_parts_that_do_not_belong_together(name: str, changes: dict) -> None:
-    with pytest.raises(InvalidInput, match=f"agree in {name}"):
-        whole(part(), part(**changes))
+    refuses(f"agree in {name}", whole, part(), part(**changes))
 
 
 def test_nothing_cannot_be_composed() -> None:
-    with pytest.raises(InvalidInput, match="at least one charge"):
-        whole()
+    refuses("at least one charge", whole)
     assert np.isfinite(whole(part()).bound)
 
 
@@ -250,9 +248,7 @@ def test_noise_and_what_is_beyond_the_cap_count_by_epsilon() -> None:
 
 def test_a_delta_is_for_strict_charges() -> None:
     local = censored(kind="asymptotic local", n_draws=100)
-    with pytest.raises(InvalidInput, match="delta is for strict charges"):
-        ph.compose([local], delta=1e-6)
-    with pytest.raises(InvalidInput, match="delta must lie in"):
-        ph.compose([censored()], delta=0)
+    refuses("delta is for strict charges", ph.compose, [local], delta=1e-6)
+    refuses("delta must lie in", ph.compose, [censored()], delta=0)
     with pytest.raises(InvalidInput, match="of one kind, relation and unit"):
         ph.compose([censored(), censored(relation="replace")], delta=1e-6)

@@ -10,6 +10,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.log_lik import LogLik
 from tests.privacy.enumerated import LOG_LIK, databases, exact_delta, log_posterior
+from tests.refusals import refuses
 
 POINTS = 8001
 
@@ -194,15 +195,10 @@ def test_the_charge_is_seldom_below_the_exact_one() -> None:
 
 def test_refusals() -> None:
     draws = np.zeros((9, 2))
-    with pytest.raises(InvalidInput, match="at least 4 in each of 2: found 9"):
-        ph.gaussian_mu(draws, chains=2)
-    with pytest.raises(InvalidInput, match="ess must be above 0: record 1 has 0"):
-        ph.gaussian_mu(draws, ess=[1.0, 0.0])
-    with pytest.raises(InvalidInput, match="at least 2 draws: found 1"):
-        ph.gaussian_mu(draws[:1], ess=1)
+    refuses("at least 4 in each of 2: found 9", ph.gaussian_mu, draws, chains=2)
+    refuses("ess must be above 0: record 1 has 0", ph.gaussian_mu, draws, ess=[1.0, 0.0])
+    refuses("at least 2 draws: found 1", ph.gaussian_mu, draws[:1], ess=1)
     with pytest.raises(InvalidInput, match="ess must have 2 elements: found 3"):
         ph.gaussian_mu(LogLik.of(draws), np.ones(2), ess=[1.0, 2.0, 3.0])
-    with pytest.raises(InvalidInput, match="multiples must"):
-        ph.arrays.gaussian_limit(draws, multiples=[])
-    with pytest.raises(InvalidInput, match="multiples must be above 0"):
-        ph.arrays.gaussian_limit(draws, multiples=[0.0])
+    refuses("multiples must", ph.arrays.gaussian_limit, draws, multiples=[])
+    refuses("multiples must be above 0", ph.arrays.gaussian_limit, draws, multiples=[0.0])

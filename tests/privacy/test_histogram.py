@@ -12,11 +12,9 @@ from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
 
 
 @given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=40),
-    st.floats(-1e3, 1e3),
-    st.floats(1e-3, 1e3),
+    st.lists(st.floats(0, 1), min_size=1, max_size=40), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3),
     st.integers(2, 30),
-)
+)  # fmt: skip
 def test_counts_equal_numpy_off_the_edges(
     shares: list[float], lower: float, width: float, n_bins: int
 ) -> None:
@@ -53,16 +51,11 @@ def test_values_outside_are_refused_by_record_and_not_by_value(outside: float) -
     ("changes", "message"),
     [
         ({"lower": 1.0}, "lower must be below upper"),
-        ({"lower": 2.0}, "lower must be below upper"),
-        ({"upper": np.inf}, "upper"),
-        ({"lower": np.nan}, "lower"),
-        ({"n_bins": 1}, "n_bins"),
-        ({"n_bins": 2.5}, "n_bins"),
-        ({"n_bins": True}, "n_bins"),
-        ({"y": []}, "shape"),
-        ({"y": ["a"]}, "numeric"),
+        ({"lower": 2.0}, "lower must be below upper"), ({"upper": np.inf}, "upper"),
+        ({"lower": np.nan}, "lower"), ({"n_bins": 1}, "n_bins"), ({"n_bins": 2.5}, "n_bins"),
+        ({"n_bins": True}, "n_bins"), ({"y": []}, "shape"), ({"y": ["a"]}, "numeric"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_of_counts(changes: dict, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         histogram_counts(**{"y": [0.5], "lower": 0.0, "upper": 1.0, "n_bins": 4, **changes})

@@ -12,6 +12,7 @@ from pyhybrid.cli.options import build_mechanism
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from tests.fitting.test_reweighting import mixture
+from tests.refusals import refuses
 
 MODEL = ph.NegativeBinomial("y ~ 1")
 TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
@@ -80,8 +81,7 @@ def test_a_target_bound_is_read_from_a_file_on_the_command_line(tmp_path: Path) 
     with pytest.raises(InvalidInput, match="must hold one number") as other:
         build_mechanism(f"scalar:target_bound=@{held}", MODEL)
     assert "2.12" not in f"{error.value} {other.value}"
-    with pytest.raises(InvalidInput, match="must be in a readable file"):
-        build_mechanism("scalar:target_bound=@none", MODEL)
+    refuses("must be in a readable file", build_mechanism, "scalar:target_bound=@none", MODEL)
 
 
 @pytest.mark.samples
@@ -164,8 +164,7 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     ],
 )  # fmt: skip
 def test_bad_settings_are_named(make: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        make()
+    refuses(message, make)
 
 
 @pytest.mark.samples
@@ -205,5 +204,4 @@ def test_mechanisms_are_read_from_text() -> None:
     ],
 )
 def test_bad_text_is_named(text: str, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        build_mechanism(text, MODEL)
+    refuses(message, build_mechanism, text, MODEL)

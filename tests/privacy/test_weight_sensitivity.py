@@ -46,14 +46,11 @@ def _data(seed: int, n: int = 8) -> tuple[FloatArray, FloatArray, FloatArray]:
 @pytest.mark.parametrize(
     "how",
     [
-        {},
-        {"scale": 1.7, "shift": -0.3},
-        {"transform": "softmax", "scale": 0.8},
-        {"transform": "reciprocal"},
-        {"transform": "threshold", "threshold": 6.0},
+        {}, {"scale": 1.7, "shift": -0.3}, {"transform": "softmax", "scale": 0.8},
+        {"transform": "reciprocal"}, {"transform": "threshold", "threshold": 6.0},
         {"transform": "logistic", "shift": 0.2},
     ],
-)
+)  # fmt: skip
 def test_lipschitz_weights(seed: int, how: dict[str, Any]) -> None:
     log_lik, f, _ = _data(seed)
     reference = -np.vstack([f, f / 2])
@@ -95,11 +92,9 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
     for without, weigh in cases:
         np.testing.assert_allclose(without.alpha, weigh(np.arange(f.size)), rtol=1e-13)
         np.testing.assert_allclose(
-            ph.arrays.recomputed_terms(log_lik, without),
-            _brute(log_lik, weigh),
-            rtol=1e-11,
+            ph.arrays.recomputed_terms(log_lik, without), _brute(log_lik, weigh), rtol=1e-11,
             atol=1e-11,
-        )
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -135,11 +130,9 @@ def test_count_weights(seed: int, how: dict[str, Any]) -> None:
     ]  # fmt: skip
     for without, weigh in cases:
         np.testing.assert_allclose(
-            ph.arrays.recomputed_terms(log_lik, without),
-            _brute(log_lik, weigh),
-            rtol=1e-10,
+            ph.arrays.recomputed_terms(log_lik, without), _brute(log_lik, weigh), rtol=1e-10,
             atol=1e-10,
-        )
+        )  # fmt: skip
 
 
 def test_weights_held_fixed_miss_what_enumeration_finds() -> None:
@@ -180,9 +173,11 @@ def test_streamed_movers_are_those_of_the_whole() -> None:
     np.testing.assert_allclose(found, whole[:, chosen], rtol=1e-10)
 
 
-def test_unlike_sizes_are_refused() -> None:
+def test_unlike_sizes_and_risks_alone_are_refused() -> None:
     with pytest.raises(ph.InvalidInput, match="log_lik must have 2 records, as the weights"):
         ph.arrays.recomputed_terms(np.zeros((4, 3)), ph.arrays.lipschitz_without(np.zeros((4, 2))))
+    with pytest.raises(ph.InvalidInput, match="log_lik must be the matrix"):
+        ph.arrays.lipschitz_without([1.0, 2.0, 4.0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -227,8 +222,7 @@ def test_ranges_without_a_record_keep_to_the_scale_of_the_weighted_deciles() -> 
 EXACT = [
     pytest.param(n, label, name, how, marks=pytest.mark.long if n > 100 else ())
     for n, labels in (
-        (20, ("heavy counts",)),
-        (60, ("heavy counts", "persons", "normal")),
+        (20, ("heavy counts",)), (60, ("heavy counts", "persons", "normal")),
         (1000, ("heavy counts", "persons", "normal")),
     )
     for label in labels
@@ -237,12 +231,10 @@ EXACT = [
         ("lipschitz", {"risk": "size", "transform": "logistic"}),
         ("lipschitz", {"risk": "deviation", "transform": "linear"}),
         ("lipschitz", {"risk": "range", "transform": "softmax"}),
-        ("re-weighted", {"transform": "reciprocal"}),
-        ("budget", {}),
-        ("scalar", {"target": 2.0}),
+        ("re-weighted", {"transform": "reciprocal"}), ("budget", {}), ("scalar", {"target": 2.0}),
         ("truncated", {"cap": 3.0, "transform": "reciprocal"}),
     )
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("n", "label", "name", "how"), EXACT)
@@ -261,8 +253,3 @@ def test_risks_that_stay_are_a_control_that_is_caught() -> None:
         how = {"risk": "size", "transform": transform}
         found = weights.row(model, "lipschitz", how, points=10_000)
         assert found["frozen"] < share * found["exact"]
-
-
-def test_risks_alone_are_refused() -> None:
-    with pytest.raises(ph.InvalidInput, match="log_lik must be the matrix"):
-        ph.arrays.lipschitz_without([1.0, 2.0, 4.0])

@@ -34,9 +34,6 @@ def options(name: str) -> dict[str, object]:
     return {"transform": name, "threshold": 4.0 if name == "threshold" else None}
 
 
-# --- Lipschitz weights --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", TRANSFORMS)
 @given(f=BOUNDS, scale=NUMBER, shift=NUMBER)
 def test_maps_equal_their_formulas(name: str, f: list[float], scale: float, shift: float) -> None:
@@ -79,9 +76,6 @@ def test_softmax_of_one_low_outlier_among_many() -> None:
     assert alpha[1] == pytest.approx(0.5, abs=1e-3)
 
 
-# --- Count, scalar and truncated weights --------------------------------------------------------
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9), NUMBER, NUMBER)
 def test_count_weights(risk: list[float], scale: float, shift: float) -> None:
     expected = [clipped(scale * (1 - r) + shift) for r in risk]
@@ -104,9 +98,6 @@ def test_truncated_weights_are_old_ones_or_zero(alpha: np.ndarray, cap: float) -
     for old, new, bound in zip(alpha, result, f, strict=True):
         risky = old > 0 and old * bound > cap
         assert new == (0.0 if risky else old)
-
-
-# --- Re-weighting -------------------------------------------------------------------------------
 
 
 POSITIVE = st.one_of(st.just(0.0), st.floats(1e-320, 50))
@@ -147,8 +138,6 @@ def test_bad_reweighting(alpha: list[float], by_record: list[float]) -> None:
     with pytest.raises(InvalidInput, match=r"alpha|by_record"):
         reweight(alpha, by_record)
 
-
-# --- Censoring ----------------------------------------------------------------------------------
 
 MATRIX = hnp.arrays(float, (4, 3), elements=st.floats(allow_nan=True, allow_infinity=True))
 

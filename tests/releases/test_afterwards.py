@@ -30,9 +30,6 @@ def _all(release: ph.Release) -> ph.Release:
     )
 
 
-# --- Post-processing --------------------------------------------------------------------------
-
-
 def _same_whatever_the_data(change: Change, release: ph.Release) -> bool:
     """Whether a change gives the same tables when all that stays with the owner is another."""
     other = release.origin.data.sample(frac=1, random_state=1).reset_index(drop=True)
@@ -105,8 +102,6 @@ def test_the_unit_may_have_numbers(release: ph.Release, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="'age' is read as it is in the data"):
         ph.releases.with_rows(made, 60, public=["w"], unit="household")
 
-
-# --- Said ---------------------------------------------------------------------------------------
 
 SAID = (
     "one value of owner; exactly one row has head = 1 (one with age &gt;= 16, where there is any); "

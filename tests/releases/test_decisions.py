@@ -15,10 +15,8 @@ from pyhybrid.releases.column_decisions import Decisions
 
 N = 60
 FAST: dict[str, Any] = {
-    "seed": 1,
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=300, draws=200),
-}
+    "seed": 1, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=300, draws=200),
+}  # fmt: skip
 
 
 def _table() -> pd.DataFrame:
@@ -27,13 +25,11 @@ def _table() -> pd.DataFrame:
     surnames = [f"{a}{b}" for a in ("Ander", "Berg", "Carl", "Dahl") for b in ("son", "man", "en")]
     return pd.DataFrame(
         {
-            "y": y,
-            "surname": rng.choice(surnames, N),
-            "person_id": np.repeat(1000 + 7 * np.arange(N // 2), 2),
-            "source": 2 * y + 1,
+            "y": y, "surname": rng.choice(surnames, N),
+            "person_id": np.repeat(1000 + 7 * np.arange(N // 2), 2), "source": 2 * y + 1,
             "age": rng.integers(18, 80, N),
         }
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

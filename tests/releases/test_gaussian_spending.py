@@ -15,6 +15,7 @@ from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose
 from pyhybrid.privacy.conversions import delta_of_mu, epsilon_of_mu
+from tests.refusals import refuses
 
 TERMS: dict[str, Any] = {"kind": "asymptotic local", "relation": "remove"}
 
@@ -90,10 +91,8 @@ def test_another_delta_is_refused(ledger: ph.Ledger, tmp_path: Path) -> None:
         ledger.add(answer(charge(delta=1e-8)))
     other = ph.Ledger(tmp_path / "other", budget=5, delta=1e-8, **TERMS)
     other.add(answer(charge(delta=1e-8)))
-    with pytest.raises(InvalidInput, match="has delta 1e-08, fixed when it was created"):
-        ph.Ledger(tmp_path / "other", delta=1e-6)
-    with pytest.raises(InvalidInput, match="at one delta: found 1e-08, 1e-06"):
-        compose([charge(), charge(delta=1e-8)])
+    refuses("has delta 1e-08, fixed when it was created", ph.Ledger, tmp_path / "other", delta=1e-6)
+    refuses("at one delta: found 1e-08, 1e-06", compose, [charge(), charge(delta=1e-8)])
 
 
 def test_strict_ledgers_take_no_local_charge(tmp_path: Path) -> None:
@@ -101,8 +100,7 @@ def test_strict_ledgers_take_no_local_charge(tmp_path: Path) -> None:
     assert strict.delta is None
     at_delta = ph.Ledger(tmp_path / "t", budget=5, kind="strict", relation="remove", delta=1e-6)
     for ledger in (strict, at_delta):
-        with pytest.raises(InvalidInput, match="found asymptotic local"):
-            ledger.add(answer(charge()))
+        refuses("found asymptotic local", ledger.add, answer(charge()))
 
 
 def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
@@ -117,8 +115,7 @@ def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
     assert old.delta is None
     old.add(answer(charge(accounting="lipschitz", delta=0.0)))
     assert old.spent == 40.0
-    with pytest.raises(InvalidInput, match="accounting='range' where the ledger has none"):
-        old.add(answer(charge()))
+    refuses("accounting='range' where the ledger has none", old.add, answer(charge()))
 
 
 def test_a_charge_made_cheaper_is_refused_by_its_seal(ledger: ph.Ledger) -> None:
@@ -131,8 +128,7 @@ def test_a_charge_made_cheaper_is_refused_by_its_seal(ledger: ph.Ledger) -> None
 @pytest.mark.parametrize("field", ["mu", "loss_range", "mu_standard_error"])
 @pytest.mark.parametrize("value", [-1.0, float("inf"), float("nan"), "0.2"])
 def test_accounts_are_finite_numbers(field: str, value: Any) -> None:
-    with pytest.raises(InvalidInput, match=field):
-        PrivacyCharge.from_dict({**charge().as_dict(), field: value})
+    refuses(field, PrivacyCharge.from_dict, {**charge().as_dict(), field: value})
 
 
 def test_charges_round_trip_and_those_of_earlier_versions_are_stored_as_they_were() -> None:

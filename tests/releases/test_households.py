@@ -10,12 +10,9 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 
 RULES: dict[str, Any] = {
-    "unit": "household",
-    "same": ["owner"],
-    "one": {"head": 1},
-    "sums": {"together": "income"},
+    "unit": "household", "same": ["owner"], "one": {"head": 1}, "sums": {"together": "income"},
     "eligible": "age >= 16",
-}
+}  # fmt: skip
 
 
 def _heads(table: pd.DataFrame) -> pd.Series:

@@ -24,6 +24,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.chained_file import locked_file
 from pyhybrid.releases.data_fingerprint import DataMark
+from tests.refusals import refuses
 
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
 
@@ -55,9 +56,6 @@ def local_ledger(path: Path, budget: float) -> ph.Ledger:
     return ph.Ledger(path, budget=budget, kind="asymptotic local", relation="remove")
 
 
-# --- Adding up ----------------------------------------------------------------------------------
-
-
 def test_entries_add_up_exactly_to_the_budget(path: Path) -> None:
     ledger = ph.Ledger(path, budget=0.3, **TERMS)
     for number in (1, 2, 3):
@@ -84,25 +82,20 @@ def test_the_same_release_is_charged_once_and_an_equal_one_again(path: Path) -> 
     ledger.add(answer())  # same values by chance: another release all the same
     assert ledger.spent == 2
     changed = replace(one, value=np.array([3, 5]), seal="")  # sealed anew, under the old name
-    with pytest.raises(InvalidInput, match="as it was when entry 1 of ledger"):
-        ledger.add(changed)
+    refuses("as it was when entry 1 of ledger", ledger.add, changed)
 
 
 def test_unlike_charges_only_when_told_and_then_labeled(path: Path, release: ph.Release) -> None:
     ledger = ph.Ledger(path, budget=1000, **TERMS)
     ledger.add(answer())
     for unlike in (release, answer(relation="remove")):
-        with pytest.raises(InvalidInput, match=r"must be strict, replace: found.*--allow-unlike"):
-            ledger.add(unlike)
+        refuses(r"must be strict, replace: found.*--allow-unlike", ledger.add, unlike)
     told = ph.Ledger(path, allow_unlike=True)
     told.add(release)
     assert told.spent == pytest.approx(1 + release.charge.epsilon, abs=1e-12)
     label = "sum of unlike charges, no guarantee of any kind: asymptotic local, remove; strict"
     assert told.label.startswith(label)
     assert ph.Ledger(path).label == told.label, "the label stays with the file"
-
-
-# --- From releases only -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -112,8 +105,7 @@ def test_unlike_charges_only_when_told_and_then_labeled(path: Path, release: ph.
 )
 def test_nothing_but_releases(path: Path, thing: Any) -> None:
     ledger = ph.Ledger(path, budget=10, **TERMS)
-    with pytest.raises(InvalidInput, match=r"charges from releases only.*found"):
-        ledger.add(thing)
+    refuses(r"charges from releases only.*found", ledger.add, thing)
     assert ledger.entries == ()
 
 
@@ -124,22 +116,17 @@ def test_the_entry_of_a_release_has_its_public_charge(path: Path, release: ph.Re
     assert "bound" not in ledger.entries[0].charge
 
 
-# --- Of one data set ----------------------------------------------------------------------------
-
-
 def survey(year: int = 1) -> pd.DataFrame:
     rng = np.random.default_rng(year)
     return pd.DataFrame(
         {
-            "id": range(60),
-            "y": rng.poisson(3, 60),
-            "age": rng.integers(18, 90, 60),
+            "id": range(60), "y": rng.poisson(3, 60), "age": rng.integers(18, 90, 60),
             "pay": rng.normal(30, 9, 60).round(2),
             "sex": pd.Categorical(rng.choice(["f", "m"], 60)),
             "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, 60), unit="D"),
             "name": [f"{chr(97 + i % 26)}{i}" for i in rng.permutation(60)],
         }
-    )
+    )  # fmt: skip
 
 
 def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
@@ -211,8 +198,7 @@ def test_other_data_only_when_told_and_then_labeled(path: Path) -> None:
     assert ph.Ledger(path).label == (
         f"asymptotic local{counted}, remove one record; releases of more than one data set"
     )
-    with pytest.raises(InvalidInput, match="must be of the data"):
-        ph.Ledger(path).add(of(survey(3)))
+    refuses("must be of the data", ph.Ledger(path).add, of(survey(3)))
 
 
 def test_the_ledger_knows_its_data_under_a_key_of_its_own(path: Path, tmp_path: Path) -> None:
@@ -272,9 +258,6 @@ def of_seed(mechanism: Any, table: pd.DataFrame, options: dict[str, Any]) -> ph.
     return made
 
 
-# --- Saving -------------------------------------------------------------------------------------
-
-
 def test_saving_charges_before_it_writes(path: Path, release: ph.Release, tmp_path: Path) -> None:
     epsilon = release.charge.epsilon
     small = local_ledger(path, epsilon - 0.01)
@@ -321,9 +304,6 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
     assert len(ledger.entries) == 1
 
 
-# --- The file -----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def three(path: Path) -> ph.Ledger:
     ledger = ph.Ledger(path, budget=10, **TERMS)
@@ -337,8 +317,7 @@ def test_a_torn_last_line_is_found_at_every_byte(three: ph.Ledger) -> None:
     start = whole[:-1].rindex(b"\n") + 1
     for end in range(start + 1, len(whole)):
         three.path.write_bytes(whole[:end])
-        with pytest.raises(InvalidInput, match=r"last line, 4, is incomplete.*delete that line"):
-            three.add(answer())
+        refuses(r"last line, 4, is incomplete.*delete that line", three.add, answer())
         assert three.path.read_bytes() == whole[:end], "a damaged file is left as it is"
     three.path.write_bytes(whole[:start])  # as the message says
     assert three.spent == 3
@@ -354,15 +333,11 @@ def test_any_edit_breaks_the_chain(three: ph.Ledger) -> None:
         with pytest.raises(InvalidInput, match="is damaged"):
             _ = three.spent
     for missing_or_moved in (
-        [lines[0], lines[2], lines[3]],
-        [lines[1], lines[2], lines[3]],
-        [lines[0], lines[2], lines[1], lines[3]],
-        [*lines, lines[3]],
-        [lines[0], b"\n", *lines[1:]],
-    ):
+        [lines[0], lines[2], lines[3]], [lines[1], lines[2], lines[3]],
+        [lines[0], lines[2], lines[1], lines[3]], [*lines, lines[3]], [lines[0], b"\n", *lines[1:]],
+    ):  # fmt: skip
         three.path.write_bytes(b"".join(missing_or_moved))
-        with pytest.raises(InvalidInput, match="was edited or does not follow"):
-            ph.Ledger(three.path)
+        refuses("was edited or does not follow", ph.Ledger, three.path)
 
 
 def test_a_cheaper_entry_with_a_hash_of_its_own_breaks_what_follows(three: ph.Ledger) -> None:
@@ -372,8 +347,7 @@ def test_a_cheaper_entry_with_a_hash_of_its_own_breaks_what_follows(three: ph.Le
     lines[2]["content"]["charge"]["epsilon"] = 0.01
     lines[2]["sha256"] = _hash(2, lines[2]["previous"], lines[2]["content"])
     three.path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(InvalidInput, match="line 4 was edited"):
-        ph.Ledger(three.path)
+    refuses("line 4 was edited", ph.Ledger, three.path)
 
 
 def test_lines_missing_at_the_end_change_the_head(three: ph.Ledger) -> None:
@@ -457,27 +431,19 @@ def test_processes_at_once_never_overspend(path: Path) -> None:
     ],
 )
 def test_bad_terms(path: Path, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        ph.Ledger(path, **options)
+    refuses(message, ph.Ledger, path, **options)
     assert not path.exists()
 
 
 def test_terms_are_fixed_and_other_files_are_no_ledgers(three: ph.Ledger, tmp_path: Path) -> None:
     for change in ({"budget": 11}, {"kind": "asymptotic local"}, {"relation": "remove"}):
-        with pytest.raises(InvalidInput, match="fixed when it was created"):
-            ph.Ledger(three.path, **change)
+        refuses("fixed when it was created", ph.Ledger, three.path, **change)
     assert ph.Ledger(three.path, budget=10, **TERMS).spent == 3.5
-    with pytest.raises(InvalidInput, match="cannot be opened"):
-        ph.Ledger(tmp_path)
+    refuses("cannot be opened", ph.Ledger, tmp_path)
     (tmp_path / "other").write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInput, match="is damaged: line 1"):
-        ph.Ledger(tmp_path / "other")
+    refuses("is damaged: line 1", ph.Ledger, tmp_path / "other")
     (tmp_path / "empty").touch()
-    with pytest.raises(InvalidInput, match="found no budget"):
-        ph.Ledger(tmp_path / "empty")
-
-
-# --- Command line -------------------------------------------------------------------------------
+    refuses("found no budget", ph.Ledger, tmp_path / "empty")
 
 
 def test_create_and_show(path: Path, run: Any) -> None:

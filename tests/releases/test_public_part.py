@@ -121,9 +121,6 @@ def test_the_statement_says_that_a_release_is_an_answer() -> None:
         assert "is itself an answer" in release.statement
 
 
-# --- What takes strictness away -----------------------------------------------------------------
-
-
 def not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     failing_at_first(monkeypatch, times=9)
 
@@ -140,11 +137,9 @@ def modes(gap: float) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 BREAKS = {
-    "chains that did not converge": not_converged,
-    "a lesser mode": modes(3.0),
-    "a higher mode": modes(-50.0),
-    "a mode far below, or several on average": modes(500.0),
-}
+    "chains that did not converge": not_converged, "a lesser mode": modes(3.0),
+    "a higher mode": modes(-50.0), "a mode far below, or several on average": modes(500.0),
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge", "ignore:.*ended in another mode")

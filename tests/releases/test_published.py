@@ -17,10 +17,8 @@ from pyhybrid.releases.folder import published, read_json, read_records, read_re
 
 SECRET = "Quasimodo"
 FAST: dict[str, Any] = {
-    "seed": 1,
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=300, draws=200),
-}
+    "seed": 1, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=300, draws=200),
+}  # fmt: skip
 
 
 def _subset() -> pd.DataFrame:

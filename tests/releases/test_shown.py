@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
+from tests.refusals import refuses
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +41,14 @@ def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
     assert "data" in labels
     own = [text.get_text() for text in release.plot("visits").legends[0].get_texts()]
     assert own == labels
-    with pytest.raises(InvalidInput, match="column must be a synthesized one, visits"):
-        ph.reports.plot_release(release, "other")
+    refuses("column must be a synthesized one, visits", ph.reports.plot_release, release, "other")
 
 
 def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_path: Path) -> None:
     release.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
-    with pytest.raises(InvalidInput, match="loaded has no data"):
-        loaded.plot()
-    with pytest.raises(InvalidInput, match="made in this session"):
-        loaded.inference_data()
+    refuses("loaded has no data", loaded.plot)
+    refuses("made in this session", loaded.inference_data)
 
 
 def test_draws_are_one_call_away(release: ph.Release) -> None:

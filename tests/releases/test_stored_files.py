@@ -20,6 +20,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease
 from pyhybrid.releases.chained_file import _hash
 from pyhybrid.running.resumable import open_parts
+from tests.refusals import refuses
 from tests.stored.make_stored import people
 
 STORED = Path(__file__).parents[1] / "stored" / "format_1"
@@ -81,8 +82,7 @@ def test_the_stored_ledger_is_read_and_goes_on(stored: Path) -> None:
     if TEXT == "str":
         assert ledger.add(release).number == first.number  # known, and charged once
     else:  # digests of version 0.2 name dtypes: another pandas reads others
-        with pytest.raises(InvalidInput, match="must be as it was when entry 1"):
-            ledger.add(release)
+        refuses("must be as it was when entry 1", ledger.add, release)
     run = json.loads((stored / "release/confidential/run.json").read_text())
     assert run["ledger"] == {"entry": first.number, "sha256": first.sha256}
     # Of an earlier version: strict though its chains had not converged, and of data not noted.
@@ -100,8 +100,7 @@ def test_the_stored_calibration_is_read(stored: Path) -> None:
     assert (calibration.cap, calibration.draws.n_draws) == (2.0, 20)
     bound = calibration.model.bind(people())
     if bound.program.sha256 != calibration.program_sha256:  # a later Stan program
-        with pytest.raises(InvalidInput, match="has another hash; calibrate again"):
-            calibration.weights(bound)
+        refuses("has another hash; calibrate again", calibration.weights, bound)
         return
     alpha = calibration.weights(bound)
     assert ((alpha >= 0) & (alpha <= 1)).all()
@@ -124,9 +123,6 @@ def test_the_stored_masked_release_is_read(stored: Path) -> None:
     assert len(release.synthetic) == 2
     pd.testing.assert_series_equal(release.synthetic[0]["visits"], people()["visits"])
     assert not release.statement.differentially_private
-
-
-# --- Later formats ------------------------------------------------------------------------------
 
 
 def later(path: Path) -> None:
@@ -154,8 +150,7 @@ LATER: dict[str, tuple[str, Callable[[Path], None], Callable[[Path], Any]]] = {
     ),
     "study": ("study/study.json", later, lambda p: ph.studies.load_study(p / "study")),
     "points": (
-        "points.jsonl",
-        later_line,
+        "points.jsonl", later_line,
         lambda p: open_parts(p / "points.jsonl", settings="", seed=None).__enter__(),
     ),
     "ledger": ("survey.ledger", later_ledger, lambda p: ph.Ledger(p / "survey.ledger")),
@@ -167,8 +162,7 @@ def test_a_later_format_is_refused_with_the_reason_and_left_alone(name: str, sto
     file, change, read = LATER[name]
     change(stored / file)
     before = (stored / file).read_bytes()
-    with pytest.raises(InvalidInput, match=r"(?s)format.*2"):
-        read(stored)
+    refuses(r"(?s)format.*2", read, stored)
     assert (stored / file).read_bytes() == before
 
 

@@ -32,9 +32,6 @@ def texts(ax):
     return [text.get_text() for text in ax.texts]
 
 
-# ---------------------------------------------------------------- bounds
-
-
 def test_overall_bound_is_marked_at_its_value_over_its_own_violin():
     figure = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}, overall={"LW": 6.25})
     (ax,) = figure.axes
@@ -66,23 +63,17 @@ def test_violin_is_widest_where_the_records_are():
     assert outline[np.argmax(outline[:, 0]), 1] == pytest.approx(1, abs=0.3)
 
 
-@pytest.mark.parametrize("values", [np.full(5, 2.5), 2.5 + 1e-15 * np.arange(5), [0.0, 0.0]])
-def test_equal_bounds_are_drawn_as_a_line(values):
+@pytest.mark.parametrize("values", [np.full(5, 2.5), 2.5 + 1e-15 * np.arange(5), [0.0, 0.0],
+                                    np.append(BOUNDS, 1e9)])  # fmt: skip
+def test_equal_bounds_and_heavy_tails_are_drawn(values):
     figure = plots.plot_bounds({"Censored": values}, overall={"Censored": 2.5})
     assert plots.figure_png(figure).startswith(b"\x89PNG")
-
-
-def test_heavy_tail_does_not_break_a_violin():
-    plots.figure_png(plots.plot_bounds({"U": np.append(BOUNDS, 1e9)}))
 
 
 def test_infinite_bounds_are_counted_not_drawn():
     (ax,) = plots.plot_bounds({"U": [1.0, 2.0, np.inf, np.inf]}).axes
     assert [t.get_text() for t in ax.get_xticklabels()] == ["U\n(2 not finite)"]
     assert ax.get_ylim()[1] < 3
-
-
-# ---------------------------------------------------------------- weights
 
 
 def test_weights_show_shares_and_point_masses():
@@ -115,9 +106,6 @@ def test_weights_before_after_are_the_points():
     assert sizes[1] > sizes[0] == sizes[2]
     (line,) = labeled(ax, "unchanged")
     np.testing.assert_array_equal(line.get_xdata(), line.get_ydata())
-
-
-# ---------------------------------------------------------------- distributions
 
 
 def test_frequencies_of_data_and_sets():
@@ -173,9 +161,6 @@ def test_binned_density_equals_the_sum_over_records():
     np.testing.assert_allclose(plots._density(values, grid), exact, atol=1e-4)
 
 
-# ---------------------------------------------------------------- bound against weight
-
-
 def test_scatter_shows_the_records_the_bound_and_a_smooth():
     alpha = np.linspace(0, 1, 200)
     bounds = 4 * alpha * (1.5 - alpha)
@@ -217,9 +202,6 @@ def test_before_and_after_share_their_scale():
     assert "before" in left.get_title(loc="left")
 
 
-# ---------------------------------------------------------------- densities and intervals
-
-
 def test_mean_density_peaks_at_the_mode_and_differs_in_color_and_line():
     draws = RNG.normal(3, 0.1, 4000)
     (ax,) = plots.plot_mean_density({"U": draws, "LW": draws + 1}, label="mean of $y").axes
@@ -250,8 +232,6 @@ def test_many_statistics_wrap():
     figure = plots.plot_intervals(pd.DataFrame(rows, columns=INTERVALS.columns))
     assert [ax.get_visible() for ax in figure.axes] == [True] * 6 + [False] * 2
 
-
-# ---------------------------------------------------------------- all of them
 
 EVERY = {
     "bounds": lambda name: plots.plot_bounds({name: BOUNDS}, overall={name: 9}),
@@ -317,14 +297,11 @@ def test_settings_of_matplotlib_are_left_alone():
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda: plots.plot_bounds({}),
-        lambda: plots.plot_bounds({"a": [np.nan, np.nan]}),
+        lambda: plots.plot_bounds({}), lambda: plots.plot_bounds({"a": [np.nan, np.nan]}),
         lambda: plots.plot_bounds({"a": [1.0]}, overall={"b": 1.0}),
         lambda: plots.plot_bounds({"a": [1.0]}, overall={"a": np.nan}),
-        lambda: plots.plot_bounds({"a": [[1.0]]}),
-        lambda: plots.plot_weights({}),
-        lambda: plots.plot_weights({"a": [0.5, np.nan]}),
-        lambda: plots.plot_weights({"a": [1.5]}),
+        lambda: plots.plot_bounds({"a": [[1.0]]}), lambda: plots.plot_weights({}),
+        lambda: plots.plot_weights({"a": [0.5, np.nan]}), lambda: plots.plot_weights({"a": [1.5]}),
         lambda: plots.plot_distributions([1, 2], {}, discrete=True),
         lambda: plots.plot_distributions([1, 2], {"a": []}, discrete=True),
         lambda: plots.plot_distributions([np.nan], {"a": [[1]]}, discrete=True),
@@ -336,8 +313,7 @@ def test_settings_of_matplotlib_are_left_alone():
         lambda: plots.plot_bound_against_weight([1], [np.nan], overall=1),
         lambda: plots.plot_bound_against_weight([1], [np.inf], overall=1),
         lambda: plots.plot_bound_against_weight([1], [1], overall=np.inf),
-        lambda: plots.plot_weights_before_after([1, 1], [1]),
-        lambda: plots.plot_mean_density({}),
+        lambda: plots.plot_weights_before_after([1, 1], [1]), lambda: plots.plot_mean_density({}),
         lambda: plots.plot_mean_density({"a": [1, 1]}),
         lambda: plots.plot_intervals(INTERVALS.iloc[:0]),
         lambda: plots.plot_intervals(INTERVALS.drop(columns="lower")),
@@ -345,7 +321,7 @@ def test_settings_of_matplotlib_are_left_alone():
         lambda: plots.plot_intervals(INTERVALS.assign(upper=np.inf)),
         lambda: plots.plot_intervals(INTERVALS, reference="nobody"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(draw):
     with pytest.raises(InvalidInput):
         draw()

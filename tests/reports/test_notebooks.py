@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, PyhybridError
+from pyhybrid.core.errors import PyhybridError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.reports.notebooks import (
     NotebookFailed,
@@ -23,6 +23,7 @@ from pyhybrid.reports.notebooks import (
     render_notebook,
 )
 from pyhybrid.reports.release import release_report
+from tests.refusals import refuses
 
 NAMES = notebook_names()
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -36,8 +37,7 @@ def _cells(name: str) -> list[dict[str, Any]]:
 def test_the_papers_notebooks_are_there() -> None:
     assert [name[:2] for name in NAMES] == [f"{n:02d}" for n in range(1, 10)]
     assert find_notebook("2") == find_notebook("02_reweighting")
-    with pytest.raises(InvalidInput, match="notebook must be one of 01_quick_start"):
-        find_notebook("nothing")
+    refuses("notebook must be one of 01_quick_start", find_notebook, "nothing")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,10 +94,8 @@ def test_a_cell_that_fails_is_named_and_nothing_is_left(tmp_path: Path) -> None:
 
 def test_what_is_no_notebook_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.ipynb").write_text("no json")
-    with pytest.raises(InvalidInput, match="must be a notebook"):
-        render_notebook(tmp_path / "x.ipynb")
-    with pytest.raises(InvalidInput, match="size"):
-        render_notebook(tmp_path / "x.ipynb", size="huge")
+    refuses("must be a notebook", render_notebook, tmp_path / "x.ipynb")
+    refuses("size", render_notebook, tmp_path / "x.ipynb", size="huge")
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
@@ -109,8 +107,6 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     assert (code, err.count("\n")) == (2, 1)
     assert "--overwrite" in err
 
-
-# --- in a real browser --------------------------------------------------------------------------
 
 _PROBE = """<script>window.addEventListener("load", () => {
   const images = [...document.images];

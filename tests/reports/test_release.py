@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.page import number_text
 from pyhybrid.reports.release import public_report, release_report
+from tests.refusals import refuses
 from tests.reports.accessible import check_page
 
 SEED = 918_273_645
@@ -88,9 +88,6 @@ def html(releases, data):
 @pytest.fixture(scope="module")
 def page(html):
     return Page(html)
-
-
-# ---------------------------------------------------------------- the owner's report
 
 
 def test_self_contained_without_scripts(html, page):
@@ -235,11 +232,9 @@ def test_two_releases_of_one_mechanism_are_both_shown(releases, data):
 def renamed(release, name):
     tables = [table.rename(columns={"visits": name}) for table in release.synthetic]
     return replace(
-        release,
-        synthetic=tables,
-        synthesized=(name,),
+        release, synthetic=tables, synthesized=(name,),
         settings={**release.settings, "formula": f"`{name}` ~ 1"},
-    )
+    )  # fmt: skip
 
 
 def test_names_are_escaped(releases, data):
@@ -304,15 +299,9 @@ def test_missing_values_are_left_out():
 
 def test_other_records_are_refused(releases, data):
     release, baseline = releases
-    with pytest.raises(InvalidInput, match="500 records"):
-        release_report(release, data.iloc[:-1])
-    with pytest.raises(InvalidInput, match="'visits'"):
-        release_report(release, data[["site"]])
-    with pytest.raises(InvalidInput, match="baseline"):
-        release_report(release, data, baseline=renamed(baseline, "other"))
-
-
-# ---------------------------------------------------------------- the public report
+    refuses("500 records", release_report, release, data.iloc[:-1])
+    refuses("'visits'", release_report, release, data[["site"]])
+    refuses("baseline", release_report, release, data, baseline=renamed(baseline, "other"))
 
 
 def leaks(html, release):

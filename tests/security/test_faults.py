@@ -56,9 +56,6 @@ def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-# --- Engines that die ---------------------------------------------------------------------------
-
-
 def test_a_chain_that_is_killed(
     fake: Fake,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -93,9 +90,6 @@ def test_a_worker_that_is_killed_mid_fit_loses_its_task_only() -> None:
     assert "a worker process died" in str(done[2].error)
     assert done[1].result == _fit_or_die(1)
     assert done[3].result == _fit_or_die(3)
-
-
-# --- Disks --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -186,9 +180,6 @@ def test_paths_with_spaces_and_letters(
     assert list((home / "tmp").iterdir()) == []
 
 
-# --- Caches -------------------------------------------------------------------------------------
-
-
 def test_a_cache_that_cannot_be_written(
     fake: Fake,  # noqa: F811
     tmp_path: Path,
@@ -242,9 +233,6 @@ def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> N
     assert len(told) == 1
     assert len(list((tmp_path / "cache" / "cmdstan").iterdir())) == 1
     assert list(fake.temporary.iterdir()) == []
-
-
-# --- Clock, home, network, locale ---------------------------------------------------------------
 
 
 @pytest.mark.samples
@@ -323,9 +311,6 @@ def test_a_locale_without_letters(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out/confidential/run.json").read_text())["synthesized"]
 
 
-# --- Sizes --------------------------------------------------------------------------------------
-
-
 @pytest.mark.samples
 def test_ten_thousand_columns(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
@@ -390,12 +375,10 @@ def test_extreme_values_are_refused_by_name(case: str) -> None:
 @pytest.mark.parametrize(
     ("model", "value"),
     [
-        (ph.Poisson("y ~ 1"), 2.0**31 - 1),
-        (ph.NegativeBinomial("y ~ 1"), 2.0**31 - 1),
-        (ph.BetaRegression("y ~ 1", upper=50), 5e-324),
-        (ph.NormalRegression("y ~ 1"), 5e-324),
+        (ph.Poisson("y ~ 1"), 2.0**31 - 1), (ph.NegativeBinomial("y ~ 1"), 2.0**31 - 1),
+        (ph.BetaRegression("y ~ 1", upper=50), 5e-324), (ph.NormalRegression("y ~ 1"), 5e-324),
     ],
-)
+)  # fmt: skip
 def test_extreme_values_that_fit(model: Any, value: float) -> None:
     """The largest count and the smallest number give bounds that are finite, and say so."""
     made = ph.LipschitzWeighted(model).release(planted(value), seed=1, **OPTIONS)

@@ -164,8 +164,6 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
-# --- Failures -----------------------------------------------------------------------------------
-
 STAGES = {
     "the engine": (EmbeddedEngine, "sample", SamplingError),
     "the diagnosis": (sessions, "diagnose", SamplingError),
@@ -264,11 +262,9 @@ generated quantities {
 def own_program(text: str, folder: Path) -> Any:
     (folder / "own.stan").write_text(text)
     return ph.StanModel(
-        folder / "own.stan",
-        outcome="visits",
-        data=lambda t: {"n": len(t), "y": t["visits"].to_numpy(dtype=float)},
-        predict="rep",
-    )
+        folder / "own.stan", outcome="visits",
+        data=lambda t: {"n": len(t), "y": t["visits"].to_numpy(dtype=float)}, predict="rep",
+    )  # fmt: skip
 
 
 @pytest.mark.samples
@@ -288,9 +284,6 @@ def test_values_that_stan_quotes_are_not_repeated(tmp_path: Path) -> None:
 def test_places_in_a_program_stay_in_messages() -> None:
     said = "x1[3] is -7.5e+300 (in 'p.stan', line 12, column 4); chain 2 of 4"
     assert without_values(said) == "x1[3] is # (in 'p.stan', line 12, column 4); chain 2 of 4"
-
-
-# --- CmdStan's stand-in, and R ------------------------------------------------------------------
 
 
 def test_cmdstan_complaints_and_cache_hold_no_seed(
@@ -337,8 +330,6 @@ def test_r_keeps_nothing(capfd: Any) -> None:
     assert str(SEED) not in str(error.value)
 
 
-# --- Signals ------------------------------------------------------------------------------------
-
 WAITING = """
 import os, signal, sys, time
 from pyhybrid import cli
@@ -360,13 +351,9 @@ def started(script: str, places: Path, **options: Any) -> subprocess.Popen[str]:
     heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup\n"
     heard += "signal.signal(signal.SIGINT, signal.default_int_handler)  # and in the background\n"
     process = subprocess.Popen(
-        [sys.executable, "-c", heard + script],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=places / "work",
-        stdout=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+        [sys.executable, "-c", heard + script], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=places / "work", stdout=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
     with process.stdout:
         assert process.stdout.readline() == "ready\n"
     return process

@@ -20,23 +20,16 @@ Y = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 DF = pd.DataFrame({"y": Y, "x": np.arange(12.0), "town": ["a", "b", SECRET] * 4})
 OTHER = DF.assign(town=["a", "b", "c"] * 4)
 FAST = {
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=2, warmup=100, draws=50),
-    "seed": 1,
-}
+    "engine": "embedded", "settings": SamplerSettings(chains=2, warmup=100, draws=50), "seed": 1,
+}  # fmt: skip
 
 
 def _calibration() -> Any:
     rule = {"rule": ph.engines.ConvergenceRule(rhat=10.0, ess_per_chain=0.1)}
     return calibrate(
-        ph.Poisson("y ~ town"),
-        DF,
-        epsilon=4,
-        n_draws=20,
-        holds_no_released_record=True,
-        **FAST,
+        ph.Poisson("y ~ town"), DF, epsilon=4, n_draws=20, holds_no_released_record=True, **FAST,
         **rule,
-    )
+    )  # fmt: skip
 
 
 REFUSED: dict[str, Callable[[], Any]] = {

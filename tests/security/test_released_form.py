@@ -178,9 +178,6 @@ def test_forms_are_what_keeps_neighbors_alike(monkeypatch: pytest.MonkeyPatch) -
         assert len({form_of(release(df).synthetic[0]["y"]) for df in own}) > 1
 
 
-# --- Command line -------------------------------------------------------------------------------
-
-
 CELLS = {"whole": "4", "one empty": "", "one 3.5": "3.5", "one 3.0": "3.0", "one NA": "NA"}
 
 

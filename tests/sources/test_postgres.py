@@ -81,14 +81,8 @@ def test_no_word_has_a_credential(url: str) -> None:
 def test_one_command_from_a_server(url: str, tmp_path: Path) -> None:
     filled(url)
     line = [
-        sys.executable,
-        "-m",
-        "pyhybrid",
-        "synthesize",
-        f"{url}::survey.Persons",
-        "--epsilon",
-        "2",
-    ]
+        sys.executable, "-m", "pyhybrid", "synthesize", f"{url}::survey.Persons", "--epsilon", "2",
+    ]  # fmt: skip
     run = [*line, "--drop", "born", "--out", "released"]
     first = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert "Persons.types.json was written" in first.stderr, first.stderr

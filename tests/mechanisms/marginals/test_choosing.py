@@ -23,9 +23,7 @@ RNG = np.random.default_rng(4)
 N = 1500
 Z = RNG.integers(0, 3, N)
 TABLE = pd.DataFrame({
-    "age": RNG.integers(18, 90, N),
-    "a": Z,
-    "b": RNG.integers(0, 2, N),
+    "age": RNG.integers(18, 90, N), "a": Z, "b": RNG.integers(0, 2, N),
     "c": np.where(RNG.random(N) < 0.7, Z, RNG.integers(0, 3, N)),
     "y": (20 * Z + RNG.gamma(2, 15, N)).clip(0, 199),
 })  # fmt: skip

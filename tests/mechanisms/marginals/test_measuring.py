@@ -19,8 +19,7 @@ from tests.conftest import require_opendp
 RNG = np.random.default_rng(8)
 N = 400
 TABLE = pd.DataFrame({
-    "age": RNG.integers(18, 90, N),
-    "sex": RNG.choice(["f", "m"], N),
+    "age": RNG.integers(18, 90, N), "sex": RNG.choice(["f", "m"], N),
     "income": RNG.gamma(2, 20, N).clip(0, 200),
 })  # fmt: skip
 DOMAIN = {
