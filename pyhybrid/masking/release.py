@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import check_choice, check_flag, check_output_folder
+from pyhybrid.core.checks import check_choice, check_count, check_flag, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
@@ -90,6 +90,10 @@ class RiskStatement:
     rule: str
     unchanged: Mapping[str, float | None] = field(default_factory=dict)
     differentially_private: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("n_records", "n_sets", "n_imputations"):
+            check_count(getattr(self, name), name)
 
     def __repr__(self) -> str:
         return f"<RiskStatement: NOT differentially private, {self.method}>"

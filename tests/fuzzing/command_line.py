@@ -88,8 +88,11 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
         ["DATA", "DATA"],
         {
             "--key": ["y", "y:radius=1", "x:radius=0.1,kind=relative", "g", "y:radius=", "y:q=1"],
-            "--sensitive": ["y", "x:radius=1"], "--holdout": ["DATA"], "--rows-correspond": [],
-            "--no-rows-correspond": [], "--json": ["-", "OUT.json"],
+            "--sensitive": ["y", "x:radius=1"],
+            "--holdout": ["DATA"],
+            "--rows-correspond": [],
+            "--no-rows-correspond": [],
+            "--json": ["-", "OUT.json"],
         },
     ),
     "mask": (
@@ -106,7 +109,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
     "ledger create": (
         ["NEW"],
         {
-            "--budget": ["9", "0"], "--kind": ["strict", "asymptotic local"],
+            "--budget": ["9", "0"],
+            "--kind": ["strict", "asymptotic local"],
             "--relation": ["replace"],
         },
     ),
@@ -214,10 +218,13 @@ def _places(call: Call, folder: Path) -> dict[str, str]:
 
     Ledger(folder / "ledger", budget=100, kind="asymptotic local", relation="remove")
     return {
-        "DATA": str(data), "OUT": str(folder / "out"), "OUT.json": str(folder / "out.json"),
-        "FULL": str(folder / "full"), "LEDGER": str(folder / "ledger"),
+        "DATA": str(data),
+        "OUT": str(folder / "out"),
+        "OUT.json": str(folder / "out.json"),
+        "FULL": str(folder / "full"),
+        "LEDGER": str(folder / "ledger"),
         "NEW": str(folder / "new ledger"),
-    }  # fmt: skip
+    }
 
 
 @contextlib.contextmanager

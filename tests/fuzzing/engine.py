@@ -60,16 +60,24 @@ class RandomDraws:
             inv_metric=None,
             parameters=tuple(variables),
             provenance=Provenance(
-                engine="stand-in", engine_version="0", program=program.name,
-                program_sha256=program.sha256, seed=seed, settings=settings, seconds=0.0,
+                engine="stand-in",
+                engine_version="0",
+                program=program.name,
+                program_sha256=program.sha256,
+                seed=seed,
+                settings=settings,
+                seconds=0.0,
             ),
-        )  # fmt: skip
+        )
 
 
 def _variables(
-    program: str, data: Mapping[str, Any], shape: tuple[int, int], spread: float,
+    program: str,
+    data: Mapping[str, Any],
+    shape: tuple[int, int],
+    spread: float,
     rng: np.random.Generator,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     def positive(*dims: int) -> Any:
         return np.exp(np.clip(spread * rng.normal(size=(*shape, *dims)), -700, 700))
 
@@ -104,6 +112,8 @@ def _variables(
         beta[..., 0] = -threshold[..., 0]
         return {"beta": beta, "threshold": threshold}
     own = {"beta": spread * rng.normal(size=(*shape, k)), "sigma_beta": positive(k)}
+    if program == "gamma_regression":
+        return {**own, "shape": positive()}
     if program == "negative_binomial":
         return {**own, "phi": positive()}
     if program == "normal_regression":

@@ -157,9 +157,14 @@ def _measure(setting: str, random: Any, options: Any) -> Any:
 def _save_study(folder: Path) -> None:
     study = ph.studies.STUDIES["A"]
     own = Study(
-        name=study.name, title="t", source="[S22]", settings=("one", "two"), measure=_measure,
-        quick=Size(replicates=2, options={}), paper=Size(replicates=2, options={}),
-    )  # fmt: skip
+        name=study.name,
+        title="t",
+        source="[S22]",
+        settings=("one", "two"),
+        measure=_measure,
+        quick=Size(replicates=2, options={}),
+        paper=Size(replicates=2, options={}),
+    )
     ph.studies.run_study(own, out=folder / "saved", engine="embedded")
 
 
@@ -199,10 +204,12 @@ def _use_masked(folder: Path) -> None:
 
 
 SAVED: dict[str, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
-    "release": (_save_release, _use_release), "calibration": (_save_calibration, _use_calibration),
-    "ledger": (_save_ledger, _use_ledger), "masked release": (_save_masked, _use_masked),
+    "release": (_save_release, _use_release),
+    "calibration": (_save_calibration, _use_calibration),
+    "ledger": (_save_ledger, _use_ledger),
+    "masked release": (_save_masked, _use_masked),
     "study": (_save_study, _use_study),
-}  # fmt: skip
+}
 """What is stored: how it is written, and how it is read and used."""
 
 
@@ -220,10 +227,17 @@ def stored(kind: str) -> dict[str, bytes]:
 
 
 _JSON = st.one_of(
-    st.none(), st.booleans(), st.integers(-2, 2**70), st.floats(), st.text(max_size=3), st.just([]),
-    st.just({}), st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
-    st.just([1]), st.just({"a": 1}),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 2**70),
+    st.floats(),
+    st.text(max_size=3),
+    st.just([]),
+    st.just({}),
+    st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
+    st.just([1]),
+    st.just({"a": 1}),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

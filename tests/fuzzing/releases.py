@@ -63,10 +63,12 @@ _shared = {
     "relation": _mostly("remove", "replace"),
     "safety_factor": _mostly(1, 1.05),
     "reweighting": _mostly(
-        True, False, ph.mechanisms.Reweighting(k=0.9, recursive=False),
+        True,
+        False,
+        ph.mechanisms.Reweighting(k=0.9, recursive=False),
         ph.mechanisms.Reweighting.published(k=0.9),
     ),
-}  # fmt: skip
+}
 _map = {"scale": _number, "shift": _mostly(0.0, -0.2)}
 MECHANISMS: dict[str, dict[str, Any]] = {
     "Unweighted": {},
@@ -78,7 +80,9 @@ MECHANISMS: dict[str, dict[str, Any]] = {
         "threshold": _number,
     },
     "CountWeighted": {
-        **_map, "radius": _number, "kind": st.sampled_from(["relative", "absolute", "both"]),
+        **_map,
+        "radius": _number,
+        "kind": st.sampled_from(["relative", "absolute", "both"]),
         "pattern": st.sampled_from([(), ("x",), ("x", "g"), ("y",), "x", ("nothing",), (1,), None]),
         "pairwise": st.booleans(),
     },
@@ -91,7 +95,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
             st.sampled_from(WRONG),
         )
     },
-}  # fmt: skip
+}
 _COUNTS = (
     "negative_binomial", "poisson", "normal", "mixture", "two_part", "zero_inflated",
     "with_missing",
@@ -110,9 +114,11 @@ _FITTING = {
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
 }  # fmt: skip
 _NEEDS = {
-    "ScalarWeighted": {"target_epsilon": 4.0}, "Truncated": {"epsilon": 6.0},
-    "Censored": {"epsilon": 4.0, "check_modes": False}, "GivenWeights": {"alpha": [1.0, 0.5]},
-}  # fmt: skip
+    "ScalarWeighted": {"target_epsilon": 4.0},
+    "Truncated": {"epsilon": 6.0},
+    "Censored": {"epsilon": 4.0, "check_modes": False},
+    "GivenWeights": {"alpha": [1.0, 0.5]},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,19 +165,24 @@ def release_cases(draw: Any, mechanism: str, *, plain: bool = False) -> ReleaseC
     if mechanism == "GivenWeights" and calm:
         options = {"alpha": np.linspace(0.2, 1, max(1, recipe.n)).tolist()}
     return ReleaseCase(
-        recipe=recipe, mechanism=mechanism, options=options, model=model,
+        recipe=recipe,
+        mechanism=mechanism,
+        options=options,
+        model=model,
         model_options={} if calm else _some(draw, _models[model], 2),
         formula=draw(st.sampled_from(["y ~ 1", "y ~ x"]) if plain else formulas()),
         arguments={"n_synthetic": draw(st.integers(1, 3)), **arguments},
         spread=draw(st.sampled_from([0.3, 0.3, 3.0, 300.0])),
         file_format=draw(st.sampled_from(["csv", "parquet"])),
-    )  # fmt: skip
+    )
 
 
 _ARGUMENTS = {
-    "n_synthetic": _mostly(1, 2, 17), "n_draws_released": _mostly(1, 2), "seed": _mostly(1, 2**70),
+    "n_synthetic": _mostly(1, 2, 17),
+    "n_draws_released": _mostly(1, 2),
+    "seed": _mostly(1, 2**70),
     "on_not_converged": _mostly("raise", "warn"),
-}  # fmt: skip
+}
 
 
 def check_release_case(
@@ -294,9 +305,11 @@ def histograms(draw: Any) -> tuple[Recipe, dict[str, Any], dict[str, Any]]:
     """A table, a perturbed histogram's parameters, and arguments of its release."""
     parameters = {
         "column": draw(_mostly("y", "y", "y", "x", "nothing")),
-        "lower": draw(_mostly(0, 0, -(10**6), 0.5)), "upper": draw(_mostly(300, 300, 10**6, 1)),
-        "n_bins": draw(_mostly(2, 7, 10**4)), "epsilon": draw(_number),
-    }  # fmt: skip
+        "lower": draw(_mostly(0, 0, -(10**6), 0.5)),
+        "upper": draw(_mostly(300, 300, 10**6, 1)),
+        "n_bins": draw(_mostly(2, 7, 10**4)),
+        "epsilon": draw(_number),
+    }
     arguments = {} if draw(OFTEN) else _some(draw, _ARGUMENTS, 1)
     return draw(recipes()), parameters, arguments
 

@@ -185,10 +185,13 @@ def recipes(
             )
         )
     return Recipe(
-        n=n, kinds=tuple(kinds), names=tuple(names),
-        index="range" if plain else draw(st.sampled_from(INDEXES)), poison=poison,
+        n=n,
+        kinds=tuple(kinds),
+        names=tuple(names),
+        index="range" if plain else draw(st.sampled_from(INDEXES)),
+        poison=poison,
         seed=draw(st.integers(0, 2**16)),
-    )  # fmt: skip
+    )
 
 
 _TERMS = [

@@ -31,9 +31,12 @@ def test_any_case_gives_a_result_or_a_typed_error(name: str) -> None:
     valid = []
 
     @settings(
-        max_examples=min(300, _CPU // entry.cost), database=None, derandomize=True,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink],
-    )  # fmt: skip
+        max_examples=min(300, _CPU // entry.cost),
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate, Phase.shrink],
+    )
     @given(entry.cases)
     def check(case: Any) -> None:
         valid.append(entry.check(case))
@@ -45,9 +48,12 @@ def test_any_case_gives_a_result_or_a_typed_error(name: str) -> None:
 
 @pytest.mark.samples
 @settings(
-    max_examples=20, database=None, derandomize=True, suppress_health_check=list(HealthCheck),
+    max_examples=20,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
-)  # fmt: skip
+)
 @given(st.sampled_from(sorted(MECHANISMS)).flatmap(lambda name: release_cases(name, plain=True)))
 def test_the_embedded_engine_meets_the_same_tables(case: Any) -> None:
     short = ph.engines.SamplerSettings(chains=2, warmup=60, draws=40)
