@@ -557,15 +557,18 @@ def _of_numbers(name: str, x: FloatArray) -> Predictor:
 
 def stacked(predictors: Sequence[Predictor]) -> Rows:
     """All predictors side by side, each distinct row once."""
-    whole = sparse.csr_array(sparse.hstack([each.cells for each in predictors], format="csr"))
+    ends = np.cumsum([each.cells.shape[1] for each in predictors])
     # two of a million rows fall together with probability 3e-8, which costs accuracy, never privacy
-    words = np.random.default_rng(20230101).integers(0, 2**64, whole.shape[1], dtype=np.uint64)
-    keys = np.asarray(whole.astype(np.uint64) @ words, dtype=np.uint64)
+    words = np.random.default_rng(20230101).integers(0, 2**64, ends[-1], dtype=np.uint64)
+    keys = np.zeros(predictors[0].cells.shape[0], dtype=np.uint64)
+    for each, own in zip(predictors, np.split(words, ends[:-1]), strict=True):
+        keys += each.cells.astype(np.uint64) @ own
     _, first, of_record, times = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
+    cells = sparse.hstack([each.cells[first] for each in predictors], format="csr")
     return Rows(
-        cells=sparse.csr_array(whole[first] / PARTS),
+        cells=sparse.csr_array(cells / PARTS),
         times=times.astype(np.float64),
         of_record=of_record.astype(np.int64),
     )

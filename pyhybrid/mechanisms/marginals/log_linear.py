@@ -88,6 +88,7 @@ MOST_SIMULATED = 500_000
 """Of them, where memory is to be the same for any number of records."""
 _LARGEST_BLOCK = 2**22  # probabilities
 _RAKINGS = 3
+_MOST_RAKED = 2**17  # records, which make up for those before them
 _FARTHEST = 4.0  # factor of a probability in a sweep
 _DIVISOR = 1e-12  # records of a cell that are divided by
 _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
@@ -612,8 +613,11 @@ def balanced(
     p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
 ) -> IntArray:
     """A cell for each record (n,), so that tables with all predictors, of `widths` cells, are near
-    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11)."""
+    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11). Half of the
+    records, or all but the last `_MOST_RAKED`, come as `p` says; the others make up for them."""
     order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
+    as_they_come = max(order.size // 2, order.size - _MOST_RAKED)
+    drawn_so_far = 0
     ends = np.concatenate([[0], np.cumsum(widths)])
     cells = np.empty(order.size, dtype=np.int64)
     due = np.zeros((rows.cells.shape[1], n_cells))
@@ -623,9 +627,11 @@ def balanced(
         )
         shares = rows.cells[own]
         expected = shares.T @ (times[:, None] * p[own])
-        wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
-        raked = _raked(p[own], times, shares, wanted, ends)
-        cells[records] = drawn(raked, place, rng)
+        chances, drawn_so_far = p[own], drawn_so_far + records.size
+        if drawn_so_far > as_they_come:
+            wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
+            chances = _raked(chances, times, shares, wanted, ends)
+        cells[records] = drawn(chances, place, rng)
         came = np.bincount(place * n_cells + cells[records], minlength=own.size * n_cells)
         due += expected - shares.T @ came.reshape(own.size, n_cells)
     return cells
