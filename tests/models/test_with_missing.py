@@ -10,10 +10,10 @@ from scipy import special
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.registry import chosen_model, described_model
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import assert_log_lik_is_stans, draws_of
+from tests.refusals import refuses
 
 N = 300
 RNG = np.random.default_rng(3)
@@ -133,8 +133,7 @@ def test_strict_where_numbers_are_declared_and_refused_where_the_model_takes_non
         assert release.charge.kind == kind
         assert "was modeled, too" in release.statement
         assert release.synthetic[0]["age"].isna().equals(table["age"].isna())
-    with pytest.raises(InvalidInput, match="'age' must not be missing"):
-        ph.Poisson("y ~ age").bind(table)
+    refuses("'age' must not be missing", ph.Poisson("y ~ age").bind, table)
 
 
 @pytest.mark.samples
@@ -188,10 +187,8 @@ def test_descriptions_and_command_line() -> None:
             negative=ph.LogNormal("y ~ 1", **amount), sign=ph.Bernoulli("y ~ 1"),
         )
     )  # fmt: skip
-    with pytest.raises(InvalidInput, match="fill goes with missing=model"):
-        build_model("poisson:fill=x=1", "y ~ x")
-    with pytest.raises(InvalidInput, match="missing must be"):
-        build_model("poisson:missing=drop", "y ~ x")
+    refuses("fill goes with missing=model", build_model, "poisson:fill=x=1", "y ~ x")
+    refuses("missing must be", build_model, "poisson:missing=drop", "y ~ x")
 
 
 @pytest.mark.parametrize(
@@ -217,8 +214,7 @@ def test_descriptions_and_command_line() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
-        make()
+    refuses(says, make)
 
 
 def test_levels_of_a_completed_predictor_are_those_declared() -> None:

@@ -10,9 +10,9 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.registry import described_model
 from tests.models.targets import assert_log_lik_is_stans, draws_of
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
@@ -59,5 +59,4 @@ def test_descriptions_command_line_and_refusals() -> None:
         (lambda: ph.ZeroInflated(ph.Poisson("y ~ x"), zero=ph.Bernoulli("z ~ x")), "one outcome"),
         (lambda: model.bind(pd.DataFrame({"y": Y - 3, "x": X})), "is negative"),
     ):
-        with pytest.raises(InvalidInput, match=says):
-            make()
+        refuses(says, make)
