@@ -126,11 +126,6 @@ def test_levels_that_are_none_are_refused(levels: Any, message: str) -> None:
     refuses(message, ph.Bernoulli, "y ~ 1", levels=levels)
 
 
-def test_the_command_lines_model() -> None:
-    model = build_model("bernoulli:levels=no+yes,prior_scale=1", "voted ~ age")
-    assert model == ph.Bernoulli("voted ~ age", levels=("no", "yes"), prior_scale=1.0)
-
-
 @pytest.mark.parametrize("kind", ["int64", "float"])
 def test_a_column_of_two_numbers_is_pointed_to_it(kind: str) -> None:
     """No model is chosen by counting the numbers of confidential records; it is named instead."""

@@ -8,7 +8,6 @@ import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
-from pyhybrid.cli.options import build_model
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from tests.refusals import refuses
@@ -79,9 +78,3 @@ def test_counts_of_less_spread_than_a_binomial_converge(seed: int) -> None:
 ])  # fmt: skip
 def test_ends_are_public_and_hold(given: Any, values: Any, message: str) -> None:
     refuses(message, lambda: ph.BetaBinomial("y ~ x", **given).bind(_table(values)))
-
-
-def test_the_command_lines_model() -> None:
-    assert build_model("beta_binomial:lower=1,upper=5", "y ~ x") == ph.BetaBinomial(
-        "y ~ x", lower=1, upper=5
-    )

@@ -79,8 +79,7 @@ def test_the_program_is_taken_apart_and_says_the_same(table: pd.DataFrame) -> No
     given = {k: v for k, v in standata("counts").items() if k not in ("Y", "weights")}
     whole = ph.StanModel(
         str(from_brms(text, standata("counts"), outcome="visits", predict="y_rep").program),
-        outcome="visits", predict="y_rep", data=given, public=tuple(given),
-        density_above_one=False,
+        outcome="visits", predict="y_rep", data=given, public=tuple(given), density_above_one=False,
     ).bind(table)  # fmt: skip
     composed = counts().bind(table)
     alpha = np.linspace(0.2, 1, 60)

@@ -100,8 +100,7 @@ def test_weights_center_cap_and_sum_are_what_numpy_makes(
     alpha = np.random.default_rng(7).uniform(0, 1, 30)
     alpha[3] = 0
     clip = None if cap is None else Cap(
-        below=cap, above=cap,
-        reference=f[0] if centered else None,
+        below=cap, above=cap, reference=f[0] if centered else None,
         unit=np.arange(30) // 3 if unit else None,
     )  # fmt: skip
     terms = alpha * (f - (f[0] if clip is not None and centered else 0))

@@ -37,11 +37,8 @@ def _table(levels: int = 6, n: int = 90, seed: int = 3) -> pd.DataFrame:
     return pd.DataFrame({
         "count": rng.poisson(np.exp(1 + effect)),
         "member": rng.random(n) < 1 / (1 + np.exp(-effect)),
-        "share": rng.beta(3, 3 * np.exp(-effect)),
-        "amount": rng.normal(effect, 0.5),
-        "x": rng.normal(size=n).round(1),
-        "g": [f"level {k}" for k in g],
-        "h": h,
+        "share": rng.beta(3, 3 * np.exp(-effect)), "amount": rng.normal(effect, 0.5),
+        "x": rng.normal(size=n).round(1), "g": [f"level {k}" for k in g], "h": h,
     })  # fmt: skip
 
 
@@ -204,10 +201,8 @@ def test_parts_of_a_model_may_have_groups() -> None:
 @pytest.mark.parametrize("name", ["zeros and counts", "missing"])
 def test_mixtures_and_missing_values_may_have_groups(name: str) -> None:
     """Released, strict or not, with the groups' differences in them."""
-    rng, quick = (
-        np.random.default_rng(4),
-        SamplerSettings(chains=2, warmup=150, draws=50, max_draws=50),
-    )
+    rng = np.random.default_rng(4)
+    quick = SamplerSettings(chains=2, warmup=150, draws=50, max_draws=50)
     g, high = rng.integers(0, 12, 250), np.arange(12) % 2 * 2.5
     y = rng.poisson(np.exp(0.2 + high[g])) * (rng.random(250) < 0.8)
     df = pd.DataFrame({"g": pd.Categorical(g), "x": rng.normal(size=250), "y": y})

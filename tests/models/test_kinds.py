@@ -30,9 +30,7 @@ CASES: dict[str, tuple[Any, Kind]] = {
     "codes with two peaks": (
         [*[1] * 9, *[2] * 30, 3, *[4] * 40, 5, *[6] * 9], ph.Nominal(levels=(1, 2, 3, 4, 5, 6))
     ),
-    "codes from 2": (
-        [2, *[3] * 9, *[4] * 20, 5, 6, 7], ph.Nominal(levels=(2, 3, 4, 5, 6, 7))
-    ),
+    "codes from 2": ([2, *[3] * 9, *[4] * 20, 5, 6, 7], ph.Nominal(levels=(2, 3, 4, 5, 6, 7))),
     "counts": (list(range(101)), ph.Counts(lower=0, center=45, unit=30)),
     "amounts": ([k + 0.5 for k in range(50)], ph.Amounts(center=25, unit=20, decimals=1)),
     "zeros": ([0] * 10 + list(range(900, 2900, 20)), ph.SemiContinuous(

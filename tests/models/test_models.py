@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.columns.support import in_dtype_of
@@ -125,3 +126,27 @@ def test_a_count_too_large_for_its_dtype_widens_it() -> None:
     assert in_dtype_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
     nullable = pd.Series([1, 2], dtype="Int8")
     assert str(in_dtype_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
+
+
+_AMOUNT: Any = {"decimals": 0, "unit": 100.0}
+NAMED: dict[str, Any] = {
+    "bernoulli:levels=no+yes,prior_scale=1":
+        ph.Bernoulli("voted ~ age", levels=("no", "yes"), prior_scale=1.0),
+    "beta_binomial:lower=1,upper=5": ph.BetaBinomial("y ~ x", lower=1, upper=5),
+    "mixture:n_components=5,transform=log":
+        ph.MixtureRegression("y ~ x", n_components=5, transform="log"),
+    "normal:unit=1000": ph.NormalRegression("y ~ x", unit=1000),
+    "zero_inflated:count=poisson,upper=90": ph.ZeroInflated(ph.Poisson("y ~ x", upper=90)),
+    "poisson:missing=model,fill=x=1+z=2.5":
+        ph.WithMissing(ph.Poisson("y ~ x + z"), fill={"x": 1.0, "z": 2.5}),
+    "two_part:negative=lognormal,decimals=0,unit=100,missing=model": ph.WithMissing(ph.TwoPart(
+        zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x", **_AMOUNT),
+        negative=ph.LogNormal("y ~ 1", **_AMOUNT), sign=ph.Bernoulli("y ~ 1"),
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_models_of_the_command_line(text: str) -> None:
+    formula = {"bernoulli": "voted ~ age", "poisson": "y ~ x + z"}.get(text.partition(":")[0])
+    assert build_model(text, formula or "y ~ x") == NAMED[text]

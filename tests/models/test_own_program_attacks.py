@@ -28,6 +28,7 @@ pytestmark = pytest.mark.normal_draws
 
 POINTS = np.random.default_rng(1).uniform(-1, 1, (3, 3))
 SHORT = SamplerSettings(chains=4, warmup=300, draws=500, adapt_delta=0.95)
+RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}
 REP = "exp(normal_rng(mu + slope * rooms[i], sigma))"
 PROGRAM = """
 data {
@@ -95,9 +96,7 @@ def model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
 def released(own: ph.StanModel, df: pd.DataFrame | None = None) -> ph.Release:
     """A censored release."""
     mechanism = ph.Censored(own, epsilon=4, inner=ph.Unweighted(own), check_modes=False)
-    return mechanism.release(
-        homes() if df is None else df, seed=1, engine="embedded", settings=SHORT
-    )
+    return mechanism.release(homes() if df is None else df, **RUN)
 
 
 def test_an_honest_program_has_a_local_charge_and_the_charge_says_why() -> None:
@@ -128,14 +127,11 @@ def test_who_asks_for_a_strict_charge_is_shown_the_composed_program() -> None:
 HONEST: dict[str, dict[str, Any]] = {
     "a mapping without predictors": {
         "program": PROGRAM.replace("vector[n] rooms;", "").replace(" + slope * rooms[i]", ""),
-        "data": {"y": np.log(homes()["rent"])},
-        "predictors": (),
+        "data": {"y": np.log(homes()["rent"])}, "predictors": (),
     },
     "constants declared public": {
         "program": PROGRAM.replace("vector[n] rooms;", "real at;").replace("rooms[i]", "at"),
-        "data": {"y": np.log(homes()["rent"]), "at": 0.3},
-        "public": ("at",),
-        "predictors": (),
+        "data": {"y": np.log(homes()["rent"]), "at": 0.3}, "public": ("at",), "predictors": (),
     },
     "a transform of the outcome in the program": {
         "program": PROGRAM.replace("parameters {", "transformed data { vector[n] z = log(y); }\n"
@@ -148,9 +144,7 @@ HONEST: dict[str, dict[str, Any]] = {
     "a constant of the outcome's own term that is not weighted": {
         "program": PROGRAM.replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); target += sum(y);"),
     },
-    "a step that replicates skip": {
-        "program": replicate("rooms[i] > 0 ? " + REP + " : exp(mu)"),
-    },
+    "a step that replicates skip": {"program": replicate("rooms[i] > 0 ? " + REP + " : exp(mu)")},
 }  # fmt: skip
 
 
@@ -344,7 +338,7 @@ def of_incomes(df: pd.DataFrame) -> dict[str, Any]:
 def test_a_second_step_reads_the_synthetic_first_column() -> None:
     """Its replicates are copies of what it reads: they must be the synthetic column."""
     second = model(COPY, outcome="income", data=of_incomes, predictors=("rooms", "rent"))
-    release = steps(second).release(homes(), seed=1, engine="embedded", settings=SHORT)
+    release = steps(second).release(homes(), **RUN)
     made = release.synthetic[0]
     np.testing.assert_allclose(made["income"], made["rent"], atol=0.51)
     assert abs(np.corrcoef(made["rent"], homes()["rent"])[0, 1]) < 0.8
@@ -355,15 +349,14 @@ def test_a_second_step_reads_the_synthetic_first_column() -> None:
 def test_a_second_step_with_the_true_first_column_is_refused(public: tuple[str, ...]) -> None:
     given = {**{k: np.asarray(v) for k, v in of_incomes(homes()).items()}}
     second = model(COPY, outcome="income", data=given, predictors=(), public=public)
-    with pytest.raises(InvalidInput, match=r"function of the table"):
-        steps(second).release(homes(), seed=1, engine="embedded", settings=SHORT)
+    refuses(r"function of the table", steps(second).release, homes(), **RUN)
 
 
 def test_a_second_step_that_holds_the_true_first_column_is_refused() -> None:
     table = homes()
     closing = lambda df: {**of_incomes(df), "x": table["rent"] / 1000}  # noqa: E731
     second = model(COPY, outcome="income", data=closing, predictors=("rooms",))
-    refuses("'table'", steps(second).release, homes(), seed=1, engine="embedded", settings=SHORT)
+    refuses("'table'", steps(second).release, homes(), **RUN)
 
 
 def test_columns_that_are_not_declared_are_not_handed_over() -> None:
@@ -571,4 +564,4 @@ def test_the_weights_and_the_cap_of_a_fit_are_tried(
     bound = own.bind(homes())
     bound.stan_data(np.full(40, 0.5), cap=5.0)
     with pytest.raises(InvalidInput, match=r"must not read the confidential outcome|must multiply"):
-        make(own).release(homes(), seed=1, engine="embedded", settings=SHORT)
+        make(own).release(homes(), **RUN)

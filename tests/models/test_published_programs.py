@@ -24,8 +24,7 @@ RNG = np.random.default_rng(5)
 Z = np.resize([0.0, 1.0, 2.0], N)
 TABLE = pd.DataFrame({
     "y": RNG.negative_binomial(4, 4 / (4 + np.exp(2 + 0.3 * Z))),
-    "share": RNG.beta(0.5, 3, N).clip(1e-6, 1 - 1e-6),
-    "income": RNG.normal(1 + Z, 1.0).round(3),
+    "share": RNG.beta(0.5, 3, N).clip(1e-6, 1 - 1e-6), "income": RNG.normal(1 + Z, 1.0).round(3),
     "z": Z,
 })  # fmt: skip
 MODELS: dict[str, Any] = {
@@ -114,8 +113,7 @@ def test_a_record_far_out_does_step_around_it(name: str) -> None:
 SHORT = SamplerSettings(chains=2, warmup=400, draws=500, parallel_chains=1)
 WATCHED = {
     "poisson": ("beta",), "negative_binomial": ("beta", "reciprocal_phi"),
-    "beta": ("phi", "lambda"),
-    "beta_regression": ("beta", "lambda"),
+    "beta": ("phi", "lambda"), "beta_regression": ("beta", "lambda"),
 }  # fmt: skip
 
 

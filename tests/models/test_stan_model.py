@@ -26,6 +26,7 @@ pytestmark = pytest.mark.samples
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
 SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
+RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}
 PROGRAM = """
 data {
   int<lower=1> n;
@@ -158,9 +159,7 @@ def test_the_posterior_is_the_conjugate_one() -> None:
     lambda m: ph.Censored(m, epsilon=5),
 ])  # fmt: skip
 def test_every_mechanism_releases(make: Any) -> None:
-    release = make(_model()).release(
-        _table(), n_synthetic=2, seed=1, engine="embedded", settings=SHORT
-    )
+    release = make(_model()).release(_table(), n_synthetic=2, **RUN)
     for made in release.synthetic:
         assert made["y"].dtype == np.dtype("int16")
         assert made.index.equals(_table().index)
@@ -170,9 +169,7 @@ def test_every_mechanism_releases(make: Any) -> None:
 
 
 def test_sets_from_one_draw_differ() -> None:
-    release = ph.Unweighted(_model()).release(
-        _table(), n_synthetic=2, n_draws_released=1, seed=1, engine="embedded", settings=SHORT
-    )
+    release = ph.Unweighted(_model()).release(_table(), n_synthetic=2, n_draws_released=1, **RUN)
     assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
 
 
@@ -180,7 +177,7 @@ def test_only_a_composed_program_with_decimals_given_is_strict() -> None:
     models = (_model(decimals=0), _composed(), _composed(decimals=0))
     kinds = [
         ph.Censored(model, epsilon=5, inner=ph.Unweighted(model), check_modes=False)
-        .release(_table(), seed=1, engine="embedded", settings=SHORT)
+        .release(_table(), **RUN)
         .charge.kind
         for model in models
     ]
@@ -217,8 +214,9 @@ def test_blocks_are_views_of_the_engines_output() -> None:
 
 
 def _calibrated(model: Any) -> Any:
-    return ph.calibrate(model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT,
-                        n_draws=30, holds_no_released_record=True)  # fmt: skip
+    return ph.calibrate(
+        model, _table(), epsilon=4, **RUN, n_draws=30, holds_no_released_record=True
+    )
 
 
 def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:
@@ -285,7 +283,7 @@ def test_predictors_from_python_get_one_draw() -> None:
         return rng.poisson(parameters["rate"], len(df))
 
     model = _model(predict=predict)
-    ph.Unweighted(model).release(_table(), seed=1, engine="embedded", settings=SHORT)
+    ph.Unweighted(model).release(_table(), **RUN)
     assert np.ndim(seen["rate"]) == 0
     assert "log_lik" not in seen
 
@@ -308,15 +306,14 @@ def test_blocks_of_programs() -> None:
 
 
 def test_charges_say_what_is_only_known_from_the_user() -> None:
-    short = {"seed": 1, "engine": "embedded", "settings": SHORT}
-    local = ph.Unweighted(_model()).release(_table(), **short)
+    local = ph.Unweighted(_model()).release(_table(), **RUN)
     assert "Program: the user's own, user_program, sha256" in local.statement
     said = " ".join(local.charge.assumes)
     for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
                  "the data of the Stan program"):  # fmt: skip
         assert fact in said
     model = _composed(density_above_one=True, decimals=0)
-    strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **short)
+    strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **RUN)
     assert strict.charge.kind == "strict"
     said = " ".join(strict.charge.assumes)
     assert "the outcome is not in scope in its prior" in said
@@ -327,7 +324,7 @@ def test_densities_above_one_contradict_the_flag() -> None:
     shifted = PROGRAM.replace("poisson_lpmf(y[i] | rate)", "(9 + poisson_lpmf(y[i] | rate))")
     shifted = shifted.replace("weights[i] * (9 +", "weights[i] * (9.0 +")
     with pytest.raises(InvalidInput, match="must be at most 0 where density_above_one=False"):
-        ph.Unweighted(_model(shifted)).release(_table(), seed=1, engine="embedded", settings=SHORT)
+        ph.Unweighted(_model(shifted)).release(_table(), **RUN)
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -393,14 +390,12 @@ def test_bad_arguments_are_named(make: Any, message: str) -> None:
 ])  # fmt: skip
 def test_bad_predictors_are_named(predict: Any, message: str) -> None:
     with pytest.raises((InvalidInput, ph.SamplingError), match=message):
-        ph.Unweighted(_model(predict=predict)).release(
-            _table(), seed=1, engine="embedded", settings=SHORT
-        )
+        ph.Unweighted(_model(predict=predict)).release(_table(), **RUN)
 
 
 def test_what_must_converge_can_be_named() -> None:
     bound = _model(monitored=("log_lik",)).bind(_table())
-    session = open_session(bound, seed=1, engine="embedded", settings=SHORT)
+    session = open_session(bound, **RUN)
     assert session.unweighted().diagnostics.converged
     with pytest.raises(InvalidInput, match="monitored must be variables"):
         open_session(

@@ -150,11 +150,8 @@ def test_values_that_a_dtype_cannot_hold_never_leave(dtype: str) -> None:
     column drew negative values."""
     table = pd.DataFrame({"y": pd.Series(np.clip(RNG.poisson(100, N), 0, 127)).astype(dtype)})
     draws = {"beta": np.array([[np.log(120.0)]]), "phi": np.array([1.0])}
-    made = (
-        ph.NegativeBinomial("y ~ 1")
-        .bind(table)
-        .replicate(AtPoints(draws), 0, np.random.default_rng(1))
-    )
+    bound = ph.NegativeBinomial("y ~ 1").bind(table)
+    made = bound.replicate(AtPoints(draws), 0, np.random.default_rng(1))
     assert made["y"].dtype == table["y"].dtype
     normal = ph.NormalRegression("y ~ 1", unit=100.0).bind(table)
     about_0 = {"beta": np.zeros((1, 1)), "sigma": np.full(1, 0.4)}

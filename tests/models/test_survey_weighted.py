@@ -118,9 +118,8 @@ def test_the_unit_of_the_survey_is_the_unit_of_privacy() -> None:
     design = ph.measures.SurveyDesign(weights="w", unit="home", population=120.0)
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=design)
     assert mechanism.unit == "home"
-    assert mechanism.release(_table(), seed=1, engine="embedded", settings=SHORT).charge.unit == (
-        "home"
-    )
+    release = mechanism.release(_table(), seed=1, engine="embedded", settings=SHORT)
+    assert release.charge.unit == "home"
 
 
 def test_a_model_with_survey_weights_brings_the_unit_of_its_survey() -> None:
