@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import EngineUnavailable, InvalidInput, NotConverged, SamplingError
+from pyhybrid.core.errors import EngineUnavailable, NotConverged, SamplingError
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import EngineStatus, SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
@@ -19,6 +19,7 @@ from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import published
 from pyhybrid.validation.agreement.validation import Speed
+from tests.refusals import refuses
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = SamplerSettings(warmup=300, draws=300)
@@ -99,15 +100,12 @@ def test_posteriors_of_published_programs_are_ours(program: str) -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize(
-    ("old", "new", "wrong"),
-    [
-        ("lambda ~ pareto(0.1, 1.5)", "lambda ~ pareto(0.1, 60)", "lambda: means"),
-        ("fmin(M, alpha[i] *", "fmin(M, 0.2 * alpha[i] *", "sum of alpha f: deviations"),
-        ("log_lik_noM[i] = alpha[i] *", "log_lik_noM[i] = (1 + 1e-9) * alpha[i] *", "log_lik of"),
-        ("y_rep[i] = beta_rng(beta1", "y_rep[i] = beta_rng(2 * beta1", "predictions: means"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "wrong"), [
+    ("lambda ~ pareto(0.1, 1.5)", "lambda ~ pareto(0.1, 60)", "lambda: means"),
+    ("fmin(M, alpha[i] *", "fmin(M, 0.2 * alpha[i] *", "sum of alpha f: deviations"),
+    ("log_lik_noM[i] = alpha[i] *", "log_lik_noM[i] = (1 + 1e-9) * alpha[i] *", "log_lik of"),
+    ("y_rep[i] = beta_rng(beta1", "y_rep[i] = beta_rng(2 * beta1", "predictions: means"),
+])  # fmt: skip
 def test_a_wrong_program_is_caught(
     old: str, new: str, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,18 +142,15 @@ def test_chains_that_fail_disagree_and_name_the_way_out(
     assert not rows[0].agrees
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--formula", "y ~ x"], "the papers' programs have formulas of their own"),
-        (["--model", "ordinal"], "model must be one of poisson, negative_binomial"),
-        (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
-        (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
-        (["missing.csv"], "must be the February CE file"),
-        (["--supplement", "missing.R"], "must be your copy of the printed R script: missing.R is"),
-        (["--program", "x.stan"], "--program goes with --supplement FILE.R"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--formula", "y ~ x"], "the papers' programs have formulas of their own"),
+    (["--model", "ordinal"], "model must be one of poisson, negative_binomial"),
+    (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
+    (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
+    (["missing.csv"], "must be the February CE file"),
+    (["--supplement", "missing.R"], "must be your copy of the printed R script: missing.R is"),
+    (["--program", "x.stan"], "--program goes with --supplement FILE.R"),
+])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
     arguments: list[str], message: str, refused: Any
 ) -> None:
@@ -163,8 +158,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 
 def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidInput, match="records must be a whole number >= 20"):
-        agreement.validate_published(records=3)
+    refuses("records must be a whole number >= 20", agreement.validate_published, records=3)
     missing = EngineStatus(name="embedded", available=False, cause="stanli is gone")
     monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing)
     with pytest.raises(EngineUnavailable, match="stanli is gone"):

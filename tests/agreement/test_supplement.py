@@ -13,6 +13,7 @@ from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import supplement
 from tests.conftest import require
 from tests.parity.test_supplement import PRINTED
+from tests.refusals import refuses
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = SamplerSettings(warmup=300, draws=400, adapt_delta=0.95)
@@ -60,8 +61,7 @@ def test_other_scripts_are_refused(r: None, tmp_path: Path, run: Run) -> None:
     with pytest.raises(InvalidInput, match="must be your copy of the printed R script"):
         agreement.validate_supplement(tmp_path / "none.R")
     (tmp_path / "other.R").write_text("x <- 1\n")
-    with pytest.raises(InvalidInput, match="it did not"):
-        list(supplement.script_rows(tmp_path / "other.R", _log_lik()))
+    refuses("it did not", list, supplement.script_rows(tmp_path / "other.R", _log_lik()))
     (tmp_path / "broken.R").write_text("x <- (\n")
     code, out, err = run("validate", "--supplement", str(tmp_path / "broken.R"), "--draws", "50")
     assert (code, out) == (2, "")
@@ -83,10 +83,8 @@ def test_which_program_a_text_is_by_its_data(tmp_path: Path) -> None:
         path.write_text(load_program(f"published/{name}").text)
         assert supplement.read_printed(path)[0] == name
     path.write_text("data { int n; } parameters { real x; } model { }")
-    with pytest.raises(InvalidInput, match=r"with their names of data.*found n"):
-        supplement.read_printed(path)
-    with pytest.raises(InvalidInput, match=r"readable Stan file.*No such file"):
-        supplement.read_printed(tmp_path / "none.stan")
+    refuses(r"with their names of data.*found n", supplement.read_printed, path)
+    refuses(r"readable Stan file.*No such file", supplement.read_printed, tmp_path / "none.stan")
 
 
 @pytest.mark.samples

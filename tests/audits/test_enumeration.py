@@ -44,8 +44,6 @@ from pyhybrid.validation.audits.enumeration import (
 Array = np.ndarray
 ROUNDING = 1 + 1e-10
 
-# --- Databases ----------------------------------------------------------------------------------
-
 COUNT_GRID = np.linspace(1, 40, 79)
 SIGMA = np.exp(-2) / np.sqrt(2 * np.pi)  # log density at its mode is 2 ...
 FAR = np.sqrt(8) * SIGMA  # ... and -2 at this distance
@@ -62,13 +60,11 @@ def normal_terms(x: Array) -> Array:
 
 DATABASES: dict[str, tuple[Callable[[Array], Array], list[float]]] = {
     "plain": (poisson_terms, [7, 9, 10, 10, 12, 13]),
-    "outlier": (poisson_terms, [4, 5, 5, 6, 7, 30]),
-    "two": (poisson_terms, [3, 11]),
-    "ties": (poisson_terms, [8, 8, 8, 8]),
-    "zeros": (poisson_terms, [0, 0, 1, 2, 2, 3, 25, 26]),
+    "outlier": (poisson_terms, [4, 5, 5, 6, 7, 30]), "two": (poisson_terms, [3, 11]),
+    "ties": (poisson_terms, [8, 8, 8, 8]), "zeros": (poisson_terms, [0, 0, 1, 2, 2, 3, 25, 26]),
     "dense": (normal_terms, [0.01, 0.02, 0.05, 0.08, 0.11]),
     "tight": (normal_terms, [0.0, *[float(FAR)] * 6]),
-}
+}  # fmt: skip
 
 # --- Weightings: from the records and their log-likelihood on the grid to alpha -----------------
 
@@ -85,8 +81,7 @@ def reweighted(_: Array, f: Array) -> Array:
 
 
 WEIGHTINGS: dict[str, Callable[[Array, Array], Array]] = {
-    "unweighted": lambda x, f: np.ones(f.shape[1]),
-    "LW": lambda x, f: lipschitz_weights(f),
+    "unweighted": lambda x, f: np.ones(f.shape[1]), "LW": lambda x, f: lipschitz_weights(f),
     "LW(.7,.1)": lambda x, f: lipschitz_weights(f, scale=0.7, shift=0.1),
     "reciprocal": lambda x, f: lipschitz_weights(f, transform="reciprocal"),
     "threshold": lambda x, f: lipschitz_weights(f, transform="threshold", threshold=31.0),
@@ -97,9 +92,8 @@ WEIGHTINGS: dict[str, Callable[[Array, Array], Array]] = {
     "SW": lambda x, f: scalar_weights(
         f.shape[1], target_bound=1.5, unweighted_bound=float(np.abs(f).max())
     ),
-    "truncated": truncated,
-    "reweighted": reweighted,
-}
+    "truncated": truncated, "reweighted": reweighted,
+}  # fmt: skip
 BY_RECORD_ALONE = ("unweighted", "reciprocal", "threshold", "logistic")
 
 CASES = list(itertools.product(DATABASES, WEIGHTINGS))
@@ -237,9 +231,6 @@ def test_which_local_bounds_are_exceeded() -> None:
     assert above == EXCEEDED
 
 
-# --- Negative controls --------------------------------------------------------------------------
-
-
 def test_catches_weights_above_one_with_a_bound_computed_without_them() -> None:
     for database in ("tight", "plain"):
         f, alpha = setting(database, "unweighted")
@@ -271,9 +262,6 @@ def test_catches_a_quantile_bound_whose_draws_were_not_dropped() -> None:
 def test_catches_a_weighted_bound_for_an_unweighted_fit() -> None:
     f, alpha = setting("outlier", "LW")
     assert held_loss(f) > 2 * lipschitz_bounds(f, alpha).overall
-
-
-# --- Censored likelihood: strict ------------------------------------------------------------------
 
 
 def binomial_terms(x: Array) -> Array:
@@ -362,9 +350,6 @@ def test_catches_censoring_before_weighting() -> None:
     assert held_loss(2.5 * censor(f, cap=0.9)) > 2 * 0.9
 
 
-# --- Replacing a record ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("family", ["poisson", "normal"])
 def test_replacement_costs_what_the_relation_states(family: str) -> None:
     """Reciprocal weights: the bound over the whole support covers both records."""
@@ -387,9 +372,6 @@ def test_catches_a_replacement_charged_without_doubling() -> None:
     observed = loss(f, replaced)
     assert observed > epsilon_of_bound(bound, relation="replace", density_above_one=False)
     assert observed <= epsilon_of_bound(bound, relation="replace", density_above_one=True)
-
-
-# --- The audits of this machine, with their broken controls --------------------------------------
 
 
 def test_no_database_loses_more_than_its_range_and_both_controls_are_caught() -> None:

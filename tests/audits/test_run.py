@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.validation import audits
 from pyhybrid.validation.audits import AuditFinding, AuditReport, censored_programs, run_audits
 from pyhybrid.validation.audits.enumeration import censored_audits
 from pyhybrid.validation.audits.noise import NOISE, noise_audit
 from tests.conftest import command, require_opendp
+from tests.refusals import refuses
 
 GOOD = AuditFinding(
     mechanism="good", relation="remove", method="exact", epsilon=1.0, loss=0.9,
@@ -107,14 +108,10 @@ def audit(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
     return command("audit", *options), capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("finding", "code", "words"),
-    [
-        (GOOD, 0, "caught its broken control"),
-        (replace(GOOD, loss=1.5), 1, "REFUTED"),
-        (replace(GOOD, control_loss=0.5), 1, "control missed"),
-    ],
-)
+@pytest.mark.parametrize(("finding", "code", "words"), [
+    (GOOD, 0, "caught its broken control"), (replace(GOOD, loss=1.5), 1, "REFUTED"),
+    (replace(GOOD, control_loss=0.5), 1, "control missed"),
+])  # fmt: skip
 def test_the_command(
     finding: AuditFinding, code: int, words: str, monkeypatch: Any, capsys: Any
 ) -> None:
@@ -145,5 +142,4 @@ def test_what_cannot_run_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_too_few_runs_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="runs must be a whole number >= 3000"):
-        run_audits(runs=100)
+    refuses("runs must be a whole number >= 3000", run_audits, runs=100)

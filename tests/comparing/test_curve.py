@@ -23,14 +23,13 @@ from pyhybrid.reports.figures import figure_png, plot_curve
 from pyhybrid.running.resumable import fingerprint, open_parts
 from pyhybrid.studies.comparing import curve
 from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from tests.refusals import refuses
 
 MODEL = ph.Poisson("visits ~ 1")
 OPTIONS: dict[str, Any] = {
-    "n_synthetic": 4,
-    "seed": 8,
-    "engine": "embedded",
+    "n_synthetic": 4, "seed": 8, "engine": "embedded",
     "settings": SamplerSettings(chains=4, warmup=300, draws=600),
-}
+}  # fmt: skip
 BY_BOUND = {**OPTIONS, "accounting": "lipschitz"}
 GRID: dict[str, Any] = {"scales": (1.0, 0.6), "shifts": (0.0, -0.1)}
 
@@ -207,17 +206,13 @@ def test_without_a_seed_the_file_keeps_its_own(table: pd.DataFrame, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_synthetic": 5}, "other settings or data"),
-        ({"settings": SamplerSettings(warmup=301, draws=600)}, "other settings or data"),
-        ({"seed": 9}, "other seed"),
-        ({"accounting": "range"}, "other settings or data"),
-        ({"df": pd.DataFrame({"visits": [1, 2, 3]})}, "other settings or data"),
-        ({"model": ph.NegativeBinomial("visits ~ 1")}, "other settings or data"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"n_synthetic": 5}, "other settings or data"),
+    ({"settings": SamplerSettings(warmup=301, draws=600)}, "other settings or data"),
+    ({"seed": 9}, "other seed"), ({"accounting": "range"}, "other settings or data"),
+    ({"df": pd.DataFrame({"visits": [1, 2, 3]})}, "other settings or data"),
+    ({"model": ph.NegativeBinomial("visits ~ 1")}, "other settings or data"),
+])  # fmt: skip
 def test_a_file_of_another_run_is_refused(
     table: pd.DataFrame, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
@@ -225,8 +220,7 @@ def test_a_file_of_another_run_is_refused(
     risk_utility_curve(MODEL, table, scales=[1], **BY_BOUND, results=path)
     before = path.read_bytes()
     arguments = {"model": MODEL, "df": table, "scales": [1], **BY_BOUND, **change}
-    with pytest.raises(InvalidInput, match=message):
-        risk_utility_curve(**arguments, results=path)
+    refuses(message, risk_utility_curve, **arguments, results=path)
     assert path.read_bytes() == before
 
 
@@ -271,25 +265,19 @@ def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"scales": []}, "scales must hold at least one number"),
-        ({"scales": "1"}, "scales must be a sequence of numbers"),
-        ({"scales": 1.0}, "scales must be a sequence of numbers"),
-        ({"scales": [float("nan")]}, "each of scales must be a finite number"),
-        ({"scales": [-1.0]}, "scales must be >= 0"),
-        ({"shifts": ["a"]}, "each of shifts"),
-        ({"scales": [0.5], "shifts": [-0.5]}, "at scale 0.5, shift -0.5"),
-        ({"n_synthetic": 0}, "n_synthetic"),
-        ({"workers": 0}, "workers"),
-        ({"engine": "none"}, "engine must be one of"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"scales": []}, "scales must hold at least one number"),
+    ({"scales": "1"}, "scales must be a sequence of numbers"),
+    ({"scales": 1.0}, "scales must be a sequence of numbers"),
+    ({"scales": [float("nan")]}, "each of scales must be a finite number"),
+    ({"scales": [-1.0]}, "scales must be >= 0"), ({"shifts": ["a"]}, "each of shifts"),
+    ({"scales": [0.5], "shifts": [-0.5]}, "at scale 0.5, shift -0.5"),
+    ({"n_synthetic": 0}, "n_synthetic"), ({"workers": 0}, "workers"),
+    ({"engine": "none"}, "engine must be one of"),
+])  # fmt: skip
 def test_bad_arguments(table: pd.DataFrame, change: dict[str, Any], message: str) -> None:
     arguments = {"scales": [1.0], **BY_BOUND, **change}
-    with pytest.raises(InvalidInput, match=message):
-        risk_utility_curve(MODEL, table, **arguments)
+    refuses(message, risk_utility_curve, MODEL, table, **arguments)
 
 
 @pytest.mark.long
@@ -313,12 +301,9 @@ def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> N
 
 @pytest.mark.long
 def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
-    with pytest.raises(InvalidInput, match="of a risk-utility curve"):
-        plot_curve(pd.DataFrame({"a": [1]}))
-    with pytest.raises(InvalidInput, match="each of measures"):
-        plot_curve(found.table, measures={"nothing": "x"})
-    with pytest.raises(InvalidInput, match="at least one column"):
-        plot_curve(found.table, measures={})
+    refuses("of a risk-utility curve", plot_curve, pd.DataFrame({"a": [1]}))
+    refuses("each of measures", plot_curve, found.table, measures={"nothing": "x"})
+    refuses("at least one column", plot_curve, found.table, measures={})
 
 
 BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]
@@ -349,21 +334,16 @@ def test_the_command_writes_a_private_folder(
     assert "<script" not in page
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--scales", "1;2"], "--scales must be numbers with commas between"),
-        (["--shifts", ""], "--shifts must be numbers"),
-        (["--scales", "0"], "weights must not all be 0"),
-        (["--scales", "-1"], "scales must be >= 0"),
-        (["--accounting", "renyi"], "accounting must be one of"),
-        (["--delta", "2"], "delta must lie in (0, 1)"),
-        (["--workers", "0"], "--workers must be a whole number >= 1"),
-        (["--n-synthetic", "x"], "--n-synthetic"),
-        (["--formula", "nothing ~ 1"], "nothing"),
-        (["--engine", "none"], "engine must be one of"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--scales", "1;2"], "--scales must be numbers with commas between"),
+    (["--shifts", ""], "--shifts must be numbers"),
+    (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
+    (["--accounting", "renyi"], "accounting must be one of"),
+    (["--delta", "2"], "delta must lie in (0, 1)"),
+    (["--workers", "0"], "--workers must be a whole number >= 1"),
+    (["--n-synthetic", "x"], "--n-synthetic"), (["--formula", "nothing ~ 1"], "nothing"),
+    (["--engine", "none"], "engine must be one of"),
+])  # fmt: skip
 def test_bad_options_are_one_line_and_write_nothing(
     refused: Any, table: pd.DataFrame, arguments: list[str], message: str
 ) -> None:

@@ -27,14 +27,10 @@ CANDIDATES = {
 
 def _compared(y: Any, names: tuple[str, ...]) -> Comparison:
     return compare(
-        {name: CANDIDATES[name] for name in names},
-        pd.DataFrame({"y": y}),
-        n_synthetic=2,
-        seed=4,
-        engine="embedded",
-        settings=SamplerSettings(chains=4, warmup=300, draws=300),
+        {name: CANDIDATES[name] for name in names}, pd.DataFrame({"y": y}), n_synthetic=2, seed=4,
+        engine="embedded", settings=SamplerSettings(chains=4, warmup=300, draws=300),
         on_not_converged="warn",
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

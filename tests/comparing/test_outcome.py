@@ -21,17 +21,11 @@ TABLE = pd.DataFrame({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("model", "names"),
-    [
-        (ph.Categorical("way ~ 1"), ["share of bus", "share of walk"]),
-        (ph.Bernoulli("voted ~ 1"), ["share of False", "share of True"]),
-        (
-            ph.WithMissing(ph.Poisson("visits ~ 1")),
-            ["mean", "median", "q15", "q90", "share missing"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("model", "names"), [
+    (ph.Categorical("way ~ 1"), ["share of bus", "share of walk"]),
+    (ph.Bernoulli("voted ~ 1"), ["share of False", "share of True"]),
+    (ph.WithMissing(ph.Poisson("visits ~ 1")), ["mean", "median", "q15", "q90", "share missing"]),
+])  # fmt: skip
 def test_what_is_compared_of_an_outcome(model: Any, names: list[str]) -> None:
     found = compare(
         {"plain": ph.Unweighted(model), "CW": ph.CountWeighted(model, kind="absolute")},

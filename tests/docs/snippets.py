@@ -75,13 +75,10 @@ def snippets_of(text: str, page: str) -> list[Snippet]:
             raise ValueError(f"{page}, line {line}: a fence of unknown form, {fence[0][:60]!r}")
         found.append(
             Snippet(
-                page=page,
-                line=line,
-                language=_LANGUAGES[fence["language"]],
-                text=textwrap.dedent(fence["text"]),
-                not_run=None if reason is None else reason[1],
+                page=page, line=line, language=_LANGUAGES[fence["language"]],
+                text=textwrap.dedent(fence["text"]), not_run=None if reason is None else reason[1],
             )
-        )
+        )  # fmt: skip
     if len(found) * 2 != len(re.findall(r"^ *```", text, re.MULTILINE)):
         raise ValueError(f"{page}: a fence is not closed, or not understood")
     return found

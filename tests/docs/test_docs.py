@@ -105,13 +105,10 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
         assert any(set(_NUMBER.findall(line)) <= row for row in known), line
 
 
-@pytest.mark.parametrize(
-    "benchmark",
-    [
-        everyday, gauntlet, metrics, parallel, peers, priors, published, reduce_sum, rstan_packages,
-        second_fit, tables,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("benchmark", [
+    everyday, gauntlet, metrics, parallel, peers, priors, published, reduce_sum, rstan_packages,
+    second_fit, tables,
+])  # fmt: skip
 def test_tables_that_benchmarks_write_are_the_stored_ones(benchmark: Any) -> None:
     page = BENCHMARKS
     name = benchmark.__name__.split(".")[1]

@@ -41,12 +41,9 @@ ELSEWHERE = {
 TOLD = "(?s).*(scalar weight|further from the data)"
 """Warnings of `compare` and of the curve that their page, guide/mechanisms.md, speaks of."""
 NOT_RUN = {
-    "README.md": 2,
-    "docs/pages/guide/engines_and_r.md": 3,
-    "docs/pages/howto/from_brms.md": 1,
-    "docs/pages/reference/r.md": 1,
-    "docs/pages/studies.md": 1,
-}
+    "README.md": 2, "docs/pages/guide/engines_and_r.md": 3, "docs/pages/howto/from_brms.md": 1,
+    "docs/pages/reference/r.md": 1, "docs/pages/studies.md": 1,
+}  # fmt: skip
 """Blocks with a reason in their title, by page; a new one is a change of this table."""
 
 BRMS = ROOT / "tests" / "stored" / "brms"
@@ -175,31 +172,23 @@ def test_examples_of_the_reference_run(
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("```python\nimport pyhybrid as ph\nph.no_such_name\n```\n", AttributeError),
-        ("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n", AssertionError),
-        ("```\npyhybrid synthesize missing.csv --formula 'y ~ 1' --out out\n```\n", AssertionError),
-        ("```\npyhybrid ledger \\\n    no_such_command\n```\n", AssertionError),
-        ("```\npyhybrid doctor && cp a b\n```\n", AssertionError),
-        ("```\nmake no_such_target\n```\n", AssertionError),
-    ],
-)
+@pytest.mark.parametrize(("text", "error"), [
+    ("```python\nimport pyhybrid as ph\nph.no_such_name\n```\n", AttributeError),
+    ("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n", AssertionError),
+    ("```\npyhybrid synthesize missing.csv --formula 'y ~ 1' --out out\n```\n", AssertionError),
+    ("```\npyhybrid ledger \\\n    no_such_command\n```\n", AssertionError),
+    ("```\npyhybrid doctor && cp a b\n```\n", AssertionError),
+    ("```\nmake no_such_target\n```\n", AssertionError),
+])  # fmt: skip
 def test_a_broken_snippet_fails(text: str, error: type[Exception], run: Run) -> None:
     with pytest.raises(error):
         run_page(snippets_of(text, "page"), _runner(run))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "```py\nx\n```\n",
-        '```python title="no"\nx\n```\n',
-        "```python no-run\nx\n```\n",
-        "```python\nx\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "```py\nx\n```\n", '```python title="no"\nx\n```\n', "```python no-run\nx\n```\n",
+    "```python\nx\n",
+])  # fmt: skip
 def test_a_fence_that_would_not_be_seen_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="fence"):
         snippets_of(text, "page")

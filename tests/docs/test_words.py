@@ -12,22 +12,17 @@ READ = [
     ROOT / "pyhybrid" / "cli" / "options.py",
 ]
 NOT_SO = {
-    r"\bholds? \w+ against\b": "compare the two",
-    r"what people wait for": "run times",
+    r"\bholds? \w+ against\b": "compare the two", r"what people wait for": "run times",
     r"decides on the word": "ask which guarantee they need",
     r"\bhears (little|much|nothing)": "learns from",
     r"\bat (its|their) word\b": "as if it were data",
-    r"\bwho has \w+ rows\b": "a person with ... rows",
-    r"\bowner's word\b|\byour word\b": "confirm",
+    r"\bwho has \w+ rows\b": "a person with ... rows", r"\bowner's word\b|\byour word\b": "confirm",
     r"\bmost is told about\b|\bare told about\b": "that the release tells most about",
-    r"\bbehind it, against\b|guarantee behind": "is a guarantee",
-    r"\butili[sz]e": "use",
-    r"\bin order to\b": "to",
-    r"\b(simply|obviously|of course|needless to say)\b": "leave out",
+    r"\bbehind it, against\b|guarantee behind": "is a guarantee", r"\butili[sz]e": "use",
+    r"\bin order to\b": "to", r"\b(simply|obviously|of course|needless to say)\b": "leave out",
     r"\bsynthesis(ed|es)\b(?<!syntheses)": "synthesized, with z",
-    r"\bdifferential-privacy\b": "differential privacy",
-    r"\bposteriori\b": "posterior",
-}
+    r"\bdifferential-privacy\b": "differential privacy", r"\bposteriori\b": "posterior",
+}  # fmt: skip
 """Patterns, and what to write in their place."""
 
 

@@ -167,13 +167,9 @@ def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
     )
     environment = {**os.environ, "FAKE_CMDSTAN_MODE": "endless", "TMPDIR": str(fake.temporary)}
     process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
+        [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
     process.stdout.readline()
     while not fake.entries:
         assert process.poll() is None

@@ -16,9 +16,6 @@ from pyhybrid.masking.sequence import Later, SequentialModel, draw_step
 KINDS = {"binary": 2, "ordered": 4, "nominal": 3}
 
 
-# ---------------------------------------------------------------- levels, summed out
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_levels_are_summed_out(kind: str) -> None:
     rng = np.random.default_rng(2)
@@ -53,9 +50,6 @@ def test_missing_levels_are_summed_out(kind: str) -> None:
         step[place] = 1e-5
         slope = (value(theta + step) - value(theta - step)) / 2e-5
         assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-6)
-
-
-# ---------------------------------------------------------------- the step of a continuous column
 
 
 def _prior(kind: str, rng: np.random.Generator) -> tuple[LevelModel | None, Any]:
@@ -126,9 +120,6 @@ def test_the_step_keeps_the_joint_distribution(kind: str) -> None:
     assert _worst(kind, lambda later, step: later.moved(step)) < 5
     # The control: coefficients of the later column go the other way.
     assert _worst(kind, lambda later, step: later.moved(-step)) > 6
-
-
-# ---------------------------------------------------------------- a group without any value
 
 
 def _workers(n: int = 240) -> pd.DataFrame:

@@ -28,24 +28,18 @@ def people(n: int = 1200, seed: int = 1) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     grades = [f"g{level}" for level in range(5)]
     codes = rng.permutation(np.arange(n) % 5)
-    return pd.DataFrame(
-        {
-            "sex": np.where(rng.permutation(np.arange(n) % 2), "f", "m"),
-            "grade": pd.Categorical.from_codes(codes, grades, ordered=True),
-            "region": np.array(list("abcde"))[rng.permutation(np.arange(n) % 5)],
-            "age": rng.normal(45, 15, n).round(),
-            "income": rng.normal(size=n).round(2),
-        }
-    )
+    return pd.DataFrame({
+        "sex": np.where(rng.permutation(np.arange(n) % 2), "f", "m"),
+        "grade": pd.Categorical.from_codes(codes, grades, ordered=True),
+        "region": np.array(list("abcde"))[rng.permutation(np.arange(n) % 5)],
+        "age": rng.normal(45, 15, n).round(), "income": rng.normal(size=n).round(2),
+    })  # fmt: skip
 
 
 def masked(frame: pd.DataFrame, **how: Any) -> ph.masking.MaskedRelease:
     masks = ph.masking.masks_by_type(frame, KEYS, **how)
     imputation = ph.masking.MaskedImputation(keys=KEYS, masks=masks, n_synthetic=2, settings=QUICK)
     return imputation.release(frame, seed=1)
-
-
-# ---------------------------------------------------------------- default strengths
 
 
 def kept_by_mask_alone(separation: float, n_levels: int) -> float:
@@ -101,9 +95,6 @@ def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
     )
 
 
-# ---------------------------------------------------------------- shares in the statement
-
-
 def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> None:
     frame = people(300)
     frame.loc[frame.index[:30], "region"] = None
@@ -153,9 +144,6 @@ def test_statements_of_earlier_versions_are_read() -> None:
     old = replace(new, unchanged={})
     assert "## How much was changed\n\nNot stated.\n" in old.text
     assert old.left_as_they_were == ()
-
-
-# ---------------------------------------------------------------- notes on a table
 
 
 def _by_imputation(frame: pd.DataFrame) -> ph.masking.MaskedRelease:

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
 from pyhybrid.reports.figures import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.masking import mask_report
 from pyhybrid.studies.masked import FORMULA, KEYS, RADIUS, SHORT_CHAINS, TRUE, masked_database
+from tests.refusals import refuses
 from tests.reports.accessible import check_page
 
 MASKS: dict[str, Any] = {
@@ -42,9 +42,6 @@ def tuned(data: pd.DataFrame) -> ph.masking.TunedMask:
         data, target_risk=0.015, formula=FORMULA, model="probit", radius=RADIUS,
         factors=(0.5, 2.0, 8.0), refinements=2, seed=2,
     )  # fmt: skip
-
-
-# ---------------------------------------------------------------- the study
 
 
 @pytest.mark.long
@@ -79,9 +76,6 @@ def test_coefficients_survive_a_wrong_association_model_better_than_comparators(
     assert abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 24)
 
 
-# ---------------------------------------------------------------- tuning
-
-
 def test_the_mask_chosen_meets_the_target_with_the_least_loss(
     tuned: ph.masking.TunedMask, data: pd.DataFrame
 ) -> None:
@@ -112,27 +106,19 @@ def test_tuning_takes_any_loss(data: pd.DataFrame) -> None:
     assert len(found.table) == 3  # every factor meets a target of 1: nothing to refine
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"target_risk": 1e-9}, "must be one that masks can meet: with masks off the risk is"),
-        ({"target_risk": 0}, "target_risk must lie in"),
-        ({"formula": None}, "give either a formula or a loss"),
-        ({"factors": (2.0, 1.0)}, "factors must rise"),
-        ({"factors": ()}, "factors must rise"),
-        ({"factors": (0.0, 1.0)}, "each of factors must be above 0"),
-        ({"masks": {}}, "tuning needs a mask to start from"),
-        ({"formula": "y ~ nobody"}, "cannot be fitted to the data"),
-    ],
-)
+@pytest.mark.parametrize(("how", "message"), [
+    ({"target_risk": 1e-9}, "must be one that masks can meet: with masks off the risk is"),
+    ({"target_risk": 0}, "target_risk must lie in"),
+    ({"formula": None}, "give either a formula or a loss"),
+    ({"factors": (2.0, 1.0)}, "factors must rise"), ({"factors": ()}, "factors must rise"),
+    ({"factors": (0.0, 1.0)}, "each of factors must be above 0"),
+    ({"masks": {}}, "tuning needs a mask to start from"),
+    ({"formula": "y ~ nobody"}, "cannot be fitted to the data"),
+])  # fmt: skip
 def test_bad_targets_are_refused(data: pd.DataFrame, how: dict[str, Any], message: str) -> None:
     given = {"target_risk": 0.5, "formula": FORMULA, "model": "probit", "factors": (1.0,)} | how
     masks = given.pop("masks", MASKS)
-    with pytest.raises(InvalidInput, match=message):
-        imputation(masks=masks).tune(data, **given, radius=RADIUS, seed=1)
-
-
-# ---------------------------------------------------------------- pictures and report
+    refuses(message, imputation(masks=masks).tune, data, **given, radius=RADIUS, seed=1)
 
 
 def test_pictures_show_their_numbers(tuned: ph.masking.TunedMask, data: pd.DataFrame) -> None:
@@ -172,11 +158,7 @@ def test_the_report_holds_what_was_measured(
     assert f"{estimate:.4g}" in page
     assert page.count("data:image/png") == 6  # one of them of the levels of b
     assert 'alt="Shares of the levels of b in the data and in the synthetic sets.' in page
-    with pytest.raises(InvalidInput, match="must be the records of the release"):
-        mask_report(release, data.iloc[::-1], **parts)
-
-
-# ---------------------------------------------------------------- the command line
+    refuses("must be the records of the release", mask_report, release, data.iloc[::-1], **parts)
 
 
 @pytest.fixture
@@ -206,20 +188,17 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     assert len(ph.masking.MaskedRelease.load(out).synthetic) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--keys", "nobody"], "key 'nobody' must be a column"),
-        (["--keys", "x", "--variance", "0"], "variance must be above 0"),
-        (["--keys", "b", "--separation", "-1"], "separation must be above 0"),
-        (["--keys", "x", "--radius", "x"], "--radius must be NAME=value"),
-        (["--keys", "x", "--radius", "x=near"], "--radius must be NAME=number"),
-        (["--keys", "x", "--types", "x"], "--types must be NAME=value"),
-        (["--keys", ","], "column names must be given with commas between"),
-        (["--keys", "x", "--family", "cox"], "--family must be one of linear, probit, logit"),
-        (["--keys", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--keys", "nobody"], "key 'nobody' must be a column"),
+    (["--keys", "x", "--variance", "0"], "variance must be above 0"),
+    (["--keys", "b", "--separation", "-1"], "separation must be above 0"),
+    (["--keys", "x", "--radius", "x"], "--radius must be NAME=value"),
+    (["--keys", "x", "--radius", "x=near"], "--radius must be NAME=number"),
+    (["--keys", "x", "--types", "x"], "--types must be NAME=value"),
+    (["--keys", ","], "column names must be given with commas between"),
+    (["--keys", "x", "--family", "cox"], "--family must be one of linear, probit, logit"),
+    (["--keys", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),
+])  # fmt: skip
 def test_bad_commands_are_one_line(
     csv: Path, refused: Any, arguments: list[str], message: str
 ) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, estimates, max_ecdf, summaries
+from tests.refusals import refuses
 
 VECTORS = st.lists(st.integers(-5, 20), min_size=1, max_size=30)
 
@@ -167,35 +167,27 @@ def test_max_ecdf_is_the_kolmogorov_smirnov_statistic() -> None:
     assert max_ecdf(x, y) == pytest.approx(ks_2samp(x, y).statistic, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"values": [1.0, np.nan]}, "element 1 is not"),
-        ({"values": [[1.0, 2.0], [np.inf, 1.0]]}, "set 2 must be finite: element 0"),
-        ({"values": []}, "at least one set"),
-        ({"values": [[1.0], []]}, "set 2 must be a vector"),
-        ({"values": np.ones((2, 2))}, r"shape \(n,\)"),
-        ({"values": ["a"]}, "numeric"),
-        ({"values": [1.0], "statistics": ["mode"]}, "mean, median, or q"),
-        ({"values": [1.0], "statistics": ["q0"]}, "mean, median, or q"),
-        ({"values": [1.0], "statistics": ["qx"]}, "mean, median, or q"),
-        ({"values": [1.0], "statistics": ["q100"]}, "mean, median, or q"),
-        ({"values": [1.0], "n_resamples": 99}, "n_resamples must be a whole number >= 100"),
-        ({"values": [1.0], "level": 1.0}, r"level must lie in \(0, 1\)"),
-        ({"values": [1.0], "level": 0.0}, r"level must lie in \(0, 1\)"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"values": [1.0, np.nan]}, "element 1 is not"),
+    ({"values": [[1.0, 2.0], [np.inf, 1.0]]}, "set 2 must be finite: element 0"),
+    ({"values": []}, "at least one set"), ({"values": [[1.0], []]}, "set 2 must be a vector"),
+    ({"values": np.ones((2, 2))}, r"shape \(n,\)"), ({"values": ["a"]}, "numeric"),
+    ({"values": [1.0], "statistics": ["mode"]}, "mean, median, or q"),
+    ({"values": [1.0], "statistics": ["q0"]}, "mean, median, or q"),
+    ({"values": [1.0], "statistics": ["qx"]}, "mean, median, or q"),
+    ({"values": [1.0], "statistics": ["q100"]}, "mean, median, or q"),
+    ({"values": [1.0], "n_resamples": 99}, "n_resamples must be a whole number >= 100"),
+    ({"values": [1.0], "level": 1.0}, r"level must lie in \(0, 1\)"),
+    ({"values": [1.0], "level": 0.0}, r"level must lie in \(0, 1\)"),
+])  # fmt: skip
 def test_bad_arguments(arguments: dict, message: str) -> None:
     values = arguments.pop("values")
-    with pytest.raises(InvalidInput, match=message):
-        estimates(values, **arguments)
+    refuses(message, estimates, values, **arguments)
 
 
 def test_bad_data_of_ecdf_distances_are_named() -> None:
-    with pytest.raises(InvalidInput, match="synthetic must be finite: element 1"):
-        max_ecdf([1.0], [1.0, np.nan])
-    with pytest.raises(InvalidInput, match="data must be a vector"):
-        avg_ecdf([], [1.0])
+    refuses("synthetic must be finite: element 1", max_ecdf, [1.0], [1.0, np.nan])
+    refuses("data must be a vector", avg_ecdf, [], [1.0])
 
 
 def test_the_record_shows_no_values() -> None:

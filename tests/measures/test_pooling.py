@@ -78,25 +78,21 @@ def test_estimate_without_error_has_p_value() -> None:
     assert table["p_value"].tolist() == [1, 0]
 
 
-@pytest.mark.parametrize(
-    ("models", "options", "message"),
-    [
-        ([(1.0, 0.5)], {}, "rule 'partially synthetic' needs at least 2 sets"),
-        ([(1.0, 0.5)], {"rule": "fully_synthetic"}, "rule 'fully synthetic' needs at least 2"),
-        ([(1.0, 0.5)], {"rule": "multiple_imputation"}, "needs at least 2 sets"),
-        ([[(1.0, 0.5)], [(1.0, 0.5)]], {"rule": "nested"}, "rule 'nested' needs at least 2 sets"),
-        ([[(1.0, 1)], [(1.0, 1)] * 2], {"rule": "nested"}, "as many syntheses of each"),
-        ([(1.0, 0.5)] * 2, {"rule": "rubin"}, "rule must be one of"),
-        ([], {}, "models must be a sequence of at least one"),
-        (3, {}, "models must be a sequence"),
-        ([1, 2], {}, "model 1 must be a fitted model with params and bse"),
-        ([(1.0, 0.5), (np.nan, 0.5)], {}, "model 2 must have finite estimates"),
-        ([(1.0, 0.5), ([1.0, 2.0], [1.0, 1.0])], {}, "same terms in one order: model 2"),
-        ([([1.0, 2.0], [0.5])] * 2, {}, "as many variances as estimates"),
-        ([(1.0, -0.5)] * 2, {}, "variances finite and >= 0"),
-        ([(1.0, 1)] * 2, {"rule": "fully_synthetic", "size_ratio": 0}, "size_ratio must be above"),
-    ],
-)
+@pytest.mark.parametrize(("models", "options", "message"), [
+    ([(1.0, 0.5)], {}, "rule 'partially synthetic' needs at least 2 sets"),
+    ([(1.0, 0.5)], {"rule": "fully_synthetic"}, "rule 'fully synthetic' needs at least 2"),
+    ([(1.0, 0.5)], {"rule": "multiple_imputation"}, "needs at least 2 sets"),
+    ([[(1.0, 0.5)], [(1.0, 0.5)]], {"rule": "nested"}, "rule 'nested' needs at least 2 sets"),
+    ([[(1.0, 1)], [(1.0, 1)] * 2], {"rule": "nested"}, "as many syntheses of each"),
+    ([(1.0, 0.5)] * 2, {"rule": "rubin"}, "rule must be one of"),
+    ([], {}, "models must be a sequence of at least one"), (3, {}, "models must be a sequence"),
+    ([1, 2], {}, "model 1 must be a fitted model with params and bse"),
+    ([(1.0, 0.5), (np.nan, 0.5)], {}, "model 2 must have finite estimates"),
+    ([(1.0, 0.5), ([1.0, 2.0], [1.0, 1.0])], {}, "same terms in one order: model 2"),
+    ([([1.0, 2.0], [0.5])] * 2, {}, "as many variances as estimates"),
+    ([(1.0, -0.5)] * 2, {}, "variances finite and >= 0"),
+    ([(1.0, 1)] * 2, {"rule": "fully_synthetic", "size_ratio": 0}, "size_ratio must be above"),
+])  # fmt: skip
 def test_bad_input_is_named(models: Any, options: Any, message: str) -> None:
     with pytest.raises(ph.InvalidInput, match=message):
         ph.measures.pool(models, **options)

@@ -6,7 +6,7 @@ import pytest
 import statsmodels.api as sm
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
+from tests.refusals import refuses
 
 
 def _sample(rng: np.random.Generator, n_clusters: int = 40, size: int = 5) -> pd.DataFrame:
@@ -52,6 +52,5 @@ def test_strata_take_their_means_out_of_the_variance() -> None:
 def test_values_must_be_one_for_each_record() -> None:
     table = _sample(np.random.default_rng(1))
     records = ph.measures.SurveyDesign(weights="w").read(table)
-    with pytest.raises(InvalidInput, match="200 finite numbers"):
-        ph.measures.survey_mean([1.0, np.nan], records)
+    refuses("200 finite numbers", ph.measures.survey_mean, [1.0, np.nan], records)
     assert "confidential" in repr(records)

@@ -26,15 +26,11 @@ def population(n: int, seed: int) -> pd.DataFrame:
     """Numbers, a skewed one with missing values, codes, categories."""
     rng = np.random.default_rng(seed)
     age = rng.integers(18, 80, n)
-    frame = pd.DataFrame(
-        {
-            "age": age,
-            "income": np.exp(9 + age / 60 + rng.normal(0, 0.8, n)).round(),
-            "sex": rng.choice(["f", "m"], n),
-            "region": rng.choice([1, 2, 3, 4], n),
-            "job": pd.Categorical(rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])),
-        }
-    )
+    frame = pd.DataFrame({
+        "age": age, "income": np.exp(9 + age / 60 + rng.normal(0, 0.8, n)).round(),
+        "sex": rng.choice(["f", "m"], n), "region": rng.choice([1, 2, 3, 4], n),
+        "job": pd.Categorical(rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])),
+    })  # fmt: skip
     frame.loc[rng.random(n) < 0.1, "income"] = np.nan
     return frame
 
@@ -46,9 +42,6 @@ def real() -> pd.DataFrame:
 
 CODES = {"categorical": ["region"]}
 FORMULA = "age ~ np.log(income) + C(sex) + job"
-
-
-# --- Synthetic = real, and supports without overlap ---------------------------------------------
 
 
 @pytest.mark.parametrize("m", [1, 3])
@@ -84,9 +77,6 @@ def test_disjoint_supports_have_pmse_one_quarter(real: pd.DataFrame, classifier:
 def test_disjoint_supports_at_unequal_sizes(real: pd.DataFrame) -> None:
     moved = real.assign(age=real["age"] + 1000).iloc[:200]
     assert ph.measures.propensity_utility(real, moved).pmse == pytest.approx(0.75 * 0.25, abs=1e-9)
-
-
-# --- Null expectations ---------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -140,15 +130,9 @@ def test_table_ratio_is_near_one_for_a_second_sample(statistic: str) -> None:
     rng = np.random.default_rng(9)
     ratios = []
     for _ in range(400):
-        a, b = (
-            rng.multinomial(500, [0.4, 0.3, 0.2, 0.1]),
-            rng.multinomial(900, [0.4, 0.3, 0.2, 0.1]),
-        )
+        a, b = (rng.multinomial(size, [0.4, 0.3, 0.2, 0.1]) for size in (500, 900))
         ratios.append(table_distance(a, b, statistic=statistic).ratio)
     assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios) / 20 + 0.01
-
-
-# --- Against other code and by hand --------------------------------------------------------------
 
 
 def test_logistic_propensities_are_those_of_scikit_learn() -> None:
@@ -347,9 +331,6 @@ def test_columns_are_those_of_the_array_functions(real: pd.DataFrame) -> None:
     assert means.to_dict() == {"data": real["age"].mean(), "synthetic": other["age"].mean()}
 
 
-# --- Reconciling ---------------------------------------------------------------------------------
-
-
 def test_dates_that_are_none_are_refused() -> None:
     data = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2020-01-02"]), "n": [1, 2]})
     for wrong in (data.assign(when=["soon", "later"]), data.assign(when=[1, 2])):
@@ -384,20 +365,17 @@ def test_reads_what_can_be_read_in_one_way() -> None:
     assert read.isna().sum().to_dict() == {"n": 1, "flag": 0, "code": 0, "when": 1}
 
 
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        (lambda d: d.drop(columns="sex"), "column 'sex' must be in synthetic set 1, which has age"),
-        (lambda d: d.assign(extra=1), "synthetic set 1 must have the columns of the data: 'extra'"),
-        (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
-        (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
-        (lambda d: d.assign(income=np.nan), "column 'income' must have values: all are missing"),
-        (lambda d: d.assign(job="z"), "column 'job' must have the categories of the data: row 0"),
-        (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 1"),
-        (lambda d: d.assign(income=np.inf), "column 'income' must be finite"),
-        (lambda d: d.to_numpy(), "must be a DataFrame or a sequence"),
-    ],
-)
+@pytest.mark.parametrize(("broken", "message"), [
+    (lambda d: d.drop(columns="sex"), "column 'sex' must be in synthetic set 1, which has age"),
+    (lambda d: d.assign(extra=1), "synthetic set 1 must have the columns of the data: 'extra'"),
+    (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
+    (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
+    (lambda d: d.assign(income=np.nan), "column 'income' must have values: all are missing"),
+    (lambda d: d.assign(job="z"), "column 'job' must have the categories of the data: row 0"),
+    (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 1"),
+    (lambda d: d.assign(income=np.inf), "column 'income' must be finite"),
+    (lambda d: d.to_numpy(), "must be a DataFrame or a sequence"),
+])  # fmt: skip
 def test_bad_sets_are_named_by_every_measure(real: pd.DataFrame, broken: Any, message: str) -> None:
     wrong = broken(real)
     for measure in (
@@ -412,18 +390,15 @@ def test_bad_sets_are_named_by_every_measure(real: pd.DataFrame, broken: Any, me
         ph.measures.model_utility(real, wrong, "age ~ sex", rule="single", **CODES)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"classifier": "forest"}, "classifier must be one of logistic, cart"),
-        ({"null": "none"}, "null must be one of auto"),
-        ({"classifier": "cart", "interactions": True}, "'cart' takes no interactions"),
-        ({"classifier": "cart", "null": "data"}, "'cart' takes no null='data'"),
-        ({"n_permutations": 1}, "n_permutations must be a whole number >= 2"),
-        ({"categorical": ["town"]}, "categorical must name columns of the data: 'town'"),
-        ({"columns": []}, "at least one column must be named"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"classifier": "forest"}, "classifier must be one of logistic, cart"),
+    ({"null": "none"}, "null must be one of auto"),
+    ({"classifier": "cart", "interactions": True}, "'cart' takes no interactions"),
+    ({"classifier": "cart", "null": "data"}, "'cart' takes no null='data'"),
+    ({"n_permutations": 1}, "n_permutations must be a whole number >= 2"),
+    ({"categorical": ["town"]}, "categorical must name columns of the data: 'town'"),
+    ({"columns": []}, "at least one column must be named"),
+])  # fmt: skip
 def test_bad_options_are_named(real: pd.DataFrame, options: Any, message: str) -> None:
     with pytest.raises(ph.InvalidInput, match=message):
         ph.measures.propensity_utility(real, real, **options)
@@ -431,22 +406,19 @@ def test_bad_options_are_named(real: pd.DataFrame, options: Any, message: str) -
         ph.measures.propensity_utility(real, real.iloc[:50], null="paired")
 
 
-@pytest.mark.parametrize(
-    ("m", "formula", "options", "message"),
-    [
-        (1, "age ~ sex", {}, "rule 'partially_synthetic' needs at least 2 synthetic sets"),
-        (2, "age ~ sex", {"rule": "single"}, "takes one synthetic set: found 2"),
-        (2, "age ~ sex", {"rule": "other"}, "rule must be one of"),
-        (4, "age ~ sex", {"rule": "nested"}, "the rule 'nested' needs n_imputations"),
-        (5, "age ~ sex", {"rule": "nested", "n_imputations": 2}, "must divide the number of sets"),
-        (4, "age ~ sex", {"rule": "nested", "n_imputations": 1}, "n_imputations must be a whole"),
-        (2, "age ~ sex", {"n_imputations": 2}, "n_imputations is for the rule 'nested'"),
-        (2, "age ~ town", {}, "cannot be fitted to the data"),
-        (2, "age ~ sex", {"model": "lasso"}, "one of statsmodels.formula.api: found 'lasso'"),
-        (2, "age ~ sex", {"level": 1}, "level must lie in"),
-        (2, "age ~ age2 + I(2 * age2)", {}, "full rank in the data"),
-    ],
-)
+@pytest.mark.parametrize(("m", "formula", "options", "message"), [
+    (1, "age ~ sex", {}, "rule 'partially_synthetic' needs at least 2 synthetic sets"),
+    (2, "age ~ sex", {"rule": "single"}, "takes one synthetic set: found 2"),
+    (2, "age ~ sex", {"rule": "other"}, "rule must be one of"),
+    (4, "age ~ sex", {"rule": "nested"}, "the rule 'nested' needs n_imputations"),
+    (5, "age ~ sex", {"rule": "nested", "n_imputations": 2}, "must divide the number of sets"),
+    (4, "age ~ sex", {"rule": "nested", "n_imputations": 1}, "n_imputations must be a whole"),
+    (2, "age ~ sex", {"n_imputations": 2}, "n_imputations is for the rule 'nested'"),
+    (2, "age ~ town", {}, "cannot be fitted to the data"),
+    (2, "age ~ sex", {"model": "lasso"}, "one of statsmodels.formula.api: found 'lasso'"),
+    (2, "age ~ sex", {"level": 1}, "level must lie in"),
+    (2, "age ~ age2 + I(2 * age2)", {}, "full rank in the data"),
+])  # fmt: skip
 def test_bad_models_are_named(
     real: pd.DataFrame, m: int, formula: str, options: Any, message: str
 ) -> None:
@@ -501,9 +473,6 @@ def test_bad_arrays_are_named() -> None:
         table_distance([0, 0], [1, 1])
     with pytest.raises(ph.InvalidInput, match="same cells"):
         table_distance([1, 1], [1, 1, 1])
-
-
-# --- Definitions ---------------------------------------------------------------------------------
 
 
 def test_every_reported_number_has_a_definition(real: pd.DataFrame) -> None:

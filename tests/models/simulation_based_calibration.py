@@ -160,25 +160,21 @@ def _density_at(point: float) -> Callable[[Values], FloatArray]:
 
 MODELS: dict[str, Calibrated] = {
     "poisson": Calibrated(
-        model=ph.Poisson("y ~ x"),
-        prior=lambda rng, size: {"beta": _coefficients(rng, size, 6)},
+        model=ph.Poisson("y ~ x"), prior=lambda rng, size: {"beta": _coefficients(rng, size, 6)},
         inside=lambda d: _within(_eta(d), -1, 5),
         outcome=lambda rng, t: rng.poisson(np.exp(DESIGN @ t["beta"])).astype(float),
-        usable=_varies,
-        ranked=_BETA,
+        usable=_varies, ranked=_BETA,
     ),
     "negative_binomial": Calibrated(
         model=ph.NegativeBinomial("y ~ x"),
         prior=lambda rng, size: {
-            "beta": _coefficients(rng, size, 6),
-            "phi": 1 / np.abs(5 * rng.standard_cauchy(size)),
+            "beta": _coefficients(rng, size, 6), "phi": 1 / np.abs(5 * rng.standard_cauchy(size)),
         },
         inside=lambda d: _within(_eta(d), -1, 5) & _within(d["phi"], 0.1, 50),
         outcome=lambda rng, t: rng.poisson(
             rng.gamma(t["phi"], np.exp(DESIGN @ t["beta"]) / t["phi"])
         ).astype(float),
-        usable=_varies,
-        ranked={**_BETA, "phi": lambda d: d["phi"]},
+        usable=_varies, ranked={**_BETA, "phi": lambda d: d["phi"]},
     ),
     "beta": Calibrated(
         model=ph.Beta("y ~ 1"),
@@ -187,31 +183,24 @@ MODELS: dict[str, Calibrated] = {
         outcome=lambda rng, t: rng.beta(
             t["lambda"] * t["phi"], t["lambda"] * (1 - t["phi"]), size=N
         ),
-        usable=_open,
-        ranked={"phi": lambda d: d["phi"], "lambda": lambda d: d["lambda"]},
+        usable=_open, ranked={"phi": lambda d: d["phi"], "lambda": lambda d: d["lambda"]},
         noise=(0.0, 1.0),
     ),
     "beta_regression": Calibrated(
         model=ph.BetaRegression("y ~ x"),
-        prior=lambda rng, size: {
-            "beta": _coefficients(rng, size, 6),
-            "lambda": _pareto(rng, size),
-        },
+        prior=lambda rng, size: {"beta": _coefficients(rng, size, 6), "lambda": _pareto(rng, size)},
         inside=lambda d: _within(_eta(d), -2, 2) & _within(d["lambda"], 1, 50),
         outcome=lambda rng, t: rng.beta(
             t["lambda"] * special.expit(DESIGN @ t["beta"]),
             t["lambda"] * special.expit(-DESIGN @ t["beta"]),
         ),
-        usable=_open,
-        ranked={**_BETA, "lambda": lambda d: d["lambda"]},
-        noise=(0.0, 1.0),
+        usable=_open, ranked={**_BETA, "lambda": lambda d: d["lambda"]}, noise=(0.0, 1.0),
     ),
     "normal": Calibrated(
         model=ph.NormalRegression("y ~ x"),
         prior=lambda rng, size: {"beta": _coefficients(rng, size, 1), "sigma": _half_t(rng, size)},
         inside=lambda d: _within(_eta(d), -8, 8) & _within(d["sigma"], 0.1, 8),
-        outcome=lambda rng, t: rng.normal(DESIGN @ t["beta"], t["sigma"]),
-        usable=_varies,
+        outcome=lambda rng, t: rng.normal(DESIGN @ t["beta"], t["sigma"]), usable=_varies,
         ranked={**_BETA, "sigma": lambda d: d["sigma"]},
     ),
     "bernoulli": Calibrated(
@@ -219,16 +208,11 @@ MODELS: dict[str, Calibrated] = {
         prior=lambda rng, size: {"beta": _normal_coefficients(rng, size)},
         inside=lambda d: _within(_eta(d), -4, 4),
         outcome=lambda rng, t: (rng.random(N) < special.expit(DESIGN @ t["beta"])).astype(float),
-        usable=_varies,
-        ranked=_BETA,
-        noise=(0.0, 1.0),
+        usable=_varies, ranked=_BETA, noise=(0.0, 1.0),
     ),
     "beta_binomial": Calibrated(
         model=ph.BetaBinomial("y ~ x", lower=1, upper=8),
-        prior=lambda rng, size: {
-            "beta": _coefficients(rng, size, 6),
-            "lambda": _pareto(rng, size),
-        },
+        prior=lambda rng, size: {"beta": _coefficients(rng, size, 6), "lambda": _pareto(rng, size)},
         inside=lambda d: _within(_eta(d), -4, 4) & _within(d["lambda"], 0.3, 1e4),
         outcome=lambda rng, t: (
             1.0
@@ -240,16 +224,13 @@ MODELS: dict[str, Calibrated] = {
                 ),
             )
         ),
-        usable=_varies,
-        ranked={**_BETA, "lambda": lambda d: d["lambda"]},
-        noise=(1.0, 8.0),
+        usable=_varies, ranked={**_BETA, "lambda": lambda d: d["lambda"]}, noise=(1.0, 8.0),
     ),
     "categorical": Calibrated(
         model=ph.Categorical("y ~ x", levels=(0, 1, 2), prior_scale_intercept=1.5, prior_scale=0.8),
         prior=lambda rng, size: {"beta": _level_contrasts(rng, size)},
         inside=lambda d: _within(np.einsum("ck,skl->scl", CORNERS, d["beta"]), -4, 4),
-        outcome=_level,
-        usable=lambda y: np.unique(y).size > 1,
+        outcome=_level, usable=lambda y: np.unique(y).size > 1,
         ranked={
             **{f"intercept {c + 2}": lambda d, c=c: d["beta"][:, 0, c] for c in range(2)},
             "slope 2 less slope 3": lambda d: d["beta"][:, 1, 0] - d["beta"][:, 1, 1],
@@ -265,26 +246,22 @@ MODELS: dict[str, Calibrated] = {
         ).astype(float),
         usable=lambda y: np.unique(y).size > 1,
         ranked={
-            "slope": lambda d: d["beta"][:, 1],
-            "threshold 1": lambda d: d["threshold"][:, 0],
+            "slope": lambda d: d["beta"][:, 1], "threshold 1": lambda d: d["threshold"][:, 0],
             "step": lambda d: d["threshold"][:, 1] - d["threshold"][:, 0],
         },
         noise=(0.0, 1.0, 2.0),
     ),
     "mixture": Calibrated(
         model=ph.MixtureRegression("y ~ x", n_components=2),
-        prior=lambda rng, size: _mixture_prior(rng, size, 2),
-        inside=_mixture_inside,
-        outcome=_mixture_outcome,
-        usable=_varies,
+        prior=lambda rng, size: _mixture_prior(rng, size, 2), inside=_mixture_inside,
+        outcome=_mixture_outcome, usable=_varies,
         ranked={
             "mean": lambda d: (np.exp(d["log_proportion"]) * d["beta"][:, 0]).sum(axis=1),
-            "log density at -1": _density_at(-1.0),
-            "log density at 0.5": _density_at(0.5),
+            "log density at -1": _density_at(-1.0), "log density at 0.5": _density_at(0.5),
             "largest share": lambda d: d["log_proportion"].max(axis=1),
         },
     ),
-}
+}  # fmt: skip
 # The same models under their other prior.
 MODELS["negative_binomial, normal prior"] = replace(
     MODELS["negative_binomial"],
@@ -297,10 +274,7 @@ MODELS["negative_binomial, normal prior"] = replace(
 MODELS["normal, normal prior"] = replace(
     MODELS["normal"],
     model=ph.NormalRegression("y ~ x", **_NORMAL),  # type: ignore[arg-type]
-    prior=lambda rng, size: {
-        "beta": _normal_coefficients(rng, size),
-        "sigma": _half_t(rng, size),
-    },
+    prior=lambda rng, size: {"beta": _normal_coefficients(rng, size), "sigma": _half_t(rng, size)},
 )
 MODELS["bernoulli, published prior"] = replace(
     MODELS["bernoulli"],
@@ -351,29 +325,24 @@ def _two_part(rng: np.random.Generator, t: Values) -> FloatArray:
 
 
 MODELS["two_part"] = Calibrated(
-    model=ph.TwoPart(
-        zero=_OF_ZERO.model,
-        positive=MODELS["lognormal"].model,
-    ),
+    model=ph.TwoPart(zero=_OF_ZERO.model, positive=MODELS["lognormal"].model),
     prior=lambda rng, size: {
         "beta_zero": _normal_coefficients(rng, size),
-        "beta_positive": _normal_coefficients(rng, size),
-        "sigma_positive": _half_t(rng, size),
+        "beta_positive": _normal_coefficients(rng, size), "sigma_positive": _half_t(rng, size),
     },
     inside=lambda d: (
         _within(d["beta_zero"] @ CORNERS.T, -4, 4)
         & _within(d["beta_positive"] @ CORNERS.T, -8, 8)
         & _within(d["sigma_positive"], 0.1, 8)
     ),
-    outcome=_two_part,
-    usable=lambda y: bool((y > 0).any()),
+    outcome=_two_part, usable=lambda y: bool((y > 0).any()),
     ranked={
         "slope of zeros": lambda d: d["beta_zero"][:, 1],
         "slope of amounts": lambda d: d["beta_positive"][:, 1],
         "sigma": lambda d: d["sigma_positive"],
     },
     noise=(0.0, 0.001, 40.0),
-)
+)  # fmt: skip
 
 _ZERO_INFLATED = ph.ZeroInflated(
     ph.Poisson("y ~ x", **_NORMAL),  # type: ignore[arg-type]
@@ -415,18 +384,14 @@ def _mean_of_groups(t: Values) -> FloatArray:
 
 
 MODELS["poisson, groups"] = Calibrated(
-    model=ph.Poisson("y ~ x + (1 | g)"),
-    prior=_grouped,
+    model=ph.Poisson("y ~ x + (1 | g)"), prior=_grouped,
     inside=lambda d: _within(_eta_of_groups(d), -1, 5),
-    outcome=lambda rng, t: rng.poisson(_mean_of_groups(t)).astype(float),
-    usable=_varies,
+    outcome=lambda rng, t: rng.poisson(_mean_of_groups(t)).astype(float), usable=_varies,
     ranked={
-        **_BETA,
-        "tau": lambda d: d["tau"][:, 0],
-        "first group": lambda d: d["beta"][:, 2],
+        **_BETA, "tau": lambda d: d["tau"][:, 0], "first group": lambda d: d["beta"][:, 2],
         "last less first group": lambda d: d["beta"][:, 7] - d["beta"][:, 2],
     },
-)
+)  # fmt: skip
 
 
 def simulate(case: Calibrated, rng: np.random.Generator) -> tuple[Values, FloatArray, FloatArray]:
@@ -452,11 +417,9 @@ def fitted(
     columns = {"x": np.resize(X_VALUES, y.size), "g": np.resize(LEVEL, y.size)}
     bound = model.bind(pd.DataFrame({"y": y, **columns}))
     draws = engine_by_name("embedded").sample(
-        program or bound.program,
-        bound.stan_data(wrong * alpha, cap=cap),
-        seed=seed,
+        program or bound.program, bound.stan_data(wrong * alpha, cap=cap), seed=seed,
         settings=settings,
-    )
+    )  # fmt: skip
     return bound, draws
 
 

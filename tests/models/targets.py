@@ -39,11 +39,9 @@ def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[flo
     (below, above), (low, high) = ends, ends_of_units
     unit = np.arange(n) % units
     return {
-        "none": None,
-        "cap": cap,
-        "cap and center": Cap(below=below, above=above, reference=center),
+        "none": None, "cap": cap, "cap and center": Cap(below=below, above=above, reference=center),
         "cap, center and units": Cap(below=low, above=high, reference=center, unit=unit),
-    }
+    }  # fmt: skip
 
 
 class AtPoints:

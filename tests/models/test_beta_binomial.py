@@ -8,10 +8,9 @@ import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
-from pyhybrid.cli.options import build_model
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
+from tests.refusals import refuses
 
 RNG = np.random.default_rng(3)
 N = 200
@@ -70,22 +69,12 @@ def test_counts_of_less_spread_than_a_binomial_converge(seed: int) -> None:
     assert fit.diagnostics.max_rhat < 1.05
 
 
-@pytest.mark.parametrize(
-    ("given", "values", "message"),
-    [
-        ({}, DAYS, "upper must be given for BetaBinomial"),
-        ({"upper": 5}, DAYS, "at most 5: row .* is larger"),
-        ({"lower": 1, "upper": 7}, DAYS, "at least 1: row .* is smaller"),
-        ({"upper": 7}, DAYS / 2, "a whole number: row .* is not"),
-        ({"lower": 7, "upper": 7}, DAYS, "upper must be above lower"),
-    ],
-)
+@pytest.mark.parametrize(("given", "values", "message"), [
+    ({}, DAYS, "upper must be given for BetaBinomial"),
+    ({"upper": 5}, DAYS, "at most 5: row .* is larger"),
+    ({"lower": 1, "upper": 7}, DAYS, "at least 1: row .* is smaller"),
+    ({"upper": 7}, DAYS / 2, "a whole number: row .* is not"),
+    ({"lower": 7, "upper": 7}, DAYS, "upper must be above lower"),
+])  # fmt: skip
 def test_ends_are_public_and_hold(given: Any, values: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        ph.BetaBinomial("y ~ x", **given).bind(_table(values))
-
-
-def test_the_command_lines_model() -> None:
-    assert build_model("beta_binomial:lower=1,upper=5", "y ~ x") == ph.BetaBinomial(
-        "y ~ x", lower=1, upper=5
-    )
+    refuses(message, lambda: ph.BetaBinomial("y ~ x", **given).bind(_table(values)))

@@ -14,6 +14,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models import from_brms
+from tests.refusals import refuses
 
 STORED = Path(__file__).parents[1] / "stored" / "brms"
 SHORT: dict[str, Any] = {
@@ -78,8 +79,7 @@ def test_the_program_is_taken_apart_and_says_the_same(table: pd.DataFrame) -> No
     given = {k: v for k, v in standata("counts").items() if k not in ("Y", "weights")}
     whole = ph.StanModel(
         str(from_brms(text, standata("counts"), outcome="visits", predict="y_rep").program),
-        outcome="visits", predict="y_rep", data=given, public=tuple(given),
-        density_above_one=False,
+        outcome="visits", predict="y_rep", data=given, public=tuple(given), density_above_one=False,
     ).bind(table)  # fmt: skip
     composed = counts().bind(table)
     alpha = np.linspace(0.2, 1, 60)
@@ -99,8 +99,7 @@ def test_a_design_that_is_not_centered_can_be_strict(table: pd.DataFrame) -> Non
     bound = own.bind(table)
     assert (bound.never_strict, bound.data_dependent, bound.decimals_given) == ((), (), True)
     assert counts().bind(table).data_dependent
-    with pytest.raises(InvalidInput, match="centers its columns by their means"):
-        counts(by_record=True)
+    refuses("centers its columns by their means", counts, by_record=True)
 
 
 def test_what_cannot_be_taken_apart_stays_whole_and_says_why(table: pd.DataFrame) -> None:
@@ -121,8 +120,7 @@ def test_a_weight_acts_once(table: pd.DataFrame) -> None:
     """A program whose terms are weighted once more is caught: the control."""
     text = (STORED / "counts.stan").read_text()
     twice = text.replace("target += weights[n] * (", "target += weights[n] * (weights[n] * ")
-    with pytest.raises(InvalidInput, match="one term for each record"):
-        from_brms(twice, standata("counts"), outcome="visits")
+    refuses("one term for each record", from_brms, twice, standata("counts"), outcome="visits")
     model = from_brms(text, standata("counts"), outcome="visits", predict="y_rep")
     assert isinstance(model, ph.StanModel)
     program = str(model.program).replace(
@@ -147,15 +145,11 @@ def test_group_intercepts_and_old_arrays_are_taken(table: pd.DataFrame) -> None:
     assert model.bind(table).predictors == ("g",)
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "message"),
-    [
-        ("plain", {}, "must have weights: this one has none; make it with brms"),
-        ("counts", {"weights": np.full(60, 0.5)}, "must all be 1: .* not be weighted twice"),
-        ("counts", {"Y": None}, "it has no Y"),
-    ],
-)
+@pytest.mark.parametrize(("name", "changes", "message"), [
+    ("plain", {}, "must have weights: this one has none; make it with brms"),
+    ("counts", {"weights": np.full(60, 0.5)}, "must all be 1: .* not be weighted twice"),
+    ("counts", {"Y": None}, "it has no Y"),
+])  # fmt: skip
 def test_what_is_no_such_model_is_refused(name: str, changes: dict[str, Any], message: str) -> None:
     given = {k: v for k, v in (standata(name) | changes).items() if v is not None}
-    with pytest.raises(InvalidInput, match=message):
-        from_brms(STORED / f"{name}.stan", given, outcome="visits")
+    refuses(message, from_brms, STORED / f"{name}.stan", given, outcome="visits")

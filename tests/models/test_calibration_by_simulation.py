@@ -15,13 +15,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
-from tests.models.simulation_based_calibration import (
-    MODELS,
-    fitted,
-    ranks,
-    simulate,
-    uniformity,
-)
+from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
 
 pytestmark = pytest.mark.samples
 

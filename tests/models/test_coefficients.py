@@ -10,21 +10,18 @@ from scipy import integrate, special, stats
 
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, StanProgram, load_program
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.families.coefficients import PRIORS
 from pyhybrid.models.initialization import quadratic
 from tests.models.targets import draws_of
+from tests.refusals import refuses
 
 MODELS: dict[str, Any] = {
-    "negative_binomial": ph.NegativeBinomial,
-    "poisson": ph.Poisson,
-    "beta_regression": ph.BetaRegression,
-    "normal_regression": ph.NormalRegression,
-    "bernoulli": ph.Bernoulli,
-    "beta_binomial": partial(ph.BetaBinomial, upper=7),
-}
+    "negative_binomial": ph.NegativeBinomial, "poisson": ph.Poisson,
+    "beta_regression": ph.BetaRegression, "normal_regression": ph.NormalRegression,
+    "bernoulli": ph.Bernoulli, "beta_binomial": partial(ph.BetaBinomial, upper=7),
+}  # fmt: skip
 ETA = {
     "negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1,
     "bernoulli": 6, "beta_binomial": 6,
@@ -292,5 +289,4 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
         ({"prior_scale": 0}, "prior_scale must be"),
         ({"prior_scale_intercept": -1}, "prior_scale_intercept must be"),
     ):
-        with pytest.raises(InvalidInput, match=message):
-            ph.BetaRegression("y ~ x", **wrong)  # type: ignore[arg-type]
+        refuses(message, ph.BetaRegression, "y ~ x", **wrong)

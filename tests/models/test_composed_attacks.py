@@ -24,6 +24,7 @@ from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.models.stan_program.stan_text import blocks_of, tokens_of
 from pyhybrid.privacy.censoring import Cap
 from tests.models.test_own_program_attacks import homes
+from tests.refusals import refuses
 
 PROGRAM = """
 functions {
@@ -70,8 +71,6 @@ def test_the_honest_program_is_strict_by_its_form() -> None:
     assert bound.predictors == ("rooms",)
 
 
-# --- out of scope --------------------------------------------------------------------------------
-
 READ_OFF = "target += -1e4 * square(mu - {} / 10);"
 OUT_OF_SCOPE = {
     "the prior": ("prior", READ_OFF.format("rent")),
@@ -94,36 +93,27 @@ def test_the_outcome_is_in_scope_in_log_lik_alone(
     """Named where it is not in scope it is refused in plain words. Were it not, the compiler would
     refuse it: there is no such name."""
     program = with_(*OUT_OF_SCOPE[case])
-    with pytest.raises(
-        InvalidInput, match=r"must not name '(rent|rooms)', line \d+: .* not in scope"
-    ):
-        model(program)
+    refuses(r"must not name '(rent|rooms)', line \d+: .* not in scope", model, program)
     monkeypatch.setattr(ComposedText, "check_scope", lambda *_: None)
     data = {"spread": 1.0, **({"other": 1.0} if "other" in program else {})}
-    with pytest.raises(InvalidInput, match=r"must be valid Stan|needs to be"):
-        model(program, data=data).bind(homes())
+    refuses(r"must be valid Stan|needs to be", model(program, data=data).bind, homes())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "if (use_cap == 1 && cap < 0.6) " + READ_OFF.format("y[1]"),
-        "if (min(weights) == 1) " + READ_OFF.format("y[1]"),
-        "{ real secret = n; " + READ_OFF.format("secret") + "}",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "if (use_cap == 1 && cap < 0.6) " + READ_OFF.format("y[1]"),
+    "if (min(weights) == 1) " + READ_OFF.format("y[1]"),
+    "{ real secret = n; " + READ_OFF.format("secret") + "}",
+])  # fmt: skip
 @pytest.mark.parametrize("block", ["prior", "transformed parameters", "log_lik", "replicate"])
 def test_weights_cap_and_records_are_in_scope_nowhere(block: str, text: str) -> None:
     """The programs of the attack on version 0.2, in the blocks of the composed form."""
-    with pytest.raises(InvalidInput, match="must be valid Stan"):
-        model(with_(block, text)).bind(homes())
+    refuses("must be valid Stan", model(with_(block, text)).bind, homes())
 
 
 @pytest.mark.parametrize("block", ["prior", "log_lik", "transformed parameters", "replicate"])
 @pytest.mark.parametrize("name", ["pyhybrid_rent[1]", "pyhybrid_weights[1]", "pyhybrid_cap_above"])
 def test_names_of_the_program_around_are_refused(block: str, name: str) -> None:
-    with pytest.raises(InvalidInput, match="must not begin with 'pyhybrid_'"):
-        model(with_(block, f"{{ real secret = {name}; }}"))
+    refuses("must not begin with 'pyhybrid_'", model, with_(block, f"{{ real secret = {name}; }}"))
     whole = model().text.program().text
     assert name.partition("[")[0] in whole  # the control: such names there are
 
@@ -202,52 +192,38 @@ def test_comments_are_read_as_stan_reads_them_and_left_out(comment: str) -> None
 
 
 @pytest.mark.parametrize("block", ["prior", "log_lik", "replicate", "functions"])
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("reject(mu);", "ends an evaluation as a density of 0 does"),
-        ("fatal_error(mu);", "ends an evaluation as a density of 0 does"),
-        ("print(mu);", "shows values of records"),
-        ("get_lp();", "a name of the program around"),
-    ],
-)
+@pytest.mark.parametrize(("word", "message"), [
+    ("reject(mu);", "ends an evaluation as a density of 0 does"),
+    ("fatal_error(mu);", "ends an evaluation as a density of 0 does"),
+    ("print(mu);", "shows values of records"), ("get_lp();", "a name of the program around"),
+])  # fmt: skip
 def test_what_ends_or_shows_an_evaluation_is_refused(block: str, word: str, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        model(with_(block, word))
+    refuses(message, model, with_(block, word))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        "real fmin(int a, real b) { return b; }",
-        "real normal_lpdf(real y, vector a, vector b) { return 0; }",
-        "int is_nan(row_vector x) { return 0; }",
-        "real log1p(vector x) { return 0; }",
-    ],
-)
+@pytest.mark.parametrize("function", [
+    "real fmin(int a, real b) { return b; }",
+    "real normal_lpdf(real y, vector a, vector b) { return 0; }",
+    "int is_nan(row_vector x) { return 0; }", "real log1p(vector x) { return 0; }",
+])  # fmt: skip
 def test_functions_of_stans_get_no_second_meaning(function: str) -> None:
     """One would clip in another way, or be taken for a density that does not fail."""
-    with pytest.raises(InvalidInput, match="must not have names of Stan's own"):
-        model(with_("functions", function))
+    refuses("must not have names of Stan's own", model, with_("functions", function))
     model(with_("functions", function.replace(" ", " my_", 1)))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "target += rent; return 0;", "mu ~ normal(rent, 1); return 0;", "adds_lp(rent); return 0;",
-        "return normal_rng(rent, 1);", "rent = mu; return 0;", "sigma = rent; return 0;",
-        "return rent[1];",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("body", [
+    "target += rent; return 0;", "mu ~ normal(rent, 1); return 0;", "adds_lp(rent); return 0;",
+    "return normal_rng(rent, 1);", "rent = mu; return 0;", "sigma = rent; return 0;",
+    "return rent[1];",
+])  # fmt: skip
 def test_log_lik_is_a_function_of_its_own_record_without_effects(body: str) -> None:
     program = PROGRAM.replace(
         "return normal_lpdf(log(rent)", body + " return normal_lpdf(log(rent)"
     )
     program = program.replace("functions {", "functions { void adds_lp(real x) { target += x; }", 1)
     check_compiles(model(program.replace(body, "")).text.program())  # the control
-    with pytest.raises(InvalidInput, match="must be valid Stan"):
-        model(program).bind(homes())
+    refuses("must be valid Stan", model(program).bind, homes())
 
 
 def test_one_entry_alone_is_the_outcome() -> None:
@@ -363,8 +339,7 @@ def test_a_function_gets_parameters_only_where_it_decides_nothing() -> None:
     program = PROGRAM.replace("functions {", function, 1).replace(
         "return normal_lpdf(log(rent)", "if (large(mu)) return 0; return normal_lpdf(log(rent)"
     )
-    with pytest.raises(InvalidInput, match="must be valid Stan"):
-        model(program).bind(homes())
+    refuses("must be valid Stan", model(program).bind, homes())
 
 
 def test_densities_of_vectors_are_local_and_say_why() -> None:
@@ -373,8 +348,6 @@ def test_densities_of_vectors_are_local_and_say_why() -> None:
     assert bound.never_strict == ("log_lik calls densities of several numbers, which can fail",)
     assert "The charge is not strict" in " ".join(bound.assumptions)
 
-
-# --- strict: every neighbor of small databases ---------------------------------------------------
 
 SUPPORT = (0, 1, 4, 40)
 POINTS = np.linspace(-4, 4, 81)[:, None]
@@ -450,15 +423,12 @@ def test_no_likelihood_tells_more_than_the_cap(case: str, center: bool) -> None:
     assert removed > 0.3 * M, "the records are read"
 
 
-@pytest.mark.parametrize(
-    ("case", "old", "new"),
-    [
-        ("Poisson", "fmax(-cap_below, fmin(cap_above, g[i] + excess))", "g[i]"),
-        ("Poisson", "fmin(cap_above, g[i] + excess)", "fmin(20 * cap_above, g[i] + 9)"),
-        ("a density that is an error", "pyhybrid_total_normal_lpdf(0", "normal_lpdf(0"),
-        ("no number", "is_nan(pyhybrid_f) ? negative_infinity() :", "is_nan(pyhybrid_f) ? -1e9 :"),
-    ],
-)
+@pytest.mark.parametrize(("case", "old", "new"), [
+    ("Poisson", "fmax(-cap_below, fmin(cap_above, g[i] + excess))", "g[i]"),
+    ("Poisson", "fmin(cap_above, g[i] + excess)", "fmin(20 * cap_above, g[i] + 9)"),
+    ("a density that is an error", "pyhybrid_total_normal_lpdf(0", "normal_lpdf(0"),
+    ("no number", "is_nan(pyhybrid_f) ? negative_infinity() :", "is_nan(pyhybrid_f) ? -1e9 :"),
+])  # fmt: skip
 def test_a_program_that_clips_less_is_caught(case: str, old: str, new: str) -> None:
     """The controls: without the clip, with a wider one, without the density that does not fail. The
     last is none: what takes the place of no number is clipped, whatever it is."""

@@ -22,6 +22,7 @@ from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.privacy.censoring import Cap
 from tests.conftest import require
+from tests.refusals import refuses
 
 POISSON = """
 data { int<lower=1> K; }
@@ -67,9 +68,6 @@ def log_prior(beta: FloatArray) -> FloatArray:
     return stats.norm(0, 2).logpdf(beta).sum(axis=1)
 
 
-# --- the same as the built-in models -------------------------------------------------------------
-
-
 def test_log_lik_is_that_of_the_built_in_models() -> None:
     pairs: list[tuple[Any, Any, dict[str, FloatArray]]] = [
         (counts(), ph.Poisson(FORMULA), {"beta": BETA}),
@@ -102,8 +100,7 @@ def test_weights_center_cap_and_sum_are_what_numpy_makes(
     alpha = np.random.default_rng(7).uniform(0, 1, 30)
     alpha[3] = 0
     clip = None if cap is None else Cap(
-        below=cap, above=cap,
-        reference=f[0] if centered else None,
+        below=cap, above=cap, reference=f[0] if centered else None,
         unit=np.arange(30) // 3 if unit else None,
     )  # fmt: skip
     terms = alpha * (f - (f[0] if clip is not None and centered else 0))
@@ -176,8 +173,7 @@ def test_a_density_above_one_counts_as_one_where_the_user_denies_it() -> None:
     expected = np.maximum(f, -1).sum(axis=1) + log_prior(BETA)
     found = at.log_density(BETA)
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-10, atol=1e-10)
-    with pytest.raises(InvalidInput, match="must be at most 0 where density_above_one=False"):
-        matrix(bound, beta=BETA)
+    refuses("must be at most 0 where density_above_one=False", matrix, bound, beta=BETA)
 
 
 @pytest.mark.needs_r
@@ -203,8 +199,6 @@ def test_rstan_reads_composed_programs_too(tmp_path: Path) -> None:
     ran = subprocess.run(["Rscript", "-e", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
 
-
-# --- entries of records --------------------------------------------------------------------------
 
 BY_AREA = """
 data { int<lower=1> n_areas; }
@@ -235,28 +229,25 @@ def test_levels_are_places_in_what_is_declared(dtype: str) -> None:
     np.testing.assert_array_equal(alone, areas[table["g"] != "a"])
 
 
-@pytest.mark.parametrize(
-    ("options", "table", "message"),
-    [
-        ({"levels": {"g": ("a", "b")}}, TABLE, "'area' must be one of the levels declared: row"),
-        ({"levels": {}}, TABLE, "column 'g' must be numeric to be entry 'area'"),
-        ({"columns": {"visits": "y", "area": "g"}}, TABLE,
-            "'size' of block 'record' must be a col"),
-        ({"columns": {"visits": "y", "vists": "x"}}, TABLE,
-            "must name entries of block 'record': 'vists'"),
-        ({"data": {}}, TABLE, "'n_areas' is missing"),
-        ({"data": {"n_areas": 4, "m": 1}}, TABLE, "'m' is none of them"),
-        ({"data": {"n_areas": 2}}, TABLE, "does not take the data"),
-        ({}, TABLE.assign(x=np.where(TABLE["x"] > 0, np.nan, 1)), "'size' must be a finite number"),
-        ({}, TABLE.assign(y=TABLE["y"] + 0.5), "'visits' must be a whole number: row"),
-        ({"rows": {"size": np.ones(3)}}, TABLE,
-            r"one entry per record, 30: 'size' has shape \(3,\)"),
-        ({"formula": "y ~ x"}, TABLE, "predictors, x, which block 'record' must read"),
-        ({"formula": "x ~ 1"}, TABLE, "must have the outcome 'y' on its left"),
-        ({"predictors": ("z",)}, TABLE, "'z' is not"),
-        ({"monitored": ("nothing",)}, TABLE, "monitored must be variables"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "table", "message"), [
+    ({"levels": {"g": ("a", "b")}}, TABLE, "'area' must be one of the levels declared: row"),
+    ({"levels": {}}, TABLE, "column 'g' must be numeric to be entry 'area'"),
+    ({"columns": {"visits": "y", "area": "g"}}, TABLE,
+        "'size' of block 'record' must be a col"),
+    ({"columns": {"visits": "y", "vists": "x"}}, TABLE,
+        "must name entries of block 'record': 'vists'"),
+    ({"data": {}}, TABLE, "'n_areas' is missing"),
+    ({"data": {"n_areas": 4, "m": 1}}, TABLE, "'m' is none of them"),
+    ({"data": {"n_areas": 2}}, TABLE, "does not take the data"),
+    ({}, TABLE.assign(x=np.where(TABLE["x"] > 0, np.nan, 1)), "'size' must be a finite number"),
+    ({}, TABLE.assign(y=TABLE["y"] + 0.5), "'visits' must be a whole number: row"),
+    ({"rows": {"size": np.ones(3)}}, TABLE,
+        r"one entry per record, 30: 'size' has shape \(3,\)"),
+    ({"formula": "y ~ x"}, TABLE, "predictors, x, which block 'record' must read"),
+    ({"formula": "x ~ 1"}, TABLE, "must have the outcome 'y' on its left"),
+    ({"predictors": ("z",)}, TABLE, "'z' is not"),
+    ({"monitored": ("nothing",)}, TABLE, "monitored must be variables"),
+])  # fmt: skip
 def test_what_does_not_fit_is_named(options: Any, table: pd.DataFrame, message: str) -> None:
     own: Any = None
     draws = frozen_draws({"log_lik": np.zeros((2, 30))}, own)
@@ -279,33 +270,25 @@ def test_programs_are_files_or_texts_and_travel(tmp_path: Path) -> None:
     assert repr(bound) == "<ComposedModel 'user_program' bound to 30 records>"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("prior { beta ~ normal(0, 2); }\n", ""), "must have a block 'prior'"),
-        (("int<lower=0> y;", "int<lower=0> y, z;"), "declarations of one variable each"),
-        (("vector[K] beta;", "vector[K] beta = 1;"), "declarations of one variable each"),
-        (("int<lower=0> y;", "int<lower=0> K; int<lower=0> y;"), "must be declared once"),
-        (("vector[K] beta;", "vector[K] log_lik;"), "is a name of the program around"),
-        (("beta ~ normal(0, 2);", "beta ~ normal(0, 2)"), r"must be valid Stan(.|\n)*\^"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "message"), [
+    (("prior { beta ~ normal(0, 2); }\n", ""), "must have a block 'prior'"),
+    (("int<lower=0> y;", "int<lower=0> y, z;"), "declarations of one variable each"),
+    (("vector[K] beta;", "vector[K] beta = 1;"), "declarations of one variable each"),
+    (("int<lower=0> y;", "int<lower=0> K; int<lower=0> y;"), "must be declared once"),
+    (("vector[K] beta;", "vector[K] log_lik;"), "is a name of the program around"),
+    (("beta ~ normal(0, 2);", "beta ~ normal(0, 2)"), r"must be valid Stan(.|\n)*\^"),
+])  # fmt: skip
 def test_programs_of_another_form_are_refused(change: tuple[str, str], message: str) -> None:
     assert change[0] in POISSON
     with pytest.raises(InvalidInput, match=message):
         ph.ComposedModel(POISSON.replace(*change), outcome="y", formula=FORMULA).bind(TABLE)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"by_record": "yes"}, "by_record must be True or False"),
-        ({"data": 3}, "data must be a mapping"),
-        ({"decimals": -1}, "decimals"),
-        ({"predictors": "x"}, "must be a tuple of names"),
-        ({"outcome": "z"}, "must have one entry of the outcome 'z'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"by_record": "yes"}, "by_record must be True or False"),
+    ({"data": 3}, "data must be a mapping"), ({"decimals": -1}, "decimals"),
+    ({"predictors": "x"}, "must be a tuple of names"),
+    ({"outcome": "z"}, "must have one entry of the outcome 'z'"),
+])  # fmt: skip
 def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        by_area(**options)
+    refuses(message, by_area, **options)

@@ -240,16 +240,9 @@ CASES: dict[str, Case] = {
         ph.NormalRegression("y ~ x", lower=0, unit=20, prior="normal"), _AMOUNTS, _normal(0),
         coded=_in(20),
     ),
-    "mixture": Case(
-        ph.MixtureRegression("y ~ x", n_components=2), _REALS,
-        _mixed,
-    ),
-    "mixture of one": Case(
-        ph.MixtureRegression("y ~ x", n_components=1), _REALS, _mixed
-    ),
-    "mixture of four": Case(
-        ph.MixtureRegression("y ~ x", n_components=4), _REALS, _mixed
-    ),
+    "mixture": Case(ph.MixtureRegression("y ~ x", n_components=2), _REALS, _mixed),
+    "mixture of one": Case(ph.MixtureRegression("y ~ x", n_components=1), _REALS, _mixed),
+    "mixture of four": Case(ph.MixtureRegression("y ~ x", n_components=4), _REALS, _mixed),
     "lognormal": Case(ph.LogNormal("y ~ x", unit=10), _AMOUNTS, _normal(), coded=_log_of(10)),
     "lognormal below": Case(
         ph.LogNormal("y ~ x", lower=0, upper=_TOP), np.minimum(_AMOUNTS, _TOP),

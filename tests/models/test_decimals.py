@@ -11,18 +11,15 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.models.columns.support import in_decimals, on_grid
+from tests.refusals import refuses
 
 FAST: dict[str, Any] = {
-    "seed": 2,
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=400, draws=150),
-}
+    "seed": 2, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=400, draws=150),
+}  # fmt: skip
 MODELS: dict[str, Any] = {
-    "beta": ph.Beta,
-    "beta_regression": ph.BetaRegression,
-    "normal": ph.NormalRegression,
+    "beta": ph.Beta, "beta_regression": ph.BetaRegression, "normal": ph.NormalRegression,
     "mixture": lambda f, **o: ph.MixtureRegression(f, n_components=2, **o),
-}
+}  # fmt: skip
 
 
 def _neighbors() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -91,8 +88,7 @@ def test_the_dtype_follows_decimals_and_not_the_data() -> None:
 def test_rounded_values_stay_between_the_bounds() -> None:
     assert on_grid(np.array([0.1, 0.96, 5.0]), 1, 0.25, 0.98).tolist() == [0.3, 0.9, 0.9]
     for wrong in (-1, 16, 1.5, "3"):
-        with pytest.raises(InvalidInput, match="decimals must"):
-            ph.NormalRegression("y ~ 1", decimals=wrong)  # type: ignore[arg-type]
+        refuses("decimals must", ph.NormalRegression, "y ~ 1", decimals=wrong)
     with pytest.raises(InvalidInput, match="decimals must leave values between lower and upper"):
         ph.Beta("y ~ 1", lower=0.2, upper=0.8, decimals=0)
 
@@ -100,5 +96,4 @@ def test_rounded_values_stay_between_the_bounds() -> None:
 def test_decimals_on_the_command_line() -> None:
     model: Any = build_model("beta:lower=0,upper=1,decimals=3", "y ~ 1")
     assert model.decimals == 3
-    with pytest.raises(InvalidInput, match="decimals must be a whole number"):
-        build_model("beta:decimals=three", "y ~ 1")
+    refuses("decimals must be a whole number", build_model, "beta:decimals=three", "y ~ 1")

@@ -17,6 +17,7 @@ from pyhybrid.models.formula import design, terms
 from pyhybrid.models.formula.design import read_design
 from tests.golden.designs.cases import FORMULAS, table
 from tests.golden.designs.make_designs import STORED, sorted_columns
+from tests.refusals import refuses
 
 STRICT_OR_NOT = {  # term: whether it takes something from all records
     "x": False, "I(x^2)": False, "log(z)": False, "g": False, "factor(k)": False,
@@ -73,79 +74,55 @@ def test_arithmetic_does_not_wrap_around() -> None:
     np.testing.assert_array_equal(X, [[40_000, 110], [9, -4], [49, 4], [8100, -110]])
 
 
-@pytest.mark.parametrize(
-    ("term", "says"),
-    [
-        ("I(x / (x @ x))", "must have no '@'"),
-        ("x & z", "must have no '&'"),
-        ("x | z", "must have '|' in terms (1 | g) alone, with + before them: found 'x | z'"),
-        ("x * (1 | g)", "write e.g. y ~ x + (1 | region)"),
-        ("x - (1 | g)", "with + before them"),
-        ("((1 | g))", "must have '|' in terms (1 | g) alone"),
-        ("(x | g)", "no slope by group: found '(x | g)'; write (1 | g)"),
-        ("(1 + x | g)", "no slope by group"),
-        ("(1 | g/k)", "one column as a group: found '(1 | g/k)'; for nested"),
-        ("(1 | g:k)", "df['g_h'] = df['g'] + '/' + df['h']"),
-        ("(1 || g)", "one column as a group"),
-        ("(1 | factor(k))", "one column as a group"),
-        ("(1 | g) + x + (1|g)", "each group once: (1 | g) is twice"),
-        ("(1 | gg)", "'gg' is none"),
-        ("(1 | y)", "must not be among the predictors"),
-        ("(1 | g)", "has (1 | g), which Poisson, NegativeBinomial,"),
-        ("{x.rank()}", "must have no '{'"),
-        ("x %in% g", "write a:b"),
-        ("I(!member)", "must have no '!'"),
-        ("I(x - x.mean())", "must not call x.mean()"),
-        ("I(x - mean(x))", "must not call mean()"),
-        ("np.log(x)", "must not call np.log()"),
-        ("lag(x)", "must not call lag()"),
-        ("__import__('os').system('true')", "must not call __import__()"),
-        ("I((lambda: 1)())", "it calls"),
-        ("I(x.values)", "'x.values' is no column"),
-        ("I(x[0])", "x[0] is neither"),
-        ("I([v for v in x])", "is neither"),
-        ("I(x if x else z)", "is neither"),
-        ("I(x // z)", "is neither"),
-        ("log(x.T)", "'x.T' is no column"),
-        ("x:offset(z)", "offset() as a term of its own"),
-        ("(x + offset(z))^2", "offset() as a term of its own"),
-        ("I(offset(z))", "offset() must be a term of its own"),
-        ("x - offset(z)", "not subtract an offset: write offset(-x)"),
-        ("0 + offset(z)", "a term beside offset()"),
-        ("offset(g)", "'g' must hold numbers"),
-        ("offset(log(z - 100))", "predictor 'offset(log(z - 100))' must be finite: row 0 is not"),
-        ("offset(1e308 + x) + offset(1e308 + z)", "sum of the offsets must be finite"),
-        ("offset(y)", "must not be among the predictors"),
-        ("offset(poly(x, 2))", "poly() must be a term of its own"),
-        ("offset(z, x)", "offset() takes x"),
-        ("as.factor(k)", "write factor(x)"),
-        ("center(x)", "write scale(x, scale=FALSE)"),
-        ("cr(x, df=3)", "write ns(x, df=4)"),
-        ("facto(k)", "did you mean 'factor'?"),
-        ("x > 3", "comparisons within I()"),
-        ("I(1 < x < 3)", "two sides"),
-        ("2:x", "write I(2 * x)"),
-        ("I(poly(x, 2)^2)", "poly() must be a term of its own"),
-        ("poly(x, k)", "degree must be a whole number, written out"),
-        ("poly(x, degree=2.5)", "degree must be a whole number"),
-        ("log(x, base=0)", "base must be a number above 0, not 1"),
-        ("scale(x, scale=0)", "scale must be a number above 0"),
-        ("cut(x, 'a')", "breaks must be a whole number, or c(...)"),
-        ("ns(x, 3, 4, 5, 6, 7)", "ns() takes"),
-        ("ns(x, df=3, df=3)", "each once"),
-        ("ns(x, 3, df=3)", "each once"),
-        ("bs(x, df=2)", "df of bs must be at least 3"),
-        ("bs(x, knots=c(1, 2))", "between its boundary knots"),
-        ("I(g == x)", "must hold numbers"),
-        ("log(g)", "'g' must hold numbers to be computed with"),
-        ("I(x == 'a')", "must hold text"),
-        ("agee", "'agee' is none"),
-        ("memebr", "did you mean 'member'?"),
-        ("log(odd_name)", "did you mean 'odd name'?"),
-        ("cut(x, c(0, 40))", "must lie within its breaks: row 1 does not"),
-        ("factor(g, levels=c('a', 'b'))", "must have one of its levels: row"),
-    ],
-)
+@pytest.mark.parametrize(("term", "says"), [
+    ("I(x / (x @ x))", "must have no '@'"), ("x & z", "must have no '&'"),
+    ("x | z", "must have '|' in terms (1 | g) alone, with + before them: found 'x | z'"),
+    ("x * (1 | g)", "write e.g. y ~ x + (1 | region)"), ("x - (1 | g)", "with + before them"),
+    ("((1 | g))", "must have '|' in terms (1 | g) alone"),
+    ("(x | g)", "no slope by group: found '(x | g)'; write (1 | g)"),
+    ("(1 + x | g)", "no slope by group"),
+    ("(1 | g/k)", "one column as a group: found '(1 | g/k)'; for nested"),
+    ("(1 | g:k)", "df['g_h'] = df['g'] + '/' + df['h']"), ("(1 || g)", "one column as a group"),
+    ("(1 | factor(k))", "one column as a group"),
+    ("(1 | g) + x + (1|g)", "each group once: (1 | g) is twice"), ("(1 | gg)", "'gg' is none"),
+    ("(1 | y)", "must not be among the predictors"),
+    ("(1 | g)", "has (1 | g), which Poisson, NegativeBinomial,"),
+    ("{x.rank()}", "must have no '{'"), ("x %in% g", "write a:b"),
+    ("I(!member)", "must have no '!'"), ("I(x - x.mean())", "must not call x.mean()"),
+    ("I(x - mean(x))", "must not call mean()"), ("np.log(x)", "must not call np.log()"),
+    ("lag(x)", "must not call lag()"),
+    ("__import__('os').system('true')", "must not call __import__()"),
+    ("I((lambda: 1)())", "it calls"), ("I(x.values)", "'x.values' is no column"),
+    ("I(x[0])", "x[0] is neither"), ("I([v for v in x])", "is neither"),
+    ("I(x if x else z)", "is neither"), ("I(x // z)", "is neither"),
+    ("log(x.T)", "'x.T' is no column"), ("x:offset(z)", "offset() as a term of its own"),
+    ("(x + offset(z))^2", "offset() as a term of its own"),
+    ("I(offset(z))", "offset() must be a term of its own"),
+    ("x - offset(z)", "not subtract an offset: write offset(-x)"),
+    ("0 + offset(z)", "a term beside offset()"), ("offset(g)", "'g' must hold numbers"),
+    ("offset(log(z - 100))", "predictor 'offset(log(z - 100))' must be finite: row 0 is not"),
+    ("offset(1e308 + x) + offset(1e308 + z)", "sum of the offsets must be finite"),
+    ("offset(y)", "must not be among the predictors"),
+    ("offset(poly(x, 2))", "poly() must be a term of its own"),
+    ("offset(z, x)", "offset() takes x"), ("as.factor(k)", "write factor(x)"),
+    ("center(x)", "write scale(x, scale=FALSE)"), ("cr(x, df=3)", "write ns(x, df=4)"),
+    ("facto(k)", "did you mean 'factor'?"), ("x > 3", "comparisons within I()"),
+    ("I(1 < x < 3)", "two sides"), ("2:x", "write I(2 * x)"),
+    ("I(poly(x, 2)^2)", "poly() must be a term of its own"),
+    ("poly(x, k)", "degree must be a whole number, written out"),
+    ("poly(x, degree=2.5)", "degree must be a whole number"),
+    ("log(x, base=0)", "base must be a number above 0, not 1"),
+    ("scale(x, scale=0)", "scale must be a number above 0"),
+    ("cut(x, 'a')", "breaks must be a whole number, or c(...)"),
+    ("ns(x, 3, 4, 5, 6, 7)", "ns() takes"), ("ns(x, df=3, df=3)", "each once"),
+    ("ns(x, 3, df=3)", "each once"), ("bs(x, df=2)", "df of bs must be at least 3"),
+    ("bs(x, knots=c(1, 2))", "between its boundary knots"), ("I(g == x)", "must hold numbers"),
+    ("log(g)", "'g' must hold numbers to be computed with"), ("I(x == 'a')", "must hold text"),
+    ("agee", "'agee' is none"), ("memebr", "did you mean 'member'?"),
+    ("log(odd_name)", "did you mean 'odd name'?"),
+    ("cut(x, c(0, 40))", "must lie within its breaks: row 1 does not"),
+    ("factor(g, levels=c('a', 'b'))", "must have one of its levels: row"),
+])  # fmt: skip
 def test_what_is_not_supported_is_one_line_that_names_it(term: str, says: str) -> None:
     with pytest.raises(InvalidInput) as found:
         read_design(f"y ~ {term}", table())
@@ -164,20 +141,16 @@ def test_outcomes_that_are_misspelled_are_found() -> None:
     [
         pd.date_range("2020-01-01", periods=8),
         pd.date_range("2020-01-01", periods=8, tz="Europe/London"),
-        pd.period_range("2020-01", periods=8, freq="M"),
-        pd.timedelta_range("1h", periods=8),
+        pd.period_range("2020-01", periods=8, freq="M"), pd.timedelta_range("1h", periods=8),
         [datetime.date(2020, 1, day + 1) for day in range(8)],
-        [f"2020-01-{day + 1:02d}" for day in range(8)],
-        [f"{day + 1}.1.2020" for day in range(8)],
+        [f"2020-01-{day + 1:02d}" for day in range(8)], [f"{day + 1}.1.2020" for day in range(8)],
     ],
     ids=["datetime", "with zone", "period", "timedelta", "objects", "text", "text d.m.y"],
-)
+)  # fmt: skip
 def test_dates_as_predictors_are_one_clear_line(values: Any) -> None:
     df = pd.DataFrame({"y": range(8), "day": values})
-    with pytest.raises(InvalidInput, match=r"'day' must be numbers.*it holds dates.*days since"):
-        read_design("y ~ day", df)
-    with pytest.raises(InvalidInput, match="'day' must"):
-        read_design("y ~ log(day)", df)
+    refuses(r"'day' must be numbers.*it holds dates.*days since", read_design, "y ~ day", df)
+    refuses("'day' must", read_design, "y ~ log(day)", df)
 
 
 def test_dates_as_text_can_be_levels_if_asked_for() -> None:
@@ -188,16 +161,10 @@ def test_dates_as_text_can_be_levels_if_asked_for() -> None:
 SECRET = "Wednesbury"
 
 
-@pytest.mark.parametrize(
-    "formula",
-    [
-        "y ~ town + t2",
-        "y ~ town:x",
-        "y ~ factor(town, levels=c('a'))",
-        "y ~ town + never",
-        "y ~ log(x):town",
-    ],
-)
+@pytest.mark.parametrize("formula", [
+    "y ~ town + t2", "y ~ town:x", "y ~ factor(town, levels=c('a'))", "y ~ town + never",
+    "y ~ log(x):town",
+])  # fmt: skip
 def test_messages_name_rows_and_terms_but_no_values(formula: str) -> None:
     """A level is a value of some record: the design's columns are named by term and place."""
     df = pd.DataFrame({"y": range(6), "town": ["a", "b", SECRET] * 2, "x": [1.0, 2, -0.123457] * 2})

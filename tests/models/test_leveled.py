@@ -60,19 +60,15 @@ def _kinds(case: Leveled) -> dict[str, pd.Series]:
     codes, names = case.codes, case.names
     step = 1 if names.size == 2 else 2  # Bernoulli's numbers are 0 and 1
     kinds: dict[str, Any] = {
-        "int64": codes * step,
-        "uint8": codes.astype("uint8"),
+        "int64": codes * step, "uint8": codes.astype("uint8"),
         "float": codes * step / 2 if step == 2 else codes.astype(float),
-        "Int8": pd.array(codes, "Int8"),
-        "object of numbers": pd.Series(codes).astype(object),
-        "text": names[codes],
-        "object of texts": names[codes].astype(object),
-        "string": pd.array(names[codes], "string"),
-        "category": pd.Categorical(names[codes], names),
+        "Int8": pd.array(codes, "Int8"), "object of numbers": pd.Series(codes).astype(object),
+        "text": names[codes], "object of texts": names[codes].astype(object),
+        "string": pd.array(names[codes], "string"), "category": pd.Categorical(names[codes], names),
         "category in another order": pd.Categorical.from_codes(codes, list(names[::-1])),
         "ordered category": pd.Categorical(names[codes], names, ordered=True),
         "category of numbers": pd.Categorical.from_codes(codes, list(range(names.size))[::-1]),
-    }
+    }  # fmt: skip
     if names.size == 2:
         kinds |= {
             "bool": codes == 1,
@@ -162,9 +158,6 @@ def test_a_center_from_a_reference_table(model: Any) -> None:
     assert made.cat.ordered == (model is ph.Ordinal)  # as declared
 
 
-# --- posteriors -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])
 def test_two_levels_are_the_bernoulli_model(model: Any) -> None:
     """Posterior densities over beta differ by one constant, and so do not differ."""
@@ -188,14 +181,10 @@ def test_the_rough_fit_ends_whatever_the_weights(rough: Any) -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize(
-    ("model", "ends"),
-    [
-        (ph.Bernoulli("y ~ x"), [0.01]),
-        (ph.Bernoulli("y ~ x", prior="published"), [0.01]),
-        (ph.Categorical("y ~ x"), [-0.7, 0.7]),
-    ],
-)
+@pytest.mark.parametrize(("model", "ends"), [
+    (ph.Bernoulli("y ~ x"), [0.01]), (ph.Bernoulli("y ~ x", prior="published"), [0.01]),
+    (ph.Categorical("y ~ x"), [-0.7, 0.7]),
+])  # fmt: skip
 def test_separated_levels_have_a_proper_posterior_and_end(model: Any, ends: Any) -> None:
     """No maximum of the likelihood: the prior keeps the coefficients finite, trees stay small."""
     x = np.linspace(-2, 2, 60)

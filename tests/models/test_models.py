@@ -9,11 +9,13 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.cli.options import build_model
+from pyhybrid.core.errors import SamplingError
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.columns.support import in_dtype_of
 from pyhybrid.models.families.regression import weighted_rows
 from pyhybrid.models.initialization import LOG_LINEAR, rough_fit
+from tests.refusals import refuses
 
 
 def test_negative_binomial_tends_to_poisson() -> None:
@@ -67,30 +69,24 @@ def test_the_scored_fit_is_the_maximum_likelihood_of_a_negative_binomial(
     assert abs(hints["spread_rphi"] / spread - 1) < 0.1
 
 
-@pytest.mark.parametrize(
-    ("formula", "change", "message"),
-    [
-        ("visits", {}, "form 'outcome ~ predictors'"),
-        ("nothing ~ 1", {}, "outcome 'nothing' must be a column"),
-        ("visits ~ nothing", {}, "nothing"),
-        ("visits ~ age +", {}, "does not parse"),
-        ("visits ~~ age", {}, "form 'outcome ~ predictors'"),
-        ("visits ~ visits", {}, "must not be among the predictors"),
-        ("visits ~ log(visits)", {}, "must not be among the predictors"),
-        ("visits ~ age | region", {}, "terms (1 | g) alone"),
-        ("visits ~ 0", {}, "right-hand side with a term"),
-        ("visits ~ age + I(2 * age)", {}, "rank 2 of 3 columns"),
-        ("visits ~ log(age - 200)", {}, "must be finite: row 'row 0'"),
-        ("visits ~ 1", {"visits": ("row 3", None)}, "must not be missing: row 'row 3'"),
-        ("visits ~ 1", {"visits": ("row 5", -1)}, "row 'row 5' is negative"),
-        ("visits ~ 1", {"visits": ("row 6", 1.5)}, "must be a whole number: row 'row 6'"),
-        ("visits ~ 1", {"visits": ("row 7", np.inf)}, "must be finite: row 'row 7'"),
-        ("visits ~ 1", {"visits": ("row 8", 2.0**31)}, "row 'row 8' is larger"),
-        ("visits ~ age", {"age": ("row 9", None)}, "'age' must not be missing: row 'row 9'"),
-        ("id ~ 1", {}, "'id' must be numeric"),
-        ("region ~ 1", {}, "'region' must be numeric"),
-    ],
-)
+@pytest.mark.parametrize(("formula", "change", "message"), [
+    ("visits", {}, "form 'outcome ~ predictors'"),
+    ("nothing ~ 1", {}, "outcome 'nothing' must be a column"), ("visits ~ nothing", {}, "nothing"),
+    ("visits ~ age +", {}, "does not parse"), ("visits ~~ age", {}, "form 'outcome ~ predictors'"),
+    ("visits ~ visits", {}, "must not be among the predictors"),
+    ("visits ~ log(visits)", {}, "must not be among the predictors"),
+    ("visits ~ age | region", {}, "terms (1 | g) alone"),
+    ("visits ~ 0", {}, "right-hand side with a term"),
+    ("visits ~ age + I(2 * age)", {}, "rank 2 of 3 columns"),
+    ("visits ~ log(age - 200)", {}, "must be finite: row 'row 0'"),
+    ("visits ~ 1", {"visits": ("row 3", None)}, "must not be missing: row 'row 3'"),
+    ("visits ~ 1", {"visits": ("row 5", -1)}, "row 'row 5' is negative"),
+    ("visits ~ 1", {"visits": ("row 6", 1.5)}, "must be a whole number: row 'row 6'"),
+    ("visits ~ 1", {"visits": ("row 7", np.inf)}, "must be finite: row 'row 7'"),
+    ("visits ~ 1", {"visits": ("row 8", 2.0**31)}, "row 'row 8' is larger"),
+    ("visits ~ age", {"age": ("row 9", None)}, "'age' must not be missing: row 'row 9'"),
+    ("id ~ 1", {}, "'id' must be numeric"), ("region ~ 1", {}, "'region' must be numeric"),
+])  # fmt: skip
 def test_bad_formulas_and_outcomes_are_named(
     formula: str, change: dict[str, Any], message: str, visits: pd.DataFrame
 ) -> None:
@@ -98,15 +94,13 @@ def test_bad_formulas_and_outcomes_are_named(
     for column, (label, value) in change.items():
         table[column] = table[column].astype(float)
         table.loc[label, column] = value
-    with pytest.raises(InvalidInput, match=re.escape(message)):
-        ph.Poisson(formula).bind(table)
+    refuses(re.escape(message), ph.Poisson(formula).bind, table)
 
 
 def test_formula_does_not_see_our_variables() -> None:
     table = pd.DataFrame({"y": [1, 2, 3]})
     local_secret = np.array([1.0, 2.0, 4.0])
-    with pytest.raises(InvalidInput, match="local_secret"):
-        ph.Poisson("y ~ local_secret").bind(table)
+    refuses("local_secret", ph.Poisson("y ~ local_secret").bind, table)
     assert ph.Poisson("y ~ x").bind(table.assign(x=local_secret)).n == 3
 
 
@@ -132,3 +126,27 @@ def test_a_count_too_large_for_its_dtype_widens_it() -> None:
     assert in_dtype_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
     nullable = pd.Series([1, 2], dtype="Int8")
     assert str(in_dtype_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
+
+
+_AMOUNT: Any = {"decimals": 0, "unit": 100.0}
+NAMED: dict[str, Any] = {
+    "bernoulli:levels=no+yes,prior_scale=1":
+        ph.Bernoulli("voted ~ age", levels=("no", "yes"), prior_scale=1.0),
+    "beta_binomial:lower=1,upper=5": ph.BetaBinomial("y ~ x", lower=1, upper=5),
+    "mixture:n_components=5,transform=log":
+        ph.MixtureRegression("y ~ x", n_components=5, transform="log"),
+    "normal:unit=1000": ph.NormalRegression("y ~ x", unit=1000),
+    "zero_inflated:count=poisson,upper=90": ph.ZeroInflated(ph.Poisson("y ~ x", upper=90)),
+    "poisson:missing=model,fill=x=1+z=2.5":
+        ph.WithMissing(ph.Poisson("y ~ x + z"), fill={"x": 1.0, "z": 2.5}),
+    "two_part:negative=lognormal,decimals=0,unit=100,missing=model": ph.WithMissing(ph.TwoPart(
+        zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x", **_AMOUNT),
+        negative=ph.LogNormal("y ~ 1", **_AMOUNT), sign=ph.Bernoulli("y ~ 1"),
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_models_of_the_command_line(text: str) -> None:
+    formula = {"bernoulli": "voted ~ age", "poisson": "y ~ x + z"}.get(text.partition(":")[0])
+    assert build_model(text, formula or "y ~ x") == NAMED[text]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.engines import ConvergenceRule, SamplerSettings, StanProgram, load_program
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.stan_program import stan_model
@@ -17,6 +17,7 @@ from pyhybrid.models.stan_program.printed import halved, modern_arrays
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.log_lik import LogLik
 from tests.parity.test_supplement import PRINTED
+from tests.refusals import refuses
 
 SHORT = SamplerSettings(warmup=300, draws=300)
 OLD = """
@@ -54,35 +55,25 @@ def _model(text: str = OLD, **how: Any) -> ph.StanModel:
     return ph.StanModel(text, **{**given, **how})
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("int<lower=0> y[n];", "array[n] int<lower=0> y;"),
-        ("  vector[K] b[2, m + 1] = f(1, 2);", "  array[2, m + 1] vector[K] b = f(1, 2);"),
-        ("int a, b[n], c[g[1]];", "int a; array[n] int b; array[g[1]] int c;"),
-        ("real f(int[] y, real[,] z) {", "real f(array[] int y, array[,] real z) {"),
-        ("int[] f(vector[] v) {", "array[] int f(array[] vector v) {"),
-        ("cholesky_factor_corr[K] L[2];", "array[2] cholesky_factor_corr[K] L;"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new"), [
+    ("int<lower=0> y[n];", "array[n] int<lower=0> y;"),
+    ("  vector[K] b[2, m + 1] = f(1, 2);", "  array[2, m + 1] vector[K] b = f(1, 2);"),
+    ("int a, b[n], c[g[1]];", "int a; array[n] int b; array[g[1]] int c;"),
+    ("real f(int[] y, real[,] z) {", "real f(array[] int y, array[,] real z) {"),
+    ("int[] f(vector[] v) {", "array[] int f(array[] vector v) {"),
+    ("cholesky_factor_corr[K] L[2];", "array[2] cholesky_factor_corr[K] L;"),
+])  # fmt: skip
 def test_old_arrays_are_rewritten(old: str, new: str) -> None:
     assert modern_arrays(old) == new
     assert modern_arrays(new) == new
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "// int y[n];",
-        "/* real z[2]; */",
-        'print("int y[n];");',
-        "vector[n] mu;\nmu[1] = y[2];",
-        "matrix[n, K] X;",
-        "target += weights[i] * f(y[i] | mu[i]);",
-        *(load_program(f"published/{n}").text for n in ("poisson", "normal_mixture")),
-        load_program("negative_binomial").text,
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "// int y[n];", "/* real z[2]; */", 'print("int y[n];");', "vector[n] mu;\nmu[1] = y[2];",
+    "matrix[n, K] X;", "target += weights[i] * f(y[i] | mu[i]);",
+    *(load_program(f"published/{n}").text for n in ("poisson", "normal_mixture")),
+    load_program("negative_binomial").text,
+])  # fmt: skip
 def test_all_else_stays(text: str) -> None:
     assert modern_arrays(text) == text
 
@@ -91,8 +82,7 @@ def test_weighted_is_told_from_unweighted_and_from_neither() -> None:
     program, f = StanProgram(name="p", text=""), -np.arange(1.0, 7.0).reshape(2, 3)
     assert halved(program, f, f / 2)
     assert not halved(program, f, f)
-    with pytest.raises(InvalidInput, match="neither the same as with all weights 1, nor half"):
-        halved(program, f, f / 4)
+    refuses("neither the same as with all weights 1, nor half", halved, program, f, f / 4)
 
 
 def test_the_printed_form_binds_and_its_weights_are_divided_out() -> None:
@@ -105,28 +95,24 @@ def test_the_printed_form_binds_and_its_weights_are_divided_out() -> None:
     assert _model().describe()["predict"] == "Poisson"
 
 
-@pytest.mark.parametrize(
-    ("change", "how", "words"),
-    [
-        (("log_lik[i] = weights[i] *", "log_lik[i] = weights[i]^2 *"), {}, "must do the same at"),
-        (("log_lik[i] = weights[i] *", "log_lik[i] = (1 + weights[i]) *"), {}, "neither the same"),
-        (("", ""), {"log_lik_weighted": False}, "must not depend on weights"),
-        (("log_lik[i] = weights[i] *", "log_lik[i] ="), {"log_lik_weighted": True}, "says: it is"),
-        (("", ""), {"predict": ph.NegativeBinomial("y ~ x")}, "'phi' is no variable of it"),
-        (("poisson_log_lpmf(y[i] | mu[i])", "poisson_log_lpmf(y[i] | 2 * mu[i])"), {},
-         "their log-likelihoods differ"),
-        (("", ""), {"formula": "y ~ 1"}, "formula must be that of the model that predict="),
-        (("", ""), {"predict": ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.Gamma("y ~ x"))},
-         "or a regression of ours"),
-        (("", ""), {"predict": 3}, "or a regression of ours: found int"),
-        (("", ""), {"by_record": True}, "asks for a strict charge"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "how", "words"), [
+    (("log_lik[i] = weights[i] *", "log_lik[i] = weights[i]^2 *"), {}, "must do the same at"),
+    (("log_lik[i] = weights[i] *", "log_lik[i] = (1 + weights[i]) *"), {}, "neither the same"),
+    (("", ""), {"log_lik_weighted": False}, "must not depend on weights"),
+    (("log_lik[i] = weights[i] *", "log_lik[i] ="), {"log_lik_weighted": True}, "says: it is"),
+    (("", ""), {"predict": ph.NegativeBinomial("y ~ x")}, "'phi' is no variable of it"),
+    (("poisson_log_lpmf(y[i] | mu[i])", "poisson_log_lpmf(y[i] | 2 * mu[i])"), {},
+     "their log-likelihoods differ"),
+    (("", ""), {"formula": "y ~ 1"}, "formula must be that of the model that predict="),
+    (("", ""), {"predict": ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.Gamma("y ~ x"))},
+     "or a regression of ours"),
+    (("", ""), {"predict": 3}, "or a regression of ours: found int"),
+    (("", ""), {"by_record": True}, "asks for a strict charge"),
+])  # fmt: skip
 def test_what_is_not_so_is_refused(
     change: tuple[str, str], how: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        _model(OLD.replace(*change), **how).bind(_table())
+    refuses(words, lambda: _model(OLD.replace(*change), **how).bind(_table()))
 
 
 def test_nothing_tried_and_weights_named_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,8 +120,7 @@ def test_nothing_tried_and_weights_named_is_refused(monkeypatch: pytest.MonkeyPa
         raise EngineUnavailable("stanli is gone")
 
     monkeypatch.setattr(stan_model, "check_bound", missing)
-    with pytest.raises(InvalidInput, match="makes epsilon too small"):
-        _model(if_unchecked="local").bind(_table())
+    refuses("makes epsilon too small", _model(if_unchecked="local").bind, _table())
     said = _model(if_unchecked="local", log_lik_weighted=True).bind(_table())
     assert said.weighted
     assert not said.checked

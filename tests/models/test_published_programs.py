@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
+from pyhybrid.core.errors import NotConverged, SamplingError
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.engines.programs import load_program
@@ -17,14 +17,14 @@ from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.privacy.censoring import Cap
 from tests.models.test_contract import At
 from tests.monte_carlo import assert_near
+from tests.refusals import refuses
 
 N = 150
 RNG = np.random.default_rng(5)
 Z = np.resize([0.0, 1.0, 2.0], N)
 TABLE = pd.DataFrame({
     "y": RNG.negative_binomial(4, 4 / (4 + np.exp(2 + 0.3 * Z))),
-    "share": RNG.beta(0.5, 3, N).clip(1e-6, 1 - 1e-6),
-    "income": RNG.normal(1 + Z, 1.0).round(3),
+    "share": RNG.beta(0.5, 3, N).clip(1e-6, 1 - 1e-6), "income": RNG.normal(1 + Z, 1.0).round(3),
     "z": Z,
 })  # fmt: skip
 MODELS: dict[str, Any] = {
@@ -94,8 +94,7 @@ def test_the_target_moves_with_the_clipped_weighted_terms_alone(
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "beta"])
 def test_a_cap_is_refused_where_predictors_could_step_around_it(name: str) -> None:
-    with pytest.raises(InvalidInput, match="takes no cap"):
-        MODELS[name].bind(TABLE).stan_data(ALPHA, cap=0.4)
+    refuses("takes no cap", MODELS[name].bind(TABLE).stan_data, ALPHA, cap=0.4)
     assert MODELS["beta"].bind(TABLE).stan_data(ALPHA, cap=0.4)["M"] == 0.4
 
 
@@ -114,8 +113,7 @@ def test_a_record_far_out_does_step_around_it(name: str) -> None:
 SHORT = SamplerSettings(chains=2, warmup=400, draws=500, parallel_chains=1)
 WATCHED = {
     "poisson": ("beta",), "negative_binomial": ("beta", "reciprocal_phi"),
-    "beta": ("phi", "lambda"),
-    "beta_regression": ("beta", "lambda"),
+    "beta": ("phi", "lambda"), "beta_regression": ("beta", "lambda"),
 }  # fmt: skip
 
 
@@ -156,29 +154,25 @@ def test_releases_run_on_it_and_say_so() -> None:
     assert release.provenance.program == "published/negative_binomial"
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: ph.Bernoulli("y ~ z", program="published"), "Poisson, NegativeBinomial, Beta"),
-        (lambda: ph.Poisson("y ~ z", program="paper"), "program must be one of"),
-        (lambda: ph.Poisson("y ~ z", program="published", prior="normal"), "leave prior= out"),
-        (lambda: ph.Poisson("y ~ offset(z)", program="published").bind(TABLE).stan_data(ALPHA),
-            "samples the same posterior"),
-        (
-            lambda: (
-                MODELS["beta"]
-                .bind(TABLE)
-                .stan_data(ALPHA, cap=Cap(below=1.0, above=1.0, reference=np.zeros(N)))
-            ),
-            "leave center, calibration and unit out",
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: ph.Bernoulli("y ~ z", program="published"), "Poisson, NegativeBinomial, Beta"),
+    (lambda: ph.Poisson("y ~ z", program="paper"), "program must be one of"),
+    (lambda: ph.Poisson("y ~ z", program="published", prior="normal"), "leave prior= out"),
+    (lambda: ph.Poisson("y ~ offset(z)", program="published").bind(TABLE).stan_data(ALPHA),
+        "samples the same posterior"),
+    (
+        lambda: (
+            MODELS["beta"]
+            .bind(TABLE)
+            .stan_data(ALPHA, cap=Cap(below=1.0, above=1.0, reference=np.zeros(N)))
         ),
-        (lambda: ph.ZeroInflated(MODELS["poisson"]).bind(TABLE).program,
-            "must be of a single model"),
-    ],
-)  # fmt: skip
+        "leave center, calibration and unit out",
+    ),
+    (lambda: ph.ZeroInflated(MODELS["poisson"]).bind(TABLE).program,
+        "must be of a single model"),
+])  # fmt: skip
 def test_what_it_cannot_be_is_named(make: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        make()
+    refuses(words, make)
 
 
 INSTEAD = r"leave program= out: stan/poisson\.stan samples the same posterior"

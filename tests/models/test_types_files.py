@@ -79,19 +79,15 @@ def test_columns_of_our_own_file_may_have_any_name(tmp_path: Path) -> None:
     assert _read(tmp_path, {"$schema": "types.schema.json", **own}) == own
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("{", "must hold JSON"),
-        ([1], "must hold an object"),
-        ({"tables": [_CSVW, _CSVW]}, "one table: found 2"),
-        ({"columns": [{"datatype": "integer"}]}, "must have a name"),
-        ({"fields": ["visits"]}, "found another form"),
-        ({"fields": [{"name": "x", "constraints": 3}]}, "found another form"),
-        ({"columns": [{"name": "x", "datatype": {"base": "int", "minimum": "a"}}]}, "another form"),
-        ({"tables": [3]}, "found another form"),
-    ],
-)
+@pytest.mark.parametrize(("given", "message"), [
+    ("{", "must hold JSON"), ([1], "must hold an object"),
+    ({"tables": [_CSVW, _CSVW]}, "one table: found 2"),
+    ({"columns": [{"datatype": "integer"}]}, "must have a name"),
+    ({"fields": ["visits"]}, "found another form"),
+    ({"fields": [{"name": "x", "constraints": 3}]}, "found another form"),
+    ({"columns": [{"name": "x", "datatype": {"base": "int", "minimum": "a"}}]}, "another form"),
+    ({"tables": [3]}, "found another form"),
+])  # fmt: skip
 def test_files_that_say_no_types_are_refused(tmp_path: Path, given: Any, message: str) -> None:
     with pytest.raises(ph.InvalidInput, match=message):
         _read(tmp_path, given)
@@ -100,8 +96,7 @@ def test_files_that_say_no_types_are_refused(tmp_path: Path, given: Any, message
 
 
 _EACH: list[dict[str, Any]] = [
-    _VISITS, _REGION, _CHANGE, _WAGE,
-    {"kind": "Ordered", "levels": [1, 2], "note": "confirm"},
+    _VISITS, _REGION, _CHANGE, _WAGE, {"kind": "Ordered", "levels": [1, 2], "note": "confirm"},
     {"kind": "SemiContinuous", "lower": 0, "unit": 10},
     {"kind": "Amounts", "lower": 0.5, "upper": None, "center": 3, "decimals": 1},
 ]  # fmt: skip

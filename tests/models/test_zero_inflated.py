@@ -1,6 +1,5 @@
 """Counts with extra zeros: likelihood, target, replicates; within missing values, too."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,8 @@ import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
-from pyhybrid.cli.options import build_model
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.registry import described_model
 from tests.models.targets import assert_log_lik_is_stans, draws_of
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
@@ -47,17 +44,11 @@ def test_missing_values_beside_extra_zeros() -> None:
     assert (made == 0).any()
 
 
-def test_descriptions_command_line_and_refusals() -> None:
-    model = MODEL
-    assert described_model(json.loads(json.dumps(model.describe()))) == model
-    assert build_model("zero_inflated:count=poisson,upper=90", "y ~ x") == ph.ZeroInflated(
-        ph.Poisson("y ~ x", upper=90)
-    )
+def test_refusals() -> None:
     for make, says in (
         (lambda: ph.ZeroInflated(ph.Bernoulli("y ~ x")), "must be a Poisson or"),  # type: ignore[arg-type]
         (lambda: ph.ZeroInflated(ph.Poisson("y ~ x", lower=1)), "from 0 on"),
         (lambda: ph.ZeroInflated(ph.Poisson("y ~ x"), zero=ph.Bernoulli("z ~ x")), "one outcome"),
-        (lambda: model.bind(pd.DataFrame({"y": Y - 3, "x": X})), "is negative"),
+        (lambda: MODEL.bind(pd.DataFrame({"y": Y - 3, "x": X})), "is negative"),
     ):
-        with pytest.raises(InvalidInput, match=says):
-            make()
+        refuses(says, make)

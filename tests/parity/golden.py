@@ -82,15 +82,9 @@ def message_part(case: dict[str, Any], *, first: int) -> str:
 
 def _charge(epsilon: float, kind: str, relation: str) -> PrivacyCharge:
     return PrivacyCharge(
-        mechanism="Unweighted",
-        epsilon=epsilon,
-        kind=kind,
-        relation=relation,
-        n_synthetic=1,
-        n_draws_released=1,
-        bound=0.0,
-        n_draws=4000,
-    )
+        mechanism="Unweighted", epsilon=epsilon, kind=kind, relation=relation, n_synthetic=1,
+        n_draws_released=1, bound=0.0, n_draws=4000,
+    )  # fmt: skip
 
 
 def _for_r(name: str, value: Any) -> Any:

@@ -43,15 +43,9 @@ def test_bounds_and_weights(seed: int, r: Any) -> None:
             extra = {"threshold": 4.0} if transform == "threshold" else {}
             scale, shift = rng.normal(1, 0.3), rng.normal(0, 0.2)
             _both(
-                r,
-                "lipschitz_weights",
-                log_lik=log_lik,
-                transform=transform,
-                draw_quantile=q,
-                scale=scale,
-                shift=shift,
-                **extra,
-            )
+                r, "lipschitz_weights", log_lik=log_lik, transform=transform, draw_quantile=q,
+                scale=scale, shift=shift, **extra,
+            )  # fmt: skip
     _both(r, "censor", log_lik=log_lik, alpha=alpha, cap=2.5)
     f = ph.lipschitz_bounds(log_lik).by_record
     _both(r, "truncate_weights", alpha=alpha, lipschitz=f, cap=2.5)

@@ -177,13 +177,10 @@ def test_ctrl_c_ends_sampling(engine: Engine) -> None:
     assert set(os.listdir(ri.evalr("tempdir()")[0])) == before
 
 
-@pytest.mark.parametrize(
-    ("rstan", "boost", "cause", "remedy"),
-    [
-        ("", True, "rstan must be installed", "apt-get install r-cran-rstan"),
-        ("2.21.7", False, "Boost headers must be found", "apt-get install libboost-dev"),
-    ],
-)
+@pytest.mark.parametrize(("rstan", "boost", "cause", "remedy"), [
+    ("", True, "rstan must be installed", "apt-get install r-cran-rstan"),
+    ("2.21.7", False, "Boost headers must be found", "apt-get install libboost-dev"),
+])  # fmt: skip
 def test_what_rstan_lacks_is_named(
     rstan: str, boost: bool, cause: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from pyhybrid import rbridge
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.rbridge import session as status_module
 from tests.conftest import require
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.needs_r
 
@@ -44,9 +45,6 @@ def _back(value: Any) -> Any:
     return rbridge.from_r(rbridge.to_r(value))
 
 
-# --- values ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", [None, True, 3, 2**40, -7.25, np.inf, "naïve ∆", ""])
 def test_scalars_come_back(value: Any, r: Any) -> None:
     back = _back(value)
@@ -54,22 +52,13 @@ def test_scalars_come_back(value: Any, r: Any) -> None:
     assert type(back) is type(value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.array([1.5, -np.inf, np.nan]),
-        np.array([1]),
-        np.array([], dtype=float),
-        np.array([True, False]),
-        np.array([2**31 - 1, -(2**31) + 1]),
-        np.array([2**31, -5]),
-        np.array([2**63 - 1, -(2**63) + 1]),
-        np.arange(6.0).reshape(2, 3),
-        np.arange(24).reshape(2, 3, 4),
-        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-        np.array([["a", "b"], ["c", None]], dtype=object),
-    ],
-)
+@pytest.mark.parametrize("value", [
+    np.array([1.5, -np.inf, np.nan]), np.array([1]), np.array([], dtype=float),
+    np.array([True, False]), np.array([2**31 - 1, -(2**31) + 1]), np.array([2**31, -5]),
+    np.array([2**63 - 1, -(2**63) + 1]), np.arange(6.0).reshape(2, 3),
+    np.arange(24).reshape(2, 3, 4), np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    np.array([["a", "b"], ["c", None]], dtype=object),
+])  # fmt: skip
 def test_arrays_come_back_in_shape(value: Any, r: Any) -> None:
     back = _back(value)
     assert back.shape == value.shape
@@ -87,32 +76,26 @@ def test_lists_and_dicts_come_back(r: Any) -> None:
 
 
 def _table() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "real": [1.5, np.nan, -np.inf],
-            "nullable": pd.array([1.5, pd.NA, 3.0], dtype="Float64"),
-            "whole": [1, 2, 3],
-            "small": np.array([1, 2, 3], dtype=np.uint8),
-            "big": [2**40, -(2**62), 0],
-            "missing": pd.array([1, None, 3], dtype="Int64"),
-            "big_missing": pd.array([2**40, None, 3], dtype="Int64"),
-            "truth": [True, False, True],
-            "truth_missing": pd.array([True, None, False], dtype="boolean"),
-            "text": ["a", "", "é"],
-            "text_missing": pd.array(["a", None, "c"], dtype="string"),
-            "objects": pd.Series(["a", None, "c"], dtype=object),
-            "factor": pd.Categorical(["b", None, "a"], categories=["c", "b", "a"]),
-            "ordered": pd.Categorical(["lo", "hi", "lo"], categories=["lo", "hi"], ordered=True),
-            "numbered": pd.Categorical([3, 1, 3], categories=[3, 1]),
-            "day": pd.Series([datetime.date(2024, 2, 29), None, datetime.date(1900, 1, 1)]),
-            "instant": pd.to_datetime(
-                ["2024-02-29 12:34:56.789123", None, "1950-01-01 00:00:00.000001"]
-            ),
-            "zoned": pd.to_datetime(["2024-07-01 12:00", None, "2024-01-01 00:00"]).tz_localize(
-                "Europe/Paris"
-            ),
-        }
-    )
+    return pd.DataFrame({
+        "real": [1.5, np.nan, -np.inf],
+        "nullable": pd.array([1.5, pd.NA, 3.0], dtype="Float64"), "whole": [1, 2, 3],
+        "small": np.array([1, 2, 3], dtype=np.uint8), "big": [2**40, -(2**62), 0],
+        "missing": pd.array([1, None, 3], dtype="Int64"),
+        "big_missing": pd.array([2**40, None, 3], dtype="Int64"), "truth": [True, False, True],
+        "truth_missing": pd.array([True, None, False], dtype="boolean"), "text": ["a", "", "é"],
+        "text_missing": pd.array(["a", None, "c"], dtype="string"),
+        "objects": pd.Series(["a", None, "c"], dtype=object),
+        "factor": pd.Categorical(["b", None, "a"], categories=["c", "b", "a"]),
+        "ordered": pd.Categorical(["lo", "hi", "lo"], categories=["lo", "hi"], ordered=True),
+        "numbered": pd.Categorical([3, 1, 3], categories=[3, 1]),
+        "day": pd.Series([datetime.date(2024, 2, 29), None, datetime.date(1900, 1, 1)]),
+        "instant": pd.to_datetime(
+            ["2024-02-29 12:34:56.789123", None, "1950-01-01 00:00:00.000001"]
+        ),
+        "zoned": pd.to_datetime(["2024-07-01 12:00", None, "2024-01-01 00:00"]).tz_localize(
+            "Europe/Paris"
+        ),
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize("column", list(_table().columns))
@@ -177,21 +160,14 @@ def test_what_r_made_comes_back_as_the_nearest_dtype(r: Any) -> None:
     assert made.index.tolist() == ["r1", "r2"]
 
 
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
-        ([{"a": 1}, {"b": 2}], "found dict"),
-        ([[1], [2]], "found list"),
-        ([1, "a"], "found int, str"),
-        (np.array([2**64 - 1, 1], dtype=np.uint64), "signed 64-bit"),
-        (pd.to_timedelta([1, 2], unit="s"), "timedelta64"),
-        (np.array([1j, 2]), "complex128"),
-        (pd.period_range("2024-01", periods=2, freq="M"), "period"),
-        (pd.to_datetime(["2024-01-01 00:00:00.000000001"] * 2), "whole microseconds"),
-        ([b"a", b"b"], "found bytes"),
-        (pd.Categorical([1, "1"]), "differ as text"),
-    ],
-)
+@pytest.mark.parametrize(("values", "found"), [
+    ([{"a": 1}, {"b": 2}], "found dict"), ([[1], [2]], "found list"), ([1, "a"], "found int, str"),
+    (np.array([2**64 - 1, 1], dtype=np.uint64), "signed 64-bit"),
+    (pd.to_timedelta([1, 2], unit="s"), "timedelta64"), (np.array([1j, 2]), "complex128"),
+    (pd.period_range("2024-01", periods=2, freq="M"), "period"),
+    (pd.to_datetime(["2024-01-01 00:00:00.000000001"] * 2), "whole microseconds"),
+    ([b"a", b"b"], "found bytes"), (pd.Categorical([1, "1"]), "differ as text"),
+])  # fmt: skip
 def test_a_column_that_r_has_no_type_for_is_named(values: Any, found: str, r: Any) -> None:
     table = pd.DataFrame({"fine": [1.0, 2.0], "odd one": values})
     with pytest.raises(InvalidInput, match="column 'odd one'") as caught:
@@ -200,22 +176,17 @@ def test_a_column_that_r_has_no_type_for_is_named(values: Any, found: str, r: An
 
 
 def test_tables_without_r_names_are_refused(r: Any) -> None:
-    with pytest.raises(InvalidInput, match="column names must be strings"):
-        rbridge.to_r(pd.DataFrame({0: [1.0]}))
+    refuses("column names must be strings", rbridge.to_r, pd.DataFrame({0: [1.0]}))
     with pytest.raises(InvalidInput, match="column names must be strings, each once"):
         rbridge.to_r(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(InvalidInput, match="the index must have one level"):
         rbridge.to_r(pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])))
-    with pytest.raises(InvalidInput, match="found set"):
-        rbridge.to_r({1})
+    refuses("found set", rbridge.to_r, {1})
 
 
 def test_what_is_no_data_is_refused(r: Any) -> None:
     with pytest.raises(rbridge.RError, match="found an object of class function"):
         rbridge.from_r(r.evalr("mean"))
-
-
-# --- calls ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -303,19 +274,13 @@ sys.stdout.write("FOLDER" + folder)
 
 def test_starting_r_leaves_locale_signals_console_and_disk_alone(r: Any) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _IN_A_NEW_PROCESS],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+        [sys.executable, "-W", "error", "-c", _IN_A_NEW_PROCESS], capture_output=True, text=True,
+        cwd=ROOT, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout.startswith("FOLDER")
     assert not Path(done.stdout.removeprefix("FOLDER")).exists()
-
-
-# --- no R, or not the right one -------------------------------------------------------------------
 
 
 def _refusal() -> str:
@@ -354,14 +319,11 @@ def test_r_that_does_not_start(
     assert "R must start" in _refusal()
 
 
-@pytest.mark.parametrize(
-    ("printed", "rpy2", "cause"),
-    [
-        ("R:4.2.2", "3.6.6", "R is too old for the installed rpy2: found R 4.2.2"),
-        ("R:4.2.2", "", "rpy2 must be installed"),
-        ("R:4.5.1\\nmatrixStats:", "3.6.6", "matrixStats must be installed"),
-    ],
-)
+@pytest.mark.parametrize(("printed", "rpy2", "cause"), [
+    ("R:4.2.2", "3.6.6", "R is too old for the installed rpy2: found R 4.2.2"),
+    ("R:4.2.2", "", "rpy2 must be installed"),
+    ("R:4.5.1\\nmatrixStats:", "3.6.6", "matrixStats must be installed"),
+])  # fmt: skip
 def test_what_does_not_fit_is_named(
     printed: str,
     rpy2: str,

@@ -23,6 +23,7 @@ from pyhybrid.running.files import (
     write_files,
     write_folder,
 )
+from tests.refusals import refuses
 
 ROOT = Path(pyhybrid.__file__).parent
 
@@ -63,8 +64,7 @@ def test_what_stops_leaves_the_older_file(error: BaseException, tmp_path: Path) 
 def test_several_files_are_all_written_or_none(tmp_path: Path, monkeypatch: Any) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     two.write_text("in the way")
-    with pytest.raises(InvalidInput, match="must be a new file"):
-        write_files({one: "1", two: b"2"}, private=True, overwrite=False)
+    refuses("must be a new file", write_files, {one: "1", two: b"2"}, private=True, overwrite=False)
     assert {path.name for path in tmp_path.iterdir()} == {"two"}
     write_files({one: "1", two: b"2"}, private=True)
     assert (one.read_text(), two.read_text(), mode(two)) == ("1", "2", 0o600)

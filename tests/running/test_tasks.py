@@ -130,12 +130,8 @@ def test_a_dask_cluster_of_two_processes(tmp_path: Path) -> None:
     script.write_text(textwrap.dedent(DASK))
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+        [sys.executable, str(script)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": root},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("equal\n")

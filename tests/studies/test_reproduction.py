@@ -57,13 +57,7 @@ def test_every_published_number_was_run(stored: dict[str, pd.DataFrame]) -> None
 @pytest.mark.samples
 @pytest.mark.parametrize(
     ("name", "settings", "replicates"),
-    [
-        ("A", ("n = 100",), 4),
-        ("B", None, 1),
-        ("C", None, 1),
-        ("F", None, 1),
-        ("I", None, 1),
-    ],
+    [("A", ("n = 100",), 4), ("B", None, 1), ("C", None, 1), ("F", None, 1), ("I", None, 1)],
 )
 def test_the_stored_numbers_are_todays(
     name: str,

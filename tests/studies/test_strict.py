@@ -11,10 +11,8 @@ from pyhybrid.studies.runner import reproduce
 from pyhybrid.studies.strict import replaced_and_removed, strict_mechanisms
 
 PUBLISHED = {
-    "Weighted-e": (29, 195, 573),
-    "Censor_uw": (247, 419, 809),
-    "Censor_w": (110, 408, 741),
-}
+    "Weighted-e": (29, 195, 573), "Censor_uw": (247, 419, 809), "Censor_w": (110, 408, 741),
+}  # fmt: skip
 MEANS = "mean counts are the published ones, within 3 standard errors"
 
 

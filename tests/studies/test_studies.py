@@ -27,14 +27,9 @@ from pyhybrid.studies import (
     run_study,
     summarize,
 )
-from pyhybrid.studies.runner import (
-    both_programs,
-    made_with,
-    reproduce,
-    reproduction_page,
-    stacked,
-)
+from pyhybrid.studies.runner import both_programs, made_with, reproduce, reproduction_page, stacked
 from pyhybrid.studies.study import Claim, mean_of, program_of
+from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,14 +50,9 @@ def measure(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[
 
 def _study(*settings: str, **changes: Any) -> Study:
     plain = Study(
-        name="T",
-        title="means",
-        source="here",
-        settings=settings,
-        measure=measure,
-        quick=Size(replicates=4),
-        paper=Size(replicates=8, options={"x": 1}),
-    )
+        name="T", title="means", source="here", settings=settings, measure=measure,
+        quick=Size(replicates=4), paper=Size(replicates=8, options={"x": 1}),
+    )  # fmt: skip
     return replace(plain, **changes)
 
 
@@ -152,33 +142,26 @@ def test_a_failing_database_is_noted_and_the_rest_goes_on(tmp_path: Path) -> Non
     assert load_study(tmp_path / "out").failed == result.failed
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"seed": 2}, "of seed 1, not 2"),
-        ({"size": "paper"}, "of options"),
-        ({"study": _study("a", "b")}, "of settings"),
-        ({"study": _study("a", name="U")}, "of study 'T', not 'U'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"seed": 2}, "of seed 1, not 2"), ({"size": "paper"}, "of options"),
+    ({"study": _study("a", "b")}, "of settings"),
+    ({"study": _study("a", name="U")}, "of study 'T', not 'U'"),
+])  # fmt: skip
 def test_other_results_are_not_mixed(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     study = _study("a")
     run_study(study, out=tmp_path / "out", **_options())
     options = _options(**change)
-    with pytest.raises(InvalidInput, match=message):
-        run_study(options.pop("study", study), out=tmp_path / "out", **options)
+    refuses(message, run_study, options.pop("study", study), out=tmp_path / "out", **options)
 
 
 def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
     run_study(_study("a"), out=tmp_path / "out", **_options())
     header = json.loads((tmp_path / "out" / "study.json").read_text())
     (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "pyhybrid": "0.0.9"}))
-    with pytest.raises(InvalidInput, match=r"pyhybrid 0.0.9, this is"):
-        run_study(_study("a"), out=tmp_path / "out", **_options())
+    refuses(r"pyhybrid 0.0.9, this is", run_study, _study("a"), out=tmp_path / "out", **_options())
     assert load_study(tmp_path / "out").header["pyhybrid"] == "0.0.9"  # reading mixes nothing
     (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "format": 2}))
-    with pytest.raises(InvalidInput, match="format 2, this is 1"):
-        load_study(tmp_path / "out")
+    refuses("format 2, this is 1", load_study, tmp_path / "out")
 
 
 def test_folders_that_will_not_do(tmp_path: Path) -> None:
@@ -190,23 +173,20 @@ def test_folders_that_will_not_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(SaveFailed, match="cannot be written"):
         run_study(_study("a"), out=tmp_path / "file" / "sub", **_options())
-    with pytest.raises(InvalidInput, match="must hold results"):
-        load_study(tmp_path)
+    refuses("must hold results", load_study, tmp_path)
     for wrong, message in (({"replicates": 0}, "replicates"), ({"size": "huge"}, "quick or paper"),
                            ({"workers": 0}, "workers"), ({"seed": -1}, "seed"),
                            ({"data": __file__}, "give no data"),
                            ({"program": "published"}, "give no program"),
                            ({"program": "paper"}, "program must be one of")):  # fmt: skip
-        with pytest.raises(InvalidInput, match=message):
-            run_study(_study("a"), out=tmp_path / "new", **_options(**wrong))
+        refuses(message, run_study, _study("a"), out=tmp_path / "new", **_options(**wrong))
 
 
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     run_study(_study("a"), out=tmp_path / "out", **_options())
     part = next((tmp_path / "out" / "parts").iterdir())
     part.write_bytes(b"no parquet")
-    with pytest.raises(InvalidInput, match=part.name):
-        load_study(tmp_path / "out")
+    refuses(part.name, load_study, tmp_path / "out")
 
 
 def test_lines_of_the_table_agree_or_differ() -> None:
@@ -238,9 +218,6 @@ def test_every_published_number_has_its_row() -> None:
         for published in study.published:
             assert published.setting in study.settings
             assert published.low <= published.high
-
-
-# --- from the command line, and the stored table ------------------------------------------------
 
 
 @pytest.mark.samples
@@ -284,8 +261,7 @@ def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     results = [
         run_study(_study("a"), out=tmp_path / str(seed), seed=seed, **_options()) for seed in (1, 2)
     ]
-    with pytest.raises(InvalidInput, match="agree in seed"):
-        made_with(results)
+    refuses("agree in seed", made_with, results)
     assert "seed 1" in made_with(results[:1])
     table = stacked({"T": results[0].summary})
     assert list(table.columns)[:2] == ["study", "setting"]
@@ -319,10 +295,7 @@ def _shifted(setting: str, streams: Streams, options: Mapping[str, Any]) -> list
     """The published program is off by 1 in `far` alone; the databases are the same."""
     rng, off = streams.generator("data"), float("program" in options)
     of_database = 5 * rng.normal()
-    return [
-        Measured("LW", "near", of_database),
-        Measured("LW", "far", of_database + 99 * off),
-    ]
+    return [Measured("LW", "near", of_database), Measured("LW", "far", of_database + 99 * off)]
 
 
 def test_both_programs_are_side_by_side_on_the_databases_that_both_ran(tmp_path: Path) -> None:
@@ -357,5 +330,4 @@ def test_both_programs_are_side_by_side_on_the_databases_that_both_ran(tmp_path:
     assert "| turns, no error known: differs with ours, agrees with the paper's |" in claim
     other = run_study(study, out=tmp_path / "seed", replicates=2, seed=2, program="published",
                       engine="embedded")  # fmt: skip
-    with pytest.raises(InvalidInput, match="must have run on the same databases"):
-        both_programs([more, other])
+    refuses("must have run on the same databases", both_programs, [more, other])

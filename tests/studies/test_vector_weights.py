@@ -28,13 +28,11 @@ def _line(visits: float) -> tuple[bool, str, str]:
         "salary, simulated": {"data": 100.0, "CW": 105.0, "CW_final": 99.0},
         "visits, RAND": {"data": 3.0, "CW": 1.4, "CW_final": visits},
     }
-    summary = pd.DataFrame(
-        [
-            {"setting": setting, "synthesizer": name, "quantity": "mean", "mean": value}
-            for setting, by_name in means.items()
-            for name, value in by_name.items()
-        ]
-    )
+    summary = pd.DataFrame([
+        {"setting": setting, "synthesizer": name, "quantity": "mean", "mean": value}
+        for setting, by_name in means.items()
+        for name, value in by_name.items()
+    ])  # fmt: skip
     claim = next(c for c in STUDIES["D"].claims if c.text.startswith("re-weighting brings"))
     found, holds = claim.check(summary)
     return holds, found, claim.note

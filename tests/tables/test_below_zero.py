@@ -25,12 +25,9 @@ def planned(reference: pd.DataFrame | None) -> Any:
     table = ph.Table(profits(800, 300), sensitive=["profit"], keep=["age"], types=types)
     if reference is not None:
         table = ph.Table(
-            profits(800, 300),
-            sensitive=["profit"],
-            keep=["age"],
-            reference=reference,
+            profits(800, 300), sensitive=["profit"], keep=["age"], reference=reference,
             holds_no_released_record=True,
-        )
+        )  # fmt: skip
     return table.plan()
 
 

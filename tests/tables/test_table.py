@@ -8,31 +8,28 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from tests.refusals import refuses
 from tests.tables.conftest import TYPES
 
 WHOLE: dict[str, Any] = {"sensitive": ["voted", "region"], "id": "person", "drop": ["name"]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sensitive": ["votd"]}, r"sensitive must name columns .*'votd' is none .did you mean"),
-        ({"keep": ["agee"]}, "keep must name columns .*'agee' is none"),
-        ({"sensitive": []}, "at least one column"),
-        ({"sensitive": "voted"}, "must be a list"),
-        ({"keep": ["voted"]}, "'voted' must not be sensitive and kept: .* no public predictor"),
-        ({"drop": ["voted", "name"]}, "one role: found sensitive and drop"),
-        ({"id": ["person", "name"]}, "id must name one column"),
-        ({"id": "sex", "drop": ["name", "person"]}, "id 'sex' must name each row once: row 10"),
-        ({"types": {"voted": ph.Nominal(levels=("no", "maybe"))}}, "declared levels only: row 1"),
-        ({"types": {"nothing": TYPES["voted"]}}, "types must name columns"),
-        ({"types": {"voted": "yes"}}, "must be a kind of column"),
-        ({"rules": ["wage > income"]}, "rule 'wage > income' must be met by some row: none"),
-        ({"rules": ["wage <= incme"]}, "'incme' is none .did you mean 'income'"),
-        ({"rules": ["name == 'x'"]}, "'name' is none"),
-        ({"order": ["voted"]}, "order must be 'auto' or name each sensitive column once"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"sensitive": ["votd"]}, r"sensitive must name columns .*'votd' is none .did you mean"),
+    ({"keep": ["agee"]}, "keep must name columns .*'agee' is none"),
+    ({"sensitive": []}, "at least one column"), ({"sensitive": "voted"}, "must be a list"),
+    ({"keep": ["voted"]}, "'voted' must not be sensitive and kept: .* no public predictor"),
+    ({"drop": ["voted", "name"]}, "one role: found sensitive and drop"),
+    ({"id": ["person", "name"]}, "id must name one column"),
+    ({"id": "sex", "drop": ["name", "person"]}, "id 'sex' must name each row once: row 10"),
+    ({"types": {"voted": ph.Nominal(levels=("no", "maybe"))}}, "declared levels only: row 1"),
+    ({"types": {"nothing": TYPES["voted"]}}, "types must name columns"),
+    ({"types": {"voted": "yes"}}, "must be a kind of column"),
+    ({"rules": ["wage > income"]}, "rule 'wage > income' must be met by some row: none"),
+    ({"rules": ["wage <= incme"]}, "'incme' is none .did you mean 'income'"),
+    ({"rules": ["name == 'x'"]}, "'name' is none"),
+    ({"order": ["voted"]}, "order must be 'auto' or name each sensitive column once"),
+])  # fmt: skip
 def test_bad_input_is_refused_in_one_line(
     survey: pd.DataFrame, changes: dict[str, Any], message: str
 ) -> None:
@@ -43,29 +40,23 @@ def test_bad_input_is_refused_in_one_line(
         assert f"{value!r}" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ("same", "'voted' must vary: all rows have the same value"),
-        (None, "'voted' must have values: all are missing"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), [
+    ("same", "'voted' must vary: all rows have the same value"),
+    (None, "'voted' must have values: all are missing"),
+])  # fmt: skip
 def test_columns_without_values_or_with_one_are_refused(
     survey: pd.DataFrame, values: Any, message: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        ph.Table(survey.assign(voted=values), **WHOLE)
+    refuses(message, ph.Table, survey.assign(voted=values), **WHOLE)
 
 
 def test_kinds_say_where_they_came_from(survey: pd.DataFrame, reference: pd.DataFrame) -> None:
     own = survey.assign(sure=survey["age"] > 40, grade=pd.Categorical(survey["region"]))
     table = ph.Table(
-        own,
-        sensitive=["voted", "region", "visits", "sure", "grade"],
-        types={"voted": TYPES["voted"]},
-        reference=reference.drop(columns="visits"),
+        own, sensitive=["voted", "region", "visits", "sure", "grade"],
+        types={"voted": TYPES["voted"]}, reference=reference.drop(columns="visits"),
         holds_no_released_record=True,
-    )
+    )  # fmt: skip
     found = {name: (each.kind.name, each.source) for name, each in table.kinds().items()}
     assert found["voted"] == ("Nominal", "declared")
     assert found["region"] == ("Nominal", "reference")
@@ -129,5 +120,4 @@ def test_levels_are_read_entry_by_entry() -> None:
     with pytest.raises(InvalidInput, match="declared levels only: row 3"):
         ph.Table(texts, sensitive=["n"], types={"n": ph.Ordered(levels=(4, 6, 8))}).plan()
     both = ph.Nominal(levels=("4", 4))
-    with pytest.raises(InvalidInput, match="declared levels only: row 1"):
-        ph.Table(texts, sensitive=["n"], types={"n": both}).plan()
+    refuses("declared levels only: row 1", ph.Table(texts, sensitive=["n"], types={"n": both}).plan)
