@@ -334,17 +334,16 @@ _WIDTH = 1e-4
 
 def log_of_levels(y: Any, threshold: FloatArray, eta: FloatArray) -> FloatArray:
     """log P(level y), (..., b), of places y (b,), thresholds (..., C - 1), eta (..., b)."""
-    last = threshold.shape[-1] - 1
-    above = threshold[..., np.minimum(y, last)]
-    below = threshold[..., np.maximum(y - 1, 0)]
-    middle = (y > 0) & (y <= last)
-    with np.errstate(divide="ignore"):
-        gap = np.where(middle, np.log(-np.expm1(np.where(middle, below - above, -1.0))), 0.0)
-    return np.asarray(
-        gap
-        - np.where(y <= last, np.logaddexp(0, eta - above), 0.0)
-        - np.where(y > 0, np.logaddexp(0, below - eta), 0.0)
-    )
+    ends = np.full((*threshold.shape[:-1], 1), np.inf)
+    cuts = np.concatenate([-ends, threshold, ends], axis=-1)
+    with np.errstate(divide="ignore"):  # of a level between two thresholds that are one
+        gap = np.log(-np.expm1(cuts[..., :-1] - cuts[..., 1:]))
+    below, above = eta - np.take(cuts, y, axis=-1), eta - np.take(cuts, y + 1, axis=-1)
+    return np.asarray(np.take(gap, y, axis=-1) - _log1pexp(above) - _log1pexp(-below))
+
+
+def _log1pexp(x: FloatArray) -> FloatArray:
+    return np.asarray(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0))
 
 
 def rough_ordinal(

@@ -1,11 +1,11 @@
 r"""The log-likelihood of n records at S draws, computed in blocks when it is asked for.
 
 Records that share a row of the data share a column of the log-likelihood, and blocks of columns are
-computed one after the other: what is asked for is a reduction over draws or over records, and the
-S x n matrix is never held. Range, deviation and leave-one-out loss are functions of one column, the
-weighted term g_i = alpha_i f_i of one record (`Terms`); those of a unit of privacy that is more
-than a record are functions of the sum of its records' terms (`Units`),
-:math:`g_u = \sum_{i \in u} \alpha_i f_i`.
+computed one after the other: what is asked for is a reduction over draws or over records. A charge
+asks some twenty times, so that the last two matrices are held while they are small; a large one
+never is. Range, deviation and leave-one-out loss are functions of one column, the weighted term
+g_i = alpha_i f_i of one record (`Terms`); those of a unit of privacy that is more than a record are
+functions of the sum of its records' terms (`Units`), :math:`g_u = \sum_{i \in u} \alpha_i f_i`.
 
 References
 ----------
@@ -14,6 +14,7 @@ References
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -27,7 +28,29 @@ from pyhybrid.core.checks import FloatArray, IntArray, check_alpha, check_log_li
 from pyhybrid.core.errors import InvalidInput
 
 _ELEMENTS = 2**21  # of a block of terms: 16 MB in float64
+_HELD_ELEMENTS = 2**26  # of a matrix that is held: 512 MB
 _HALF_UNIT = float(np.finfo(np.float32).eps) / 2
+
+
+_HELD: list[tuple[weakref.ref[Any], weakref.ref[Any], tuple[FloatArray, ...]]] = []
+
+
+def _held(
+    bound: Any, draws: Any, make: Callable[[Any], Iterable[FloatArray]]
+) -> tuple[FloatArray, ...]:
+    """The blocks of `make(draws)`, of the last two that were asked for."""
+    found = [own for own in _HELD if own[0]() is bound and own[1]() is draws]
+    if not found:
+        blocks = tuple(make(draws))
+        for block in blocks:
+            block.flags.writeable = False
+        found = [(weakref.ref(bound, _forget), weakref.ref(draws, _forget), blocks)]
+    _HELD[:] = [*[own for own in _HELD if own is not found[0]][-1:], *found]
+    return found[0][2]
+
+
+def _forget(gone: weakref.ref[Any]) -> None:
+    _HELD[:] = [own for own in _HELD if gone is not own[0] and gone is not own[1]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +60,15 @@ class LogLik:
 
     make: Callable[[], Iterable[FloatArray]]
     row_of: IntArray  # (n,) column of each record
+
+    @classmethod
+    def of_draws(
+        cls, bound: Any, draws: Any, make: Callable[[Any], Iterable[FloatArray]], row_of: IntArray
+    ) -> LogLik:
+        """`make(draws)`, held after it was computed while `bound` and `draws` are in use."""
+        own = cls(make=lambda: _held(bound, draws, make), row_of=row_of)
+        small = draws.n_draws * own.n_rows <= _HELD_ELEMENTS
+        return own if small else cls(make=lambda: make(draws), row_of=row_of)
 
     @classmethod
     def of(cls, matrix: FloatArray) -> LogLik:

@@ -526,7 +526,7 @@ class BoundParts:
         return np.zeros(self.n, dtype=bool) if self.inflated is None else self.inflated.at_zero
 
     def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time: the sum over the parts."""
@@ -548,13 +548,13 @@ class BoundParts:
 
     def _terms(self, part: Part, draws: Draws, first: Positions) -> FloatArray:
         """Log-likelihood (S, b) of the records `first` (b,) in one part; 0 of those not in it."""
-        terms = np.zeros((draws.n_draws, first.size))
-        place = part.place_of[first]
-        here = np.flatnonzero(place >= 0)
-        if here.size:
-            rows, row_of = np.unique(part.bound.row_of[place[here]], return_inverse=True)
-            terms[:, here] = part.bound.terms(part.parameters(draws), rows)[:, row_of]
-        return terms
+        none, place = np.zeros((draws.n_draws, 1)), part.place_of[first]
+        here = place >= 0
+        rows, row_of = np.unique(part.bound.row_of[place[here]], return_inverse=True)
+        terms = part.bound.terms(part.parameters(draws), rows) if rows.size else none[:, :0]
+        column = np.full(first.size, rows.size)
+        column[here] = row_of
+        return np.take(terms if here.all() else np.hstack([terms, none]), column, axis=1)
 
     def _joined(self, own: Mapping[str, FloatArray], at: npt.NDArray[np.bool_]) -> FloatArray:
         """The sum over the parts, with a mixture where a count is 0, `at` (b,)."""

@@ -437,7 +437,7 @@ class BoundRegression:
         return y if self.density_above_one else y.astype(np.int64)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""

@@ -199,7 +199,7 @@ class BoundProgram:
         return np.arange(self.n)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned; where
