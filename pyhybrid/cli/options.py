@@ -145,21 +145,23 @@ def build_model(text: Model | str | None, formula: str) -> Model:
 
     E.g. ``"beta:lower=0,upper=100"``, ``"two_part:positive=lognormal,decimals=0"``, either with
     ``missing=model``, or ``missing=predictors`` if the outcome has none (and
-    ``fill=age=40+size=2``), for `pyhybrid.WithMissing`, or ``"composed:program=own.stan"`` or
-    ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
-    formula's design matrix; errors as in `build_mechanism`.
+    ``fill=age=40+size=2``, ``marked=age+size``), for `pyhybrid.WithMissing`, or
+    ``"composed:program=own.stan"`` or ``"stan:program=own.stan,predict=y_rep"`` for a program of
+    the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
     """
     if text is None or not isinstance(text, str):
         return text or DefaultModel(formula)
     name, given = named(text)
     missing = check_choice(given.pop("missing", "refuse"), "missing", _MISSING)
-    fill = _numbers_by_name(given.pop("fill", ""))
+    fill, marked = _numbers_by_name(given.pop("fill", "")), None
+    if "marked" in given:
+        marked = tuple(filter(None, map(str.strip, given.pop("marked").split("+"))))
     model = _single_model(name, given, formula)
     if missing != "refuse":
         complete = True if missing == "predictors" else None
-        return WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
-    if fill is not None:
-        raise InvalidInput("fill goes with missing=model or missing=predictors")
+        return WithMissing(model, fill=fill, marked=marked, complete=complete)  # type: ignore[arg-type]
+    if fill is not None or marked is not None:
+        raise InvalidInput("fill and marked go with missing=model or missing=predictors")
     return model
 
 

@@ -17,7 +17,7 @@ __all__ = ["ROOT", "TABLE", "TEXTS", "Snippet", "name_of", "python_snippets", "r
            "shell_commands", "short_chains", "snippets_of", "with_table"]  # fmt: skip
 
 SHORT = {
-    SamplerSettings: {"warmup": 200, "draws": 250},
+    SamplerSettings: {"warmup": 300, "draws": 400},
     ConvergenceRule: {"rhat": 1.1, "ess_per_chain": 15.0, "divergent_share": 0.1},
 }
 """Defaults in the suite: lengths of chains, and what can be asked of chains of these lengths."""

@@ -172,7 +172,12 @@ def test_descriptions_and_what_the_command_line_refuses() -> None:
     ):  # fmt: skip
         again: Any = described_model(json.loads(json.dumps(model.describe())))
         assert again.describe() == model.describe()
-    refuses("fill goes with missing=model", build_model, "poisson:fill=x=1", "y ~ x")
+    text = "poisson:missing=predictors,fill=x=1,marked="
+    for names in ((), ("x",), ("x", "z")):
+        declared = ph.WithMissing(ph.Poisson("y ~ x"), fill={"x": 1.0}, marked=names, complete=True)
+        assert build_model(text + "+".join(names), "y ~ x") == declared
+    for own in ("fill=x=1", "marked=x"):
+        refuses("fill and marked go with", build_model, f"poisson:{own}", "y ~ x")
     refuses("missing must be", build_model, "poisson:missing=drop", "y ~ x")
 
 

@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import pyhybrid as ph
+import pyhybrid.privacy.log_lik as log_lik_module
 from pyhybrid.privacy.bounds import bounds_by_unit
 from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
 
@@ -129,3 +131,38 @@ def test_a_map_sees_each_unit_once() -> None:
     np.testing.assert_allclose(weights, f - 5.0)
     assert units.lowest(np.array([3.0, 2, 9, 7, 1])).tolist() == [2, 2, 2, 7, 1]
     assert units.summed(np.array([1.0, 2, 3, 4, 5])).tolist() == [6, 4, 5]
+
+
+class _Draws:
+    n_draws = 7
+
+
+class _Bound:
+    def __init__(self, asked: list[Any]) -> None:
+        self.asked = asked
+
+    def log_lik(self, draws: Any) -> LogLik:
+        return LogLik.of_draws(self, draws, self.blocks, ROW_OF)
+
+    def blocks(self, draws: Any) -> Iterator[npt.NDArray[np.float64]]:
+        self.asked.append(id(draws))
+        yield from np.split(COLUMNS.copy(), [2], axis=1)
+
+
+def test_small_matrices_are_held_while_they_are_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    bound, first, second = _Bound(asked), _Draws(), _Draws()
+    for draws in (first, first, second, first, second):
+        np.testing.assert_array_equal(bound.log_lik(draws).lowest, MATRIX.min(axis=0))
+    assert asked == [id(first), id(second)]
+    _Bound(asked).log_lik(first)
+    _ = _Bound(asked).log_lik(first).lowest
+    assert len(asked) == 3, "another table at the same draws"
+    with pytest.raises(ValueError, match="read-only"):
+        next(iter(bound.log_lik(second).make()))[:] = 0
+    del second, draws
+    assert len(log_lik_module._HELD) < 2, "gone with its draws"
+    monkeypatch.setattr(log_lik_module, "_HELD_ELEMENTS", 7 * 6 - 1)
+    for _ in range(2):
+        _ = bound.log_lik(first).lowest
+    assert asked[-2:] == [id(first)] * 2, "a large one is computed each time"
