@@ -5,23 +5,27 @@ from __future__ import annotations
 import glob
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import names_of
 from pyhybrid.cli.plan import drafted_types, say_unconfirmed, undecided_of, write_draft
+from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_types
+from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.sources.comparing import compare_numbers, count_distances
 from pyhybrid.sources.drafting import columns_to_look_at
 from pyhybrid.sources.release import synthesize_source
+from pyhybrid.sources.rows import read_columns
 from pyhybrid.sources.source import Source, has_password, open_source
 from pyhybrid.tables.domains import default_delta
 
 _MOST_SHOWN = 10
+_MANY = 20_000  # rows whose fit takes a while
 TAKEN = (
     "data", "out", "types", "epsilon", "mechanism", "relation", "n_synthetic", "file_format",
     "ledger", "drop", "identifier", "overwrite", "delta", "select", "unit", "rows_per_unit",
@@ -32,11 +36,7 @@ TAKEN = (
 
 def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None) -> None:
     """Release by noisy marginals, in parts; without types a draft of them is written."""
-    if has_password(data):
-        raise InvalidInput(
-            "--data must have no password, which every user of this machine could read: put it "
-            "into PGPASSWORD or ~/.pgpass"
-        )
+    _check_no_password(data)
     with open_source(data) as source:
         drop = names_of(given["drop"], source.columns)
         ids = names_of(given["identifier"], source.columns)
@@ -65,6 +65,40 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
         if given["file_format"] != "csv"
         else f"{given['out']}: {release.n_records:,} records in CSV parts, {release.charge.cost}"
     )
+
+
+def _check_no_password(data: str) -> None:
+    if has_password(data):
+        raise InvalidInput(
+            "--data must have no password, which every user of this machine could read: put it "
+            "into PGPASSWORD or ~/.pgpass"
+        )
+
+
+def columns_where_they_are(
+    data: str, formulas: Sequence[str], others: Sequence[str], asked: Sequence[str]
+) -> SourceTable:
+    """Columns that formulas and mechanisms read, and those of options, of a table that stays where
+    it is."""
+    _check_no_password(data)
+    with open_source(data) as source:
+        parsed = [parse_formula(text, [*source.columns]) for text in formulas]
+        outcomes = [own.outcome for own in parsed]
+        read = [name for own in parsed for name in own.predictors]
+        named = [*outcomes, *read, *others, *names_of(asked, source.columns)]
+        frame, where = read_columns(source, named, outcomes=outcomes), source.name
+    distinct = len(frame.drop_duplicates())
+    note(
+        f"{len(frame):,} rows, of which {distinct:,} distinct ones are fitted with their numbers; "
+        "released are the columns that are named"
+    )
+    if read and 2 * distinct > len(frame) > _MANY:
+        most = max(dict.fromkeys(read), key=lambda name: frame[name].nunique())
+        note(
+            f"{most} has {frame[most].nunique():,} values: rounded in a view, fewer rows are "
+            "distinct, and the fit is faster"
+        )
+    return SourceTable(frame=frame, text=None, file_format="parquet", name=where)
 
 
 def utility_where_it_is(data: str, release: Path, types: Path | None) -> None:

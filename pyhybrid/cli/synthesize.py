@@ -51,7 +51,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
-from pyhybrid.mechanisms.mechanism import Mechanism
+from pyhybrid.mechanisms.mechanism import Mechanism, MechanismSettings
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model
@@ -77,6 +77,7 @@ _TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _LARGE = 10.0  # epsilon, beyond which none is recommended
 _STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
+_DECIDED = ("drop", "keep", "identifier")
 _OF_MECHANISM = (
     "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
     "accounting", "delta", "unit",
@@ -224,8 +225,8 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    if stays_where_it_is(data):
-        _where_it_is(context, whole=whole)
+    if whole and stays_where_it_is(data):
+        _where_it_is(context)
         return
     if whole:
         made = _by_plan(context, asked, fitting)
@@ -247,15 +248,15 @@ def synthesize(
     )  # fmt: skip
 
 
-def _where_it_is(context: typer.Context, *, whole: bool) -> None:
+def _where_it_is(context: typer.Context) -> None:
     """A whole table that is not read into memory."""
     from pyhybrid.cli.sources import TAKEN, release_where_it_is
 
     given: Mapping[str, Any] = context.params
-    if not whole or given["plan"] is not None:
+    if given["plan"] is not None:
         raise InvalidInput(
-            "a table that stays where it is is released as a whole, by noisy marginals: leave out "
-            "--formula, --model, --plan and --calibration"
+            "a table that stays where it is is released as a whole by noisy marginals, or by "
+            "--formula: leave out --plan"
         )
     if given["epsilon"] is None:
         raise InvalidInput("--epsilon must be given for a whole table, e.g. --epsilon 1")
@@ -331,11 +332,9 @@ def _by_formula(
     chosen = chosen_by(models)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     book = _open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
-    source = read_table(given["data"])
-    decisions = Decisions.of(
-        *(names_of(given[own], source.frame) for own in ("drop", "keep", "identifier"))
-    )
-    like = None if given["reference"] is None else read_table(given["reference"]).frame
+    source = _read(given["data"], given, chosen, _DECIDED)
+    decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
+    like = None if given["reference"] is None else _read(given["reference"], given, chosen).frame
     if like is not None and not models:
         by_kind: list[Model | str | None] = [default_model(formulas[0], like, of_reference=True)]
         (outcome,) = chosen_by(by_kind).synthesizes
@@ -361,6 +360,26 @@ def _by_formula(
             "local; give more --draws, or --local"
         )
     return _Made(release=release, source=source, decisions=decisions, book=book)
+
+
+def _read(
+    path: Any, given: Mapping[str, Any], chosen: Mechanism, options: Sequence[str] = ()
+) -> SourceTable:
+    """A file, or what is read of a table that stays where it is: columns of formulas, of mechanisms
+    and of `options`."""
+    if not stays_where_it_is(path):
+        return read_table(path)
+    from pyhybrid.cli.sources import columns_where_they_are
+
+    if given["calibration"] is not None or given["survey"] is not None:
+        raise InvalidInput(
+            "--calibration and --survey take a file: ph.sources.read_columns reads one in Python"
+        )
+    steps = getattr(chosen, "mechanisms", (chosen,))
+    own = [step.reads().values() for step in steps if isinstance(step, MechanismSettings)]
+    others = [name for each in own for columns in each for name in columns]
+    named = [text for name in options for text in given[name] or ()]
+    return columns_where_they_are(str(path), given["formula"], others, named)
 
 
 def _at_known_levels(source: SourceTable, name: str, levels: tuple[Any, ...] | None) -> SourceTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyhybrid.sources.comparing import compare_numbers, count_distances
 from pyhybrid.sources.parts import ReleaseInParts
 from pyhybrid.sources.release import synthesize_source
+from pyhybrid.sources.rows import read_columns
 from pyhybrid.sources.source import Source, open_source
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "compare_numbers",
     "count_distances",
     "open_source",
+    "read_columns",
     "synthesize_source",
 ]

@@ -1,0 +1,83 @@
+"""Columns of a table that stays where it is, read for a model of one of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli import sources as cli_sources
+from pyhybrid.sources import read_columns, rows
+from tests.conftest import require_opendp
+from tests.refusals import refuses
+from tests.sources.test_counting import parquet
+
+require_opendp()
+OTHERS = ["age", "group", "dose", "owner"]
+
+
+def table(n: int = 900) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    age = rng.integers(20, 30, n)
+    made = pd.DataFrame({"visits": rng.poisson(age / 10), "age": age, "owner": age % 3 == 0})
+    made["group"] = rng.choice(["a", "b", None], n)
+    made["dose"] = np.where(rng.random(n) < 0.1, np.nan, age / 3)
+    return made.assign(when=pd.Timestamp("2026-01-01"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return parquet(table(), tmp_path / "survey")
+
+
+def test_rows_are_those_of_the_table_in_an_order_that_tells_nothing(folder: str) -> None:
+    found = read_columns(folder, ["visits", *OTHERS], outcomes=["visits"])
+    whole = table()[["visits", *OTHERS]]
+    expected = whole.sort_values([*OTHERS, "visits"], ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    assert [found[name].dtype.kind for name in ("visits", "age", "dose", "owner")] == [*"iifb"]
+    moved = whole.assign(visits=np.random.default_rng(1).permutation(whole["visits"]))
+    other = read_columns(parquet(moved, Path(folder).parent / "moved"), OTHERS, outcomes=["visits"])
+    pd.testing.assert_frame_equal(other[OTHERS], found[OTHERS])
+    by_outcome = read_columns(folder, ["visits", *OTHERS], outcomes=OTHERS)
+    assert not by_outcome[OTHERS].equals(found[OTHERS]), "the control: in the outcome's order"
+
+
+def test_what_cannot_be_read(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuses("'when' of .* must be numbers", read_columns, folder, ["when"], outcomes=[])
+    refuses("'nope' must be in", read_columns, folder, ["nope"], outcomes=["visits"])
+    monkeypatch.setattr(rows, "MOST_ROWS", 899)
+    refuses("at most 899 rows: found 900", read_columns, folder, OTHERS, outcomes=["visits"])
+
+
+@pytest.mark.samples
+def test_a_formula_releases_a_table_that_stays_where_it_is(
+    folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    monkeypatch.setattr(cli_sources, "_MANY", 100)
+    out, ledger = tmp_path / "out", str(tmp_path / "ledger.jsonl")
+    asked = ["synthesize", folder, "--formula", "visits ~ age", "--mechanism", "unweighted"]
+    more = ["--model", "poisson", "--keep", "dose", "--draws", "500", "--ledger", ledger]
+    local = ["--kind", "asymptotic local", "--relation", "remove", "--delta", "1e-6"]
+    run("ledger", "create", ledger, "--budget", "30", *local)
+    code, _, said = run(*asked, *more, "--out", str(out))
+    assert code == 0, said
+    assert "900 rows, of which" in said
+    made = pd.read_parquet(out / "public" / "synthetic_1.parquet")
+    assert [*made] == ["visits", "age", "dose"], "what was named, and nothing else"
+    assert made["age"].value_counts().equals(table()["age"].value_counts())
+    code, _, said = run(*asked, *more, "--out", str(tmp_path / "again"))
+    assert code == 0, f"the same data, to the ledger: {said}"
+    assert len(ph.Ledger(ledger).entries) == 2
+    for wrong, says in (
+        (["--survey", "weights=age"], "--survey take a file"),
+        (["--formula", "visits ~ agee"], "did you mean 'age'"),
+    ):
+        code, _, said = run(*asked[:2], *(asked[2:] if "~" not in wrong[1] else []), *wrong,
+                                "--out", str(tmp_path / "x"))  # fmt: skip
+        assert (code, says in said) == (2, True), said
