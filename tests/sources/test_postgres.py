@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import psycopg
 import pytest
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.sources.counting import Counted
+from pyhybrid.sources.rows import read_columns
 from pyhybrid.sources.source import open_source
 from tests.conftest import require
 from tests.sources import postgres
@@ -32,7 +34,7 @@ def url() -> Iterator[str]:
         yield own
 
 
-def filled(url: str) -> object:
+def filled(url: str) -> pd.DataFrame:
     """A table "survey"."Persons", and the same in pandas."""
     df = table()
     with psycopg.connect(url) as connection:
@@ -45,6 +47,13 @@ def filled(url: str) -> object:
                 copy.write_row((*row, None))
         connection.execute("UPDATE survey.\"Persons\" SET rate = 'NaN' WHERE rate IS NULL AND flag")
     return df
+
+
+def test_rows_are_those_of_pandas(url: str) -> None:
+    df, others = filled(url), ["region", "income", "flag"]
+    found = read_columns(f"{url}::survey.Persons", ["age", *others], outcomes=["age"])
+    expected = df[["age", *others]].sort_values([*others, "age"], ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
 def test_counts_are_those_of_pandas_in_one_snapshot(url: str) -> None:
