@@ -144,9 +144,9 @@ def synthesize(
     """Release synthetic data: a whole table, or the columns of formulas, the others kept.
 
     Options:
-    data (argument): Confidential records: .csv or .parquet; or, for a whole table that stays where
-        it is, a folder or pattern of Parquet files, duckdb:///FILE::TABLE,
-        postgres://USER@HOST/DATABASE::TABLE.
+    data (argument): Confidential records: .csv or .parquet; or a table that stays where it is: a
+        folder or pattern of Parquet files, duckdb:///FILE::TABLE,
+        postgres://USER@HOST/DATABASE::TABLE. Of it --formula reads the columns that it names.
     out: Folder for the release, new or empty.
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
