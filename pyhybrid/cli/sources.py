@@ -70,8 +70,8 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
 def _check_no_password(data: str) -> None:
     if has_password(data):
         raise InvalidInput(
-            "--data must have no password, which every user of this machine could read: put it "
-            "into PGPASSWORD or ~/.pgpass"
+            "a table's URL must have no password, which every user of this machine could read: put "
+            "it into PGPASSWORD or ~/.pgpass"
         )
 
 

@@ -94,7 +94,7 @@ def synthesize(
     plan: Path | None = None,
     types: Path | None = None,
     epsilon: float | None = None,
-    reference: Path | None = None,
+    reference: str | None = None,
     holds_no_released_record: bool = False,
     select: str | None = None,
     mechanism: list[str] | None = None,

@@ -146,11 +146,12 @@ def _agreement_table(part: str, rows: list[agreement.Row]) -> Table:
 
 
 @options
-def audit(runs: int = 3000, engine: str = "auto", as_json: bool = False) -> int:
+def audit(runs: int = 3000, engine: str = "auto", workers: int = 2, as_json: bool = False) -> int:
     """Check each strict mechanism against its stated epsilon; exit code 1 if one fails.
 
     Options:
     runs: Runs of each noisy mechanism on each database.
+    workers: Processes.
     as_json (--json): Print JSON.
     """
     note(
@@ -158,7 +159,7 @@ def audit(runs: int = 3000, engine: str = "auto", as_json: bool = False) -> int:
         "privacy loss must stay within its epsilon, and a broken control beside it must not"
     )
     with progress_bars() as progress:
-        report = run_audits(runs=runs, engine=engine, progress=progress)
+        report = run_audits(runs=runs, engine=engine, workers=workers, progress=progress)
     if as_json:
         print(json.dumps(report.as_dict(), indent=2))
         return 0 if report.passed else 1

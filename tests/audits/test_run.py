@@ -105,7 +105,7 @@ def test_a_mechanism_with_too_little_noise_is_refuted() -> None:
 
 
 def audit(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
-    return command("audit", *options), capsys.readouterr().out
+    return command("audit", "--workers", "1", *options), capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("finding", "code", "words"), [

@@ -1,8 +1,10 @@
 """Columns of a table that stays where it is, read for a model of one of them."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,8 +20,8 @@ require_opendp()
 OTHERS = ["age", "group", "dose", "owner"]
 
 
-def table(n: int = 900) -> pd.DataFrame:
-    rng = np.random.default_rng(4)
+def table(n: int = 900, seed: int = 4) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
     age = rng.integers(20, 30, n)
     made = pd.DataFrame({"visits": rng.poisson(age / 10), "age": age, "owner": age % 3 == 0})
     made["group"] = rng.choice(["a", "b", None], n)
@@ -74,6 +76,14 @@ def test_a_formula_releases_a_table_that_stays_where_it_is(
     code, _, said = run(*asked, *more, "--out", str(tmp_path / "again"))
     assert code == 0, f"the same data, to the ledger: {said}"
     assert len(ph.Ledger(ledger).entries) == 2
+    with duckdb.connect(tmp_path / "earlier.db") as connection:
+        earlier = table(seed=5)  # noqa: F841  DuckDB reads it by its name
+        connection.execute("CREATE TABLE persons AS SELECT * FROM earlier")
+    like = ["--reference", "duckdb:///earlier.db::persons", "--holds-no-released-record"]
+    code, _, said = run(*asked[:4], *like, "--out", str(tmp_path / "strict"))
+    assert code == 0, said
+    charge = json.loads((tmp_path / "strict" / "public" / "charge.json").read_text())
+    assert (charge["kind"], charge["epsilon"]) == ("strict", 1)
     for wrong, says in (
         (["--survey", "weights=age"], "--survey take a file"),
         (["--formula", "visits ~ agee"], "did you mean 'age'"),

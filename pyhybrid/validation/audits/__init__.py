@@ -11,12 +11,14 @@ noise                 noisy tables of every database of two records, and of all 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pyhybrid.core.checks import check_count
 from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.engines import Engine
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.primitives.noise import opendp_version
+from pyhybrid.running.tasks import Done, run_tasks
 from pyhybrid.validation.audits.censored_programs import program_audits
 from pyhybrid.validation.audits.enumeration import (
     censored_audits,
@@ -39,6 +41,7 @@ def run_audits(
     *,
     runs: int = 3000,
     engine: str | Engine = "auto",
+    workers: int = 1,
     progress: FitProgress | None = None,
 ) -> AuditReport:
     """Check each mechanism against its stated epsilon, and a broken one beside it.
@@ -55,6 +58,8 @@ def run_audits(
         controls); slow ones make a part of them. More runs see smaller violations.
     engine : str or Engine, default "auto"
         For the fits of the frozen calibrations.
+    workers : int, default 1
+        Processes.
     progress : callable, optional
         See `pyhybrid.fitting.session.open_session`.
 
@@ -74,39 +79,51 @@ def run_audits(
     >>> report.passed, report.verdict
     """
     n = check_count(runs, "runs", at_least=3000)
-    steps = list(_steps(n, engine))
-    findings: list[AuditFinding] = []
-    left_out: list[str] = []
-    for done, (label, step) in enumerate(steps, start=1):
+    check_count(workers, "workers")
+    steps = [*_steps(n, engine)]
+    ended: dict[int, Done[_Step, list[AuditFinding]]] = {}
+    for done in run_tasks(_findings, steps, workers=workers):
         if progress is not None:
-            progress("audits", done - 1, len(steps))
-        try:
-            findings += step()
-        except EngineUnavailable as error:
-            if label == "an engine":
-                raise
-            left_out.append(f"{label}: {error}")
+            progress("audits", len(ended), len(steps))
+        unavailable = isinstance(done.error, EngineUnavailable) and done.task[0] != "an engine"
+        if done.error is not None and not unavailable:
+            raise done.error
+        ended[id(done.task)] = done
     if progress is not None:
         progress("audits", len(steps), len(steps))
-    return AuditReport(findings=tuple(findings), left_out=tuple(left_out), confidence=CONFIDENCE)
+    in_order = [ended[id(step)] for step in steps]
+    return AuditReport(
+        findings=tuple(finding for done in in_order for finding in done.result or ()),
+        left_out=tuple(f"{done.task[0]}: {done.error}" for done in in_order if done.error),
+        confidence=CONFIDENCE,
+    )
 
 
-def _steps(
-    runs: int, engine: str | Engine
-) -> Iterator[tuple[str, Callable[[], list[AuditFinding]]]]:
-    """Audits, and what each needs."""
-    yield "an engine", lambda: censored_audits({"engine": engine, "seed": 1})
-    yield "an engine", lambda: centered_audits({"engine": engine, "seed": 1})
+_Step = tuple[str, Callable[[], list[AuditFinding]]]
+"""What an audit needs, and the audit, which any process can run."""
+
+
+def _findings(step: _Step) -> list[AuditFinding]:
+    return step[1]()
+
+
+def _steps(runs: int, engine: str | Engine) -> Iterator[_Step]:
+    yield "an engine", partial(censored_audits, {"engine": engine, "seed": 1})
+    yield "an engine", partial(centered_audits, {"engine": engine, "seed": 1})
     yield "local charges by range, enumerated", local_audits
     yield "rounds of a private calibration", rounds_audits
     yield "the Stan programs at given points", program_audits
-    yield "the perturbed histogram, enumerated", lambda: [histogram_audit()]
-    yield "randomized_response, enumerated", lambda: [response_audit()]
+    yield "the perturbed histogram, enumerated", partial(_one, histogram_audit)
+    yield "randomized_response, enumerated", partial(_one, response_audit)
     yield "the noisy marginals, enumerated", marginals_audits
-    for case in NOISE:
+    for place, case in enumerate(NOISE):
+        yield f"{case.mechanism}, {case.relation}", partial(_sampled, place, runs)
 
-        def sampled(case=case) -> list[AuditFinding]:  # type: ignore[no-untyped-def]
-            opendp_version()
-            return [noise_audit(case, runs=runs, confidence=CONFIDENCE)]
 
-        yield f"{case.mechanism}, {case.relation}", sampled
+def _one(audit: Callable[[], AuditFinding]) -> list[AuditFinding]:
+    return [audit()]
+
+
+def _sampled(place: int, runs: int) -> list[AuditFinding]:
+    opendp_version()
+    return [noise_audit(NOISE[place], runs=runs, confidence=CONFIDENCE)]
