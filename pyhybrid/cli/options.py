@@ -46,6 +46,7 @@ from pyhybrid.models import (
     ZeroInflated,
     default_name,
 )
+from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.registry import chosen_model
 from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 
@@ -428,6 +429,27 @@ def _model_free(
     public = {"domain": read_by_column(given.pop("domain"), "domain")} if "domain" in given else {}
     taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
     return cls.for_formula(formula, **public, **values_of(f"--mechanism {name}", cls, given, taken))
+
+
+def with_program(mechanism: Any, program: str | None) -> Any:
+    """The mechanism with another Stan program of its model, or of the models of its steps."""
+    if program is None:
+        return mechanism
+    check_choice(program, "--program", PROGRAMS)
+    if isinstance(mechanism, SequentialSynthesis):
+        steps = [with_program(step, program) for step in mechanism.mechanisms]
+        return replace(mechanism, mechanisms=steps)
+    model: Any = getattr(mechanism, "model", None)
+    if not hasattr(model, "program") or not hasattr(model, "program_name"):
+        raise InvalidInput(
+            "--program is for poisson, negative_binomial, beta, beta_regression and mixture, which "
+            f"the papers print or describe: {mechanism.name if model is None else model.name} has "
+            "none"
+        )
+    own = {"model": replace(model, program=program)}
+    if getattr(mechanism, "inner", None) is not None:
+        own["inner"] = with_program(mechanism.inner, program)
+    return replace(mechanism, **own)
 
 
 def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool | Reweighting | None:

@@ -24,6 +24,7 @@ from pyhybrid.cli.options import (
     sampler_settings,
     support_of,
     survey_design,
+    with_program,
     with_target,
 )
 from pyhybrid.cli.plan import planned_whole
@@ -98,6 +99,7 @@ def synthesize(
     holds_no_released_record: bool = False,
     select: str | None = None,
     mechanism: list[str] | None = None,
+    program: str | None = None,
     calibration: Path | None = None,
     scale: float | None = None,
     shift: float | None = None,
@@ -164,6 +166,8 @@ def synthesize(
         count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
         n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or once per formula
         [default: budget, and censored with --reference or --calibration]
+    program: published: sample the Stan program that the papers print or describe; the default one
+        has the same posterior and is faster.
     calibration: Folder of `pyhybrid calibrate`: a strict censored release.
     scale: c: lowers all weights when below 1. [default: 1]
     shift: g: lowers all weights when negative. [default: 0]
@@ -319,6 +323,11 @@ def _by_formula(
 ) -> _Made:
     """Columns by their formulas; `options` are those of mechanisms."""
     formulas, models = given["formula"] or [], given["model"] or []
+    if given["program"] is not None and not (given["reference"] is given["calibration"] is None):
+        raise InvalidInput(
+            "--program goes with neither --reference nor --calibration: a published program clips "
+            "no terms about a center, and the default one needs no --program"
+        )
     target = _target(given, formulas)
     texts = _texts(given, formulas, target, options)
 
@@ -341,7 +350,7 @@ def _by_formula(
         source = _at_known_levels(source, outcome, levels_declared(by_kind[0]))
     else:
         by_kind = default_models(texts, models, formulas, source.frame)
-    chosen = chosen_by(by_kind) if by_kind else chosen
+    chosen = with_program(chosen_by(by_kind) if by_kind else chosen, given["program"])
     _check_columns(source.frame, chosen, decisions, asked)
     with progress_bars() as progress:
         if like is not None:

@@ -199,7 +199,7 @@ def _how(release: ReleaseRecord) -> list[str]:
         settings=" ".join(settings.split()),  # as above: no line break forges a heading
         counts=_counts(release),
         made=release.provenance,
-        own="program" in release.settings,  # a StanModel's: not one of pyhybrid's
+        own=release.settings.get("program", "published") != "published",  # not of pyhybrid's
         asked=release.requested,  # none of a release of an earlier version
         rule=None if found is None else found.rule.describe(),
         charge=release.charge,

@@ -1,18 +1,21 @@
 """What the options of re-weighting ask for."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import pyhybrid as ph
 from pyhybrid.cli.app import run
-from pyhybrid.cli.options import build_model, reweighting_of
+from pyhybrid.cli.options import build_model, reweighting_of, with_program
 from pyhybrid.cli.synthesize import _at_known_levels
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
+from tests.refusals import refuses
 
 
 def test_a_single_step_is_the_published_one() -> None:
@@ -67,3 +70,27 @@ def test_numbers_that_a_reference_lacks_count_as_its_nearest_level(
     assert _at_known_levels(source, "g", ("a", "b")) is source
     assert _at_known_levels(source, "self", None) is source
     assert frame["self"].tolist()[1:3] == [4, 9]
+
+
+def test_the_published_program_is_named_by_an_option() -> None:
+    model = ph.Poisson("y ~ x")
+    own = with_program(ph.Truncated(model, cap=5.0, inner=ph.LipschitzWeighted(model)), "published")
+    assert own.model == own.inner.model == ph.Poisson("y ~ x", program="published")
+    steps = ph.SequentialSynthesis([ph.Unweighted(model), ph.Unweighted(ph.Beta("z ~ 1"))])
+    several = with_program(steps, "published")
+    assert [step.model.program for step in several.mechanisms] == ["published"] * 2
+    assert with_program(steps, None) is steps
+    refuses("must be of Poisson", with_program, ph.Unweighted(ph.Bernoulli("y ~ x")), "published")
+    for other in (ph.Unweighted(ph.TwoPart(zero=ph.Bernoulli("y ~ 1"),
+                                           positive=ph.LogNormal("y ~ 1"))),
+                  ph.PerturbedHistogram(column="y", epsilon=1.0, lower=0, upper=1,
+                                        n_bins=2)):  # fmt: skip
+        refuses("--program is for poisson", with_program, other, "published")
+
+
+def test_a_published_program_has_no_center(refused: Callable[..., str]) -> None:
+    pd.DataFrame({"y": [1, 2, 3], "x": [1, 2, 3]}).to_csv("t.csv", index=False)
+    asked = ["synthesize", "t.csv", "--program", "published", "--out", "out"]
+    like = ["--reference", "t.csv", "--holds-no-released-record"]
+    assert "neither --reference" in refused(*asked, "--formula", "y ~ x", *like)
+    assert "leave out --program" in refused(*asked, "--epsilon", "1")

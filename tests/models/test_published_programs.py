@@ -152,6 +152,7 @@ def test_releases_run_on_it_and_say_so() -> None:
     assert release.settings["program"] == "published"
     assert (release.synthetic[0]["y"] >= 0).all()
     assert release.provenance.program == "published/negative_binomial"
+    assert "Program: stan/published/negative_binomial.stan" in release.statement
 
 
 @pytest.mark.parametrize(("make", "words"), [
