@@ -129,8 +129,8 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 #' Weights by budget
 #'
 #' Weights that keep what each record tells within a budget: \eqn{\alpha_i = \min(a, h \mu /
-#' s_i)} with \eqn{h = \min(0.8, 1 / \sqrt p)} and the public number
-#' \eqn{a = \min(1, \mu \sqrt{n / p} / 22)}; for more than 4 parameters mu stands for 4/p of it.
+#' s_i)} with \eqn{h = \min(0.8, k)}, \eqn{k = \min(1 / \sqrt p, 2 / p)} and the public number
+#' \eqn{a = \min(1, k \mu \sqrt n / 22)}; p is the number of parameters.
 #' @param deviation s_i, the standard deviation of record i's UNWEIGHTED log-likelihood over the
 #'   posterior under weights near these, in nats, a vector of length n; infinity allowed. Over the
 #'   unweighted posterior it is about \eqn{\sqrt{a}} times that.
@@ -144,9 +144,9 @@ budget_weights <- function(deviation, mu, n_parameters) {
   deviation <- check_nonnegative_vector(deviation, "deviation")
   mu <- check_positive(mu, "mu")
   n_parameters <- check_count(n_parameters, "n_parameters")
-  mu <- mu * min(1, 4 / n_parameters)
-  most <- min(1, mu * sqrt(length(deviation) / n_parameters) / 22)
-  limit <- min(0.8, 1 / sqrt(n_parameters)) * mu
+  share <- min(1 / sqrt(n_parameters), 2 / n_parameters)
+  most <- min(1, share * mu * sqrt(length(deviation)) / 22)
+  limit <- min(0.8, share) * mu
   pmin(most, ifelse(deviation > 0, limit / deviation, 1))
 }
 

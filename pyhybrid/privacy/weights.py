@@ -30,7 +30,7 @@ from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
-_SHARE, _USUAL, _FEW = 0.8, 22.0, 4.0
+_SHARE, _USUAL = 0.8, 22.0
 """Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
 
 
@@ -191,11 +191,11 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
 def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArray:
     r"""Weights that keep what each record tells within a budget, shape (n,).
 
-    :math:`\alpha_i = \min(a, h \mu / s_i)` with :math:`h = \min(0.8, 1 / \sqrt p)`: the weighted
-    log-likelihood of a record deviates by at most h mu; what is left is for its influence on the
-    weights of the others, which grows with the number p of parameters; for more than 4 of them mu
-    stands for 4/p of it. The squares of n deviations sum to about p, so that
-    :math:`r = \mu \sqrt{n / p}` compares the budget with a usual record. Below r = 22 the weight of
+    :math:`\alpha_i = \min(a, h \mu / s_i)` with :math:`h = \min(0.8, k)` and
+    :math:`k = \min(1 / \sqrt p, 2 / p)`: the weighted log-likelihood of a record deviates by at
+    most h mu; what is left is for its influence on the weights of the others, which grows with the
+    number p of parameters. The squares of n deviations sum to about p, so that
+    :math:`r = k \mu \sqrt n` compares the budget with a usual record. Below r = 22 the weight of
     all records falls, too: :math:`a = \min(1, r / 22)`, a public number. Otherwise many weights
     would follow from the data, which costs more than it saves.
 
@@ -217,15 +217,19 @@ def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArra
     """
     s = check_nonnegative_vector(deviation, "deviation")
     power = budget_power(s.size, mu=mu, n_parameters=n_parameters)
-    limit = min(_SHARE, 1 / math.sqrt(n_parameters)) * mu * min(1.0, _FEW / n_parameters)
+    limit = min(_SHARE, _share(n_parameters)) * mu
     return np.minimum(power, np.divide(limit, s, out=np.ones_like(s), where=s > 0))
 
 
 def budget_power(n: int, *, mu: float, n_parameters: int) -> float:
     """The largest of `budget_weights` for n records, in (0, 1]; public."""
     n, p = check_count(n, "n"), check_count(n_parameters, "n_parameters")
-    usual = _USUAL * max(1.0, p / _FEW)
-    return min(1.0, check_positive(mu, "mu") * math.sqrt(n / p) / usual)
+    return min(1.0, _share(p) * check_positive(mu, "mu") * math.sqrt(n) / _USUAL)
+
+
+def _share(n_parameters: int) -> float:
+    """k of `budget_weights`."""
+    return min(1 / math.sqrt(n_parameters), 2 / n_parameters)
 
 
 def truncate_weights(alpha: Any, lipschitz: Any, *, cap: float) -> FloatArray:

@@ -143,10 +143,10 @@ def scalar_weights(n: int, target_bound: float, unweighted_bound: float) -> list
 
 
 def budget_weights(deviation: list[float], mu: float, n_parameters: int) -> list[float]:
-    mu = mu if n_parameters <= 4 else mu * 4 / n_parameters
-    r = mu * math.sqrt(len(deviation) / n_parameters)
+    k = 2 / n_parameters if n_parameters > 4 else 1 / math.sqrt(n_parameters)
+    r = k * mu * math.sqrt(len(deviation))
     a = 1.0 if r >= 22 else r / 22
-    t = mu / math.sqrt(n_parameters) if n_parameters > 1 else 0.8 * mu
+    t = k * mu if n_parameters > 1 else 0.8 * mu
     return [a if s == 0 or t / s > a else t / s for s in deviation]
 
 
