@@ -131,12 +131,10 @@ def _with_missing(
         for name, tables in sets.items():
             rows += _risk(name, data, tables, years, radius)
     del sets[_BEFORE]
-    work = combine_multiple_imputation(*_fits(completed, _WORK))
-    base = [work, _onset(completed, registry, streams, how)]
+    base = [_imputed(completed), _onset(completed, registry, streams, how)]
     found = {_DATA: base}
     for name, tables in sets.items():
-        work = combine_nested(*(x.reshape(_M, _R, -1) for x in _fits(tables, _WORK)))
-        found[name] = [work, _onset(tables, registry, streams, how)]
+        found[name] = [_synthesized(tables), _onset(tables, registry, streams, how)]
     for name, both in found.items():
         for outcome, truth, combined in zip(_OUTCOMES, base, both, strict=True):
             estimates = zip(_TERMS, combined.estimate, strict=True)
@@ -184,11 +182,9 @@ def _by_subgroup(
         data, _CLINICAL, streams, masks=masks, subgroups=groups, association="copula", **how
     )
     sets[_CART] = _compared(_CART, completed, _CLINICAL, streams)
-    base = combine_multiple_imputation(*_fits(completed, _WORK))
     rows = []
     for name, tables in sets.items():
-        found = combine_nested(*(x.reshape(_M, _R, -1) for x in _fits(tables, _WORK)))
-        for quantity, values in _apart(base, found).items():
+        for quantity, values in _apart(_imputed(completed), _synthesized(tables)).items():
             of_terms = zip(_TERMS, values, strict=True)
             rows += [Measured(name, f"{term}, {quantity}", float(x)) for term, x in of_terms]
     return rows
@@ -269,6 +265,14 @@ def _fits(tables: Tables, outcome: str) -> tuple[FloatArray, FloatArray]:
         fits.append(GLM(table[outcome].to_numpy(), design, family).fit())
     found = np.asarray([[fit.params[1:], fit.bse[1:] ** 2] for fit in fits])
     return found[:, 0], found[:, 1]
+
+
+def _imputed(tables: Tables) -> Combined:
+    return combine_multiple_imputation(*_fits(tables, _WORK))
+
+
+def _synthesized(tables: Tables) -> Combined:
+    return combine_nested(*(x.reshape(_M, _R, -1) for x in _fits(tables, _WORK)))
 
 
 def _nested_imputation(q: FloatArray, v: FloatArray) -> Combined:
