@@ -56,12 +56,12 @@ def run(
     """Run a study, or what is missing of it; exit code 1 if a database failed.
 
     Options:
-    name (argument): A to I; see `study list`.
+    name (argument): A to J; see `study list`.
     out: Folder of the results; a run goes on where it was.
     size: quick (about a minute) or paper.
     replicates: Databases per setting. [default: as the size]
     seed: Root of all random numbers.
-    data: Real records for a study that takes them (E).
+    data: Records for a study that takes them (E) or cannot do without (J: csrg.csv).
     program: default, or published for that which the paper prints (A to E).
     """
     from pyhybrid.studies import STUDIES, run_study

@@ -2,7 +2,8 @@
 
 Keys are synthesized in sequence, each from a model of the true keys given predictors and the true
 earlier keys, evaluated at the synthetic earlier ones; parameters are plugged in, as is usual for
-partially synthetic data [R03]. Not differentially private.
+partially synthetic data [R03], or with `proper` refitted to a resample of the records for each set.
+Not differentially private.
 
 References
 ----------
@@ -12,14 +13,15 @@ Reiter (2005), J. Official Statistics 21:441-462 (CART); [R03] Reiter (2003).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count
+from pyhybrid.core.checks import FloatArray, check_count, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.masking.columns import BoundKeys, Column, KeySynthesis, bind_keys
@@ -31,12 +33,25 @@ Values = npt.NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class _SequentialComparator(KeySynthesis, ABC):
-    """What both have in common; parameters as in `MaskedImputation`."""
+    """What both have in common; parameters as in `MaskedImputation`.
+
+    Attributes
+    ----------
+    proper : bool, default False
+        True if each set has models of its own, fitted to as many records drawn with replacement,
+        again if a level of a key does not occur among them.
+    """
+
+    proper: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag(self.proper, "proper")
 
     @property
     @abstractmethod
     def _method(self) -> str:
-        """What releases say they were made by."""
+        """What releases say they were made by, but for `proper`."""
 
     @abstractmethod
     def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
@@ -52,12 +67,13 @@ class _SequentialComparator(KeySynthesis, ABC):
                     "values; leave it out, or use MaskedImputation"
                 )
         source = streams(seed)
+        method = self._method + (", models of a resample for each set" if self.proper else "")
         return masked_release(
             self._tables(bound, df, source.generator("comparator")),
             df,
-            method=self._method,
+            method=method,
             masks=dict.fromkeys(self.keys, "no mask"),
-            settings={"method": self._method, **bound.described(left_out)},
+            settings={"method": method, **bound.described(left_out)},
             streams=source,
         )
 
@@ -66,20 +82,36 @@ class _SequentialComparator(KeySynthesis, ABC):
     ) -> list[pd.DataFrame]:
         ones = np.ones((bound.n_records, 1))
         known = np.hstack([ones, *(c.encoded(c.values) for c in bound.complete)])
-        fixed = known.shape[1]
-        models = []
-        for column in bound.keys:
-            models.append(self._synthesizer(column, known, int(rng.integers(2**31 - 1))))
-            known = np.hstack([known, column.encoded(column.values)])
+        models: list[Any] = []
         tables = []
         for _ in range(self.n_synthetic):
-            design = known[:, :fixed]
+            if self.proper or not models:
+                models = self._models(bound, known, rng)
+            design = known
             drawn = {}
             for column, model in zip(bound.keys, models, strict=True):
                 drawn[column.name] = model.draw(design, rng)
                 design = np.hstack([design, column.encoded(drawn[column.name])])
             tables.append(bound.released(df, drawn))
         return tables
+
+    def _models(self, bound: BoundKeys, known: FloatArray, rng: np.random.Generator) -> list[Any]:
+        """A model of each key given what comes before it."""
+        rows = _resample(bound, rng) if self.proper else np.arange(bound.n_records)
+        models, design = [], known[rows]
+        for column in bound.keys:
+            of_rows = replace(column, values=column.values[rows])
+            models.append(self._synthesizer(of_rows, design, int(rng.integers(2**31 - 1))))
+            design = np.hstack([design, column.encoded(of_rows.values)])
+        return models
+
+
+def _resample(bound: BoundKeys, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Records drawn with replacement, until every level of the keys is there."""
+    while True:
+        rows = rng.integers(bound.n_records, size=bound.n_records)
+        if all(len(np.unique(c.values[rows])) == c.n_levels for c in bound.keys if c.n_levels):
+            return rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,20 +122,26 @@ class CartSynthesis(_SequentialComparator):
     ----------
     min_leaf : int, default 5
         Fewest records of a leaf. Released values of continuous keys are values of the data.
+    min_split : int, default 2
+        Fewest records of a node that may be split; rpart, and with it synthpop, takes three times
+        min_leaf.
     """
 
     min_leaf: int = 5
+    min_split: int = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count(self.min_leaf, "min_leaf")
+        check_count(self.min_split, "min_split", at_least=2)
 
     @property
     def _method(self) -> str:
         return f"sequential CART, leaves of at least {self.min_leaf} records, without masks"
 
     def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
-        return _Tree(column, known, seed, self.min_leaf)
+        sizes = {"min_samples_leaf": self.min_leaf, "min_samples_split": self.min_split}
+        return _Tree(column, known, seed, sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +157,13 @@ class ParametricSynthesis(_SequentialComparator):
 
 
 class _Tree:
-    def __init__(self, column: Column, known: FloatArray, seed: int, min_leaf: int) -> None:
+    def __init__(
+        self, column: Column, known: FloatArray, seed: int, sizes: Mapping[str, int]
+    ) -> None:
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
         kind = DecisionTreeRegressor if column.kind == "continuous" else DecisionTreeClassifier
-        self._tree = kind(min_samples_leaf=min_leaf, random_state=seed)
+        self._tree = kind(**sizes, random_state=seed)
         self._tree.fit(known, column.values)
         leaves = self._tree.apply(known)
         self._order = np.argsort(leaves, kind="stable")

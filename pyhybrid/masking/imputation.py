@@ -21,7 +21,14 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Snapshot, run_chains
 from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.masks import KeyMasks, check_masks, described, draw_evidence, weakened
+from pyhybrid.masking.masks import (
+    Evidence,
+    KeyMasks,
+    check_masks,
+    described,
+    draw_evidence,
+    weakened,
+)
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
@@ -252,13 +259,18 @@ class MaskedImputation(KeySynthesis):
                 yield fit.model.snapshot(state)
 
     def _table(self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator) -> pd.DataFrame:
-        columns = {column.name: column for column in fit.bound.keys}
-        groups = None if self.subgroups is None else self.subgroups.by_record
-        evidence = draw_evidence(self.masks, columns, snapshot.values, groups, rng)
+        evidence = self._evidence(fit, snapshot, rng)
         sweeps = self._chain_settings.sweeps
         return fit.bound.released(
             fit.data, fit.model.synthesize(snapshot, evidence, rng, sweeps=sweeps)
         )
+
+    def _evidence(
+        self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator
+    ) -> dict[str, Evidence]:
+        columns = {column.name: column for column in fit.bound.keys}
+        groups = None if self.subgroups is None else self.subgroups.by_record
+        return draw_evidence(self.masks, columns, snapshot.values, groups, rng)
 
     def _public_settings(self, fit: MaskedFit) -> dict[str, Any]:
         lengths = ("chains", "warmup", "draws", "sweeps")

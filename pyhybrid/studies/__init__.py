@@ -11,6 +11,7 @@ from pyhybrid.studies.comparing.curve import RiskUtilityCurve, risk_utility_curv
 from pyhybrid.studies.counts import STUDY_A, STUDY_B, STUDY_C, STUDY_D
 from pyhybrid.studies.income import STUDY_E
 from pyhybrid.studies.masked import STUDY_I
+from pyhybrid.studies.registry import STUDY_J
 from pyhybrid.studies.runner import StudyResult, load_study, run_study
 from pyhybrid.studies.strict import STUDY_F, STUDY_G, STUDY_H
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, summarize
@@ -33,6 +34,17 @@ __all__ = [
 
 STUDIES = {
     study.name: study
-    for study in (STUDY_A, STUDY_B, STUDY_C, STUDY_D, STUDY_E, STUDY_F, STUDY_G, STUDY_H, STUDY_I)
+    for study in (
+        STUDY_A,
+        STUDY_B,
+        STUDY_C,
+        STUDY_D,
+        STUDY_E,
+        STUDY_F,
+        STUDY_G,
+        STUDY_H,
+        STUDY_I,
+        STUDY_J,
+    )
 }
 """Studies by name."""

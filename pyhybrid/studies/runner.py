@@ -137,9 +137,9 @@ def run_study(
     engine : str, default "auto"
         See `pyhybrid.engines.resolve_engine`; part of what the results belong to.
     data : path, optional
-        File of real records for a study that takes one (E: the February CE file). The results
-        belong to its content; they are as confidential as it is, and only their owner can read
-        the folder.
+        File of records for a study that takes one (E: the February CE file), or that cannot be
+        run without (J: the pseudo registry of [J22]'s supplement). The results belong to its
+        content; they are as confidential as it is, and only their owner can read the folder.
     program : {"default", "published"}
         Stan program of the study's model: pyhybrid's, or that which the paper prints, for a study
         that takes one (A to E); same posterior, part of what the results belong to.
@@ -153,14 +153,18 @@ def run_study(
     Raises
     ------
     InvalidInput
-        For zero replicates, an unknown size, data that the study does not take, or a folder of
-        another study, size, seed or version.
+        For zero replicates, an unknown size, data that the study does not take, needs or cannot
+        read, or a folder of another study, size, seed or version.
     SaveFailed
         If the folder cannot be written, or another run is using it.
     """
     chosen = _checked_size(study, size)
     if data is not None and not study.takes_data:
         raise InvalidInput(f"study {study.name} simulates its data: give no data")
+    if data is None and study.needs_data:
+        raise InvalidInput(f"study {study.name} needs data: {study.needs_data}; give --data FILE")
+    if data is not None and study.read_data is not None:
+        study.read_data(data)
     if check_choice(program, "program", PROGRAMS) != "default" and not study.takes_program:
         raise InvalidInput(f"study {study.name} runs pyhybrid's own programs: give no program")
     made_by = resolve_engine(engine)

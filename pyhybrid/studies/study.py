@@ -7,6 +7,7 @@ it, and claims in words.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -101,7 +102,7 @@ class Study:
     Attributes
     ----------
     name : str
-        A to I.
+        A to J.
     title, source : str
         In words; the paper and its section.
     settings : tuple of str
@@ -113,6 +114,10 @@ class Study:
         About a minute; the paper's size.
     takes_data : bool
         True if it can be run on a file of real records, `options["data"]`.
+    needs_data : str
+        The file that it cannot be run without, and where it is; "" if there is none.
+    read_data : callable, optional
+        Reads the file or refuses it, before anything is run.
     takes_program : bool
         True if its model has a published program, `options["program"]`.
     published, claims : tuple of Published, tuple of Claim
@@ -127,6 +132,8 @@ class Study:
     quick: Size
     paper: Size
     takes_data: bool = False
+    needs_data: str = ""
+    read_data: Callable[[str | os.PathLike[str]], Any] | None = None
     takes_program: bool = False
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()

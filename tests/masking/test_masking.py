@@ -291,6 +291,39 @@ def test_parametric_keys_follow_the_normal_regression() -> None:
 
 
 @pytest.mark.parametrize("kind", [CartSynthesis, ParametricSynthesis])
+def test_proper_sets_have_models_of_their_own(kind: Any) -> None:
+    """Slopes of sets vary more than with one model; a level of two records is never lost."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=60)
+    data = pd.DataFrame({"z": z, "x": z + 0.1 * rng.normal(size=60), "rare": [1] * 2 + [0] * 58})
+    spread = []
+    for proper in (False, True):
+        release = kind(keys=["x", "rare"], n_synthetic=60, proper=proper).release(data, seed=4)
+        spread.append(np.std([np.polyfit(z, table["x"], 1)[0] for table in release.synthetic]))
+        assert ("resample" in release.statement.method) == proper
+        again = kind(keys=["x", "rare"], n_synthetic=60, proper=proper).release(data, seed=4)
+        pd.testing.assert_frame_equal(again.synthetic[-1], release.synthetic[-1])
+    assert spread[1] > 1.15 * spread[0]
+    with pytest.raises(InvalidInput, match="proper"):
+        kind(keys=["x"], proper="yes")
+
+
+def test_a_tree_does_not_split_small_nodes() -> None:
+    """Of 50 records, 51 to split: one leaf, and nothing of z is left in x."""
+    z = np.arange(50.0)
+    data = pd.DataFrame({"z": z, "x": 2 * z})
+    found = []
+    for min_split in (2, 51):
+        way = CartSynthesis(keys=["x"], n_synthetic=20, min_split=min_split)
+        sets = way.release(data, seed=1).synthetic
+        found.append(np.mean([np.corrcoef(z, table["x"])[0, 1] for table in sets]))
+    assert found[0] > 0.95
+    assert abs(found[1]) < 5 / np.sqrt(20 * 50)
+    with pytest.raises(InvalidInput, match="min_split"):
+        CartSynthesis(keys=["x"], min_split=1)
+
+
+@pytest.mark.parametrize("kind", [CartSynthesis, ParametricSynthesis])
 def test_comparators_refuse_missing_values_by_name(frame: pd.DataFrame, kind: Any) -> None:
     holes = frame.assign(age=frame["age"].astype(float).where(frame["age"] > 30))
     refuses("needs complete columns: 'age'", kind(keys=["age"]).release, holes)
