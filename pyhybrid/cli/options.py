@@ -47,6 +47,7 @@ from pyhybrid.models import (
     default_name,
 )
 from pyhybrid.models.families.published import PROGRAMS
+from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.registry import chosen_model
 from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 
@@ -210,7 +211,7 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
         )
     taken = {"outcome", "formula", "data", "predictors", "public"}  # of the formula, or functions
     values = values_of("--model stan", StanModel, given, taken)
-    outcome = formula.partition("~")[0].strip().strip("`")
+    outcome, _ = sides_of(formula)
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
 
 
@@ -230,11 +231,11 @@ def _composed(given: dict[str, Any], formula: str) -> ComposedModel:
         own["levels"] = read_by_column(given.pop("levels"), "levels")
     taken = {"outcome", "formula", "columns", "data", "levels", "rows", "predictors"}
     values = values_of("--model composed", ComposedModel, given, taken)
-    outcome, _, terms = formula.partition("~")
+    outcome, terms = sides_of(formula)
     return ComposedModel(
         values.pop("program"),
-        outcome=outcome.strip().strip("`"),
-        formula=None if terms.strip() == "1" else formula,
+        outcome=outcome,
+        formula=None if terms == "1" else formula,
         **own,
         **values,
     )

@@ -29,6 +29,7 @@ from pyhybrid.fitting.session import FitOptions, FitProgress
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
+from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.hypothetical_records import Support, check_support
 from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -249,10 +250,7 @@ class MechanismSettings(Mechanism):
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, by what the model says of itself, before it is bound."""
         described = self.model.describe()
-        return (
-            described.get("outcome")
-            or str(described["formula"]).partition("~")[0].strip().strip("`"),
-        )
+        return (described.get("outcome") or sides_of(str(described["formula"]))[0],)
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """The model joined to `df`."""

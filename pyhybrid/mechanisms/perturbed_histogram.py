@@ -33,6 +33,7 @@ from pyhybrid.mechanisms.mechanism import (
 from pyhybrid.models.columns.form import Form, check_levels_given, level_places, outcome_levels
 from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
 from pyhybrid.models.formula.row_rules import RowRule, meeting
+from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds
@@ -180,13 +181,13 @@ class PerturbedHistogram(NoiseMechanism):
     @classmethod
     def for_formula(cls, formula: str, **options: Any) -> PerturbedHistogram:
         """The mechanism for the outcome of a formula without predictors, ``"y ~ 1"``."""
-        outcome, _, predictors = (part.strip() for part in formula.partition("~"))
+        outcome, predictors = sides_of(formula)
         if not outcome or predictors != "1":
             raise InvalidInput(
                 f"a perturbed histogram takes no predictors: the formula must be "
                 f"'{outcome or 'y'} ~ 1', found {formula!r}"
             )
-        return cls(column=outcome.strip("`"), **options)
+        return cls(column=outcome, **options)
 
     @property
     def synthesizes(self) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import levels_declared, outcome_levels
 from pyhybrid.models.composite.steps import designs_of
+from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.terms import Factor
@@ -355,6 +356,7 @@ def _with_levels_declared(
     bound = bounds[place - 1]
     if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):
         return bound
+    _check_marked(bound, bounds[: place - 1], place)
     if getattr(mechanism, "calibration", None) is not None:  # holds the levels, and refuses others
         return bound
     before = {column for each in bounds[: place - 1] for column in each.synthesized}
@@ -379,6 +381,29 @@ def _with_levels_declared(
     for name, levels in own.items():
         table[name] = pd.Categorical(df[name].astype(object), categories=list(levels))
     return _bound(mechanism, table, place)
+
+
+def _check_marked(bound: BoundModel, before: Sequence[Joined], place: int) -> None:
+    """Which predictors have a level or an indicator for missing values is declared, where those
+    that are synthesized before may be missing: read from their true values, no epsilon covers it.
+    """
+    model = getattr(bound, "model", None)
+    if not isinstance(model, WithMissing) or model.marked is not None:
+        return
+    gaps = {name for each in before if _may_be_missing(each) for name in each.synthesized}
+    read = [name for name in bound.predictors if name in gaps]
+    if read:
+        raise InvalidInput(
+            f"whether {read[0]!r} may be missing must be declared: step {place} is strict and "
+            "reads it, and it is synthesized before, by true values of all records; give marked= "
+            "with all predictors that may be missing (--model NAME:missing=model,marked="
+            f"{'+'.join(read)})"
+        )
+
+
+def _may_be_missing(bound: Joined) -> bool:
+    model = getattr(bound, "model", None)
+    return isinstance(model, WithMissing) and not model.complete
 
 
 def _taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:

@@ -22,7 +22,7 @@ from pyhybrid.models.default_model import DefaultModel, rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
-from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.formula.terms import parse_formula, sides_of
 
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
@@ -45,7 +45,7 @@ def _two_part(
     if negative == PREDICTED:
         below = replace(positive, min_sd=_LEAST_SD)
         return TwoPart(zero=zero, positive=positive, negative=below)
-    alone = formula.partition("~")[0] + "~ 1"
+    alone = formula.rstrip().removesuffix(sides_of(formula)[1]) + "1"
     return TwoPart(
         zero=zero,
         positive=positive,

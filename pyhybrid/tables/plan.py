@@ -77,6 +77,7 @@ class PlannedColumn:
         ends = (own.lower, own.upper) if isinstance(own, Number) else (None, None)
         model = build_model(
             self.model, self.formula(kinds), self.options, missing=missing, fill=fill or None,
+            marked=[name for name in self.predictors if kinds[name].missing],
             complete=not own.missing,
         )  # fmt: skip
         return within(model, *ends)

@@ -382,6 +382,34 @@ def test_categories_are_no_declaration_of_a_predictors_levels() -> None:
     assert seen == [("Intercept", "g[T.b]", "g[T.c]")] * 2
 
 
+def _after_missing(marked: tuple[str, ...] | None, x: pd.Series) -> list[str]:
+    """Columns of the design of y, after a strict step of x, which may be missing."""
+    first = ph.WithMissing(ph.Poisson("x ~ 1", prior="normal"))
+    second = ph.WithMissing(
+        ph.Poisson("y ~ x", prior="normal"), fill={"x": 2.0}, complete=True, marked=marked
+    )
+    steps = [ph.Censored(m, epsilon=1, inner=ph.Unweighted(m)) for m in (first, second)]
+    table = _with_numbers().assign(x=x)
+    bounds = [model.bind(table) for model in (first, second)]
+    bound = sequential._with_levels_declared(steps[1], bounds, 2, {}, table)
+    return [name for own in sequential.designs_of(bound) for name in own.columns]
+
+
+def test_which_predictors_may_be_missing_is_declared_under_a_strict_charge() -> None:
+    """Read from true values of a column that is synthesized, one record adds a coefficient, and a
+    sentence to the charge: no step pays for them."""
+    whole = pd.Series(np.arange(60.0) % 4)
+    gap = whole.where(whole.index != 7)
+    for x in (whole, gap):
+        with pytest.raises(InvalidInput, match=r"whether 'x' may be missing must be declared: st"):
+            _after_missing(None, x)
+    assert _after_missing(("x",), whole) == _after_missing(("x",), gap)
+    bound = [ph.WithMissing(ph.Poisson("y ~ x", prior="normal"), fill={"x": 2.0}, complete=True)
+             .bind(_with_numbers().assign(x=x)).parts for x in (whole, gap)]  # fmt: skip
+    sizes = {len(part.bound.design_columns) for parts in bound for part in parts}
+    assert len(sizes) == 2, "the control"
+
+
 @pytest.mark.samples
 def test_columns_that_shaped_a_release_and_are_left_out_are_named(table: pd.DataFrame) -> None:
     """A rule or a predictor reads true values: the statement says so where they are not shown."""

@@ -59,6 +59,12 @@ def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
     refuses(message, kind_of, pd.Series(values, name="c", dtype=object))
 
 
+@pytest.mark.parametrize("values", [[*range(30), np.inf], [-np.inf, 0.5, 1.5], [1.5, np.inf] * 9])
+def test_numbers_that_are_not_finite_are_of_no_kind(values: list[float]) -> None:
+    """Seen: one cell "Inf" ended `pyhybrid synthesize` and `describe` in an OverflowError."""
+    refuses("must hold finite numbers", kind_of, pd.Series(values, name="c"))
+
+
 @pytest.mark.parametrize(("wrong", "message"), [
     (lambda: ph.Nominal(levels=("a",)), "two values or more"),
     (lambda: ph.Nominal(levels=("a", "a")), "different"),

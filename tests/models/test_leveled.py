@@ -18,6 +18,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.initialization import rough_levels, rough_ordinal
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
+from tests.refusals import refuses
 
 N = 300
 RNG = np.random.default_rng(11)
@@ -120,6 +121,16 @@ def test_only_levels_that_are_read_make_a_charge_depend_on_the_data(name: str, k
     assert bound.data_dependent == (("levels of y; levels= declares them",) if read else ())
     levels = tuple(v.item() if isinstance(v, np.generic) else v for v in table["y"].unique())
     assert case.model("y ~ x", levels=levels).bind(table).data_dependent == ()
+
+
+@pytest.mark.parametrize("model", [ph.Bernoulli, ph.Categorical, ph.Ordinal])
+def test_the_last_record_of_a_declared_level_is_not_told_by_a_refusal(model: Any) -> None:
+    """The control: without declared levels an outcome of one value is refused."""
+    levels = ("no", "yes") if model is ph.Bernoulli else ("no", "perhaps", "yes")
+    df = pd.DataFrame({"y": ["no"] * 40, "x": np.arange(40) % 7})
+    data = model("y ~ x", levels=levels).bind(df).stan_data(np.ones(40))
+    assert all(np.isfinite(np.asarray(own, dtype=float)).all() for own in data.values())
+    refuses("must vary|must have an order|2 to 1000 different", model("y ~ x").bind, df)
 
 
 @pytest.mark.parametrize("dtype", ["object", "category", "another order"])

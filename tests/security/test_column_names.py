@@ -83,6 +83,23 @@ def test_any_name_comes_through_a_strict_release(name: str, tmp_path: Path) -> N
     ph.measures.replicated_uniques(df, made)
 
 
+@pytest.mark.parametrize("name", ["a~b", "~"])
+def test_a_tilde_in_backticks_is_a_part_of_the_name(name: str) -> None:
+    """Seen: the form of the column was looked up by what is before the tilde, so that one 3.0 was
+    released as floats, and WithMissing ended in a KeyError."""
+    formula, df = f"`{name}` ~ I(x / 100)", frame(name)
+    for model in (ph.Poisson(formula), ph.WithMissing(ph.Poisson(formula), complete=True)):
+        mechanism = ph.Censored(
+            model, cap=2.0, inner=ph.Unweighted(model), center=None, check_modes=False
+        )
+        assert mechanism.synthesizes == (name,)
+        release = mechanism.release(df.astype({name: float}), seed=1, **SHORT)
+        assert release.charge.kind == "strict"
+        assert release.synthetic[0][name].dtype == np.int64
+    assert ph.PerturbedHistogram.for_formula(
+        f"`{name}` ~ 1", lower=0, upper=9, n_bins=3, epsilon=1.0).column == name  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["self", "index", "größe", 'a "quoted" one'])
 def test_any_name_has_a_report(name: str, tmp_path: Path) -> None:
     marginals(name).release(frame(name)).save(tmp_path / "out")

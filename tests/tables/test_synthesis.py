@@ -13,8 +13,9 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
+from pyhybrid.models.composite.steps import designs_of
 from pyhybrid.tables.plan import Plan
-from pyhybrid.tables.synthesis import in_form_of_data
+from pyhybrid.tables.synthesis import in_form_of_data, working_table
 from tests.refusals import refuses
 from tests.tables.conftest import TYPES
 
@@ -236,6 +237,27 @@ def test_missing_values_stay_missing_in_the_declared_form(survey: pd.DataFrame) 
     assert abs(made.isna().mean() - gone.mean()) < 5 * np.sqrt(2 * 0.22 / 300)
     assert set(made.dropna()) == {"no", "yes"}
     assert release.synthetic[0]["region"].notna().all()
+
+
+def test_one_missing_value_changes_no_coding(survey: pd.DataFrame) -> None:
+    """Seen: plans read from the true values of synthesized predictors whether any is missing; with
+    one empty cell, or none, in a column that is declared missing=True a release was refused."""
+    types = {**SMALL, "voted": ph.Nominal(levels=("no", "yes"), missing=True),
+             "visits": ph.Counts(lower=0, upper=40, missing=True)}  # fmt: skip
+    whole = survey[["age", *types]].astype({"visits": float})
+    found, read = [], []
+    gap = whole.copy()
+    gap.loc[gap.index[7], ["voted", "visits"]] = None
+    for own in (whole, gap):
+        plan = ph.Table(own, sensitive=list(types), types=types).plan()
+        models = [column.model_of(plan.kinds) for column in plan.columns]
+        table = working_table(own, plan.kinds, list(own.columns))
+        bound = [model.bind(table) for model in models]
+        found.append([own.columns for each in bound for own in designs_of(each)])
+        unsaid = [replace(m, marked=None) if m.name == "WithMissing" else m for m in models]
+        read.append([own.columns for m in unsaid for own in designs_of(m.bind(table))])
+    assert found[0] == found[1]
+    assert read[0] != read[1], "the control"
 
 
 def test_a_declared_level_that_no_record_has_can_be_drawn() -> None:

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,20 @@ def test_no_error_and_no_warning_depends_on_a_value(how: str) -> None:
     assert abs(answer.value) < 100
     with pytest.raises((ZeroDivisionError, RuntimeWarning)):  # the control: asked without blocks
         _Brittle(how).of(data)
+
+
+@pytest.mark.parametrize("column", ["y", "g"])
+@pytest.mark.parametrize(
+    ("read", "entry"), [(pd.isna, Decimal("sNaN")), (str, 10**5000)], ids=["no number", "no text"]
+)
+def test_an_entry_that_cannot_be_read_is_missing(read: Any, entry: Any, column: str) -> None:
+    """Seen: what reading one entry raises ended the verification."""
+    data = _data()
+    data[column] = data[column].astype(object)
+    data.at[7, column] = entry
+    ph.verify(_data(), data, "mean:y", tolerance=0.1, epsilon=1)
+    with pytest.raises((ArithmeticError, ValueError)):  # the control
+        read(entry)
 
 
 def test_a_sum_past_the_largest_number_says_nothing() -> None:

@@ -317,12 +317,16 @@ def in_their_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFra
 
 
 def level_key(value: Any) -> Any:
-    """An entry as levels are compared: 3, 3.0 and "3" are one. None for missing values."""
+    """An entry as levels are compared: 3, 3.0 and "3" are one. None for missing values, and for
+    what cannot be read: the error would tell of it."""
     number = number_in(value)
     if not math.isnan(number):
         return number
-    missing = pd.isna(value)
-    return None if isinstance(missing, bool | np.bool_) and missing else str(value)
+    try:
+        missing = pd.isna(value)
+        return None if isinstance(missing, bool | np.bool_) and missing else str(value)
+    except Exception:  # of the entry's own type
+        return None
 
 
 def number_in(value: Any) -> float:
@@ -331,7 +335,7 @@ def number_in(value: Any) -> float:
         value = _LOGICALS.get(value.lower(), value)
     try:
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # of the entry's own type
         return math.nan
     return number if math.isfinite(number) else math.nan
 

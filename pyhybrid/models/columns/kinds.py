@@ -269,6 +269,11 @@ def _no_kind(column: pd.Series) -> InvalidInput:
 
 def _kind_of_numbers(held: pd.Series) -> Kind:
     values = held.to_numpy(dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InvalidInput(
+            f"column {str(held.name)!r} must hold finite numbers: it has an infinite one; leave it "
+            "empty, or drop the column"
+        )
     whole = bool((values == np.floor(values)).all())
     levels = np.unique(values)
     counted = levels.size > 3 and np.array_equal(levels, np.arange(levels.size))

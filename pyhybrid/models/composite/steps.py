@@ -38,6 +38,7 @@ from pyhybrid.models.families.regression import (
     weighted_rows,
 )
 from pyhybrid.models.formula.design import Design, Matrix, check_formulas
+from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import Completion, column_like, with_columns
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap, FrozenParts, FrozenRows, FrozenTerms
@@ -155,7 +156,7 @@ class PartsModel(ABC):
 
 def outcome_of(model: RegressionModel) -> str:
     """The outcome that a formula names."""
-    return model.formula.partition("~")[0].strip().strip("`")
+    return sides_of(model.formula)[0]
 
 
 def decision(

@@ -59,8 +59,9 @@ class LeveledModel(RegressionModel):
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
         design = read_design(
-            self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups
-        )
+            self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups,
+            one_value=self.levels is not None,  # a refusal would tell of the last of another level
+        )  # fmt: skip
         self.check_outcome(design, df.index)
         values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
         levels = self.levels_of(values, design.outcome)

@@ -35,6 +35,7 @@ from pyhybrid.models.columns.support import (
 )
 from pyhybrid.models.families.published import check_program, published_data
 from pyhybrid.models.formula.design import Design, Matrix, read_design
+from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization import dispersed, rough_fits_of
@@ -232,7 +233,7 @@ class RegressionModel(ABC):
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column in a strict release, by its name, if it is declared."""
-        name = self.formula.partition("~")[0].strip().strip("`")
+        name = sides_of(self.formula)[0]
         own = self.form_of(df[name]) if list(df.columns).count(name) == 1 else None
         return {} if own is None else {name: own}
 

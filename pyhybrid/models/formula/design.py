@@ -131,6 +131,7 @@ def read_design(
     *,
     any_rank: bool = False,
     groups: bool = False,
+    one_value: bool = False,
 ) -> Design:
     """Evaluate `formula` on `df`; no message holds a value of the data.
 
@@ -140,12 +141,12 @@ def read_design(
     coded with those of all records, so that which ones were chosen does not change the coding, and
     their rank is that of all. With `any_rank` the columns may be combinations of others, or all
     zero: a proper prior on each coefficient makes up for it. With `groups` the formula may have
-    terms (1 | g)."""
+    terms (1 | g). With `one_value` the outcome may be the same for all records."""
     _check_table(df)
     parsed = _parsed(formula, df)
     values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
     y = _outcome(values, parsed.outcome, numbers_of or _numbers)
-    if at is None and np.ptp(y) == 0:
+    if at is None and not one_value and np.ptp(y) == 0:
         raise InvalidInput(
             f"outcome {parsed.outcome!r} must vary: all {y.size} records have the same value"
         )

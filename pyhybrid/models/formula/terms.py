@@ -145,8 +145,7 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
             "formula must be of the form 'outcome ~ predictors', e.g. 'visits ~ age + region', or "
             f"'visits ~ 1' without predictors: found {formula!r}"
         )
-    tilde = _bare(formula).index("~")
-    outcome, right = formula[:tilde].strip().strip("`"), formula[tilde + 1 :]
+    outcome, right = sides_of(formula)
     if outcome not in columns:
         known = ", ".join(str(c) for c in columns[:20])
         raise InvalidInput(
@@ -167,6 +166,13 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
+
+
+def sides_of(formula: str) -> tuple[str, str]:
+    """The outcome that a formula's text names, and its right-hand side, whatever names within
+    backticks hold."""
+    left = len(_bare(formula).partition("~")[0])
+    return formula[:left].strip().strip("`"), formula[left + 1 :].strip()
 
 
 def has_groups(formula: str) -> bool:
