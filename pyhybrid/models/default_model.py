@@ -92,9 +92,9 @@ def _counts(kind: Counts) -> dict[str, Any]:
             "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
 
 
-def _between_ends(kind: Counts, predicted: bool) -> bool:
-    ends = kind.lower, kind.upper
-    return ends[0] is not None and ends[1] is not None and ends[1] - ends[0] <= _NEAR_ENDS
+def near(lower: float | None, upper: float | None) -> bool:
+    """True for two ends between which whole numbers are beta-binomial."""
+    return lower is not None and upper is not None and upper - lower <= _NEAR_ENDS
 
 
 def _logarithms(kind: Amounts | SemiContinuous) -> dict[str, Any]:
@@ -143,7 +143,7 @@ RULES: tuple[ModelRule, ...] = (
     ),
     ModelRule(
         "beta_binomial", f"whole numbers between two ends, {_NEAR_ENDS} apart at most",
-        Counts, _counts, _between_ends,
+        Counts, _counts, lambda kind, _: near(kind.lower, kind.upper),
     ),
     ModelRule("negative_binomial", "counts", Counts, _counts),
     ModelRule("lognormal", "amounts above 0: their logarithms", Amounts, _logarithms),

@@ -18,7 +18,7 @@ from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
-from pyhybrid.models.default_model import DefaultModel, rule_for
+from pyhybrid.models.default_model import DefaultModel, near, rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
@@ -167,7 +167,8 @@ def _name_and_options(
     kind: Kind, outcome: pd.Series, *, of_reference: bool
 ) -> tuple[str, dict[str, Any]]:
     """By the rules of whole tables, but for few whole numbers, which keep to those that there are,
-    and for amounts whose logarithms are more skewed than they are."""
+    for scores, which spread less than counts and lie between ends, and for amounts whose logarithms
+    are more skewed than they are."""
     numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
     held = outcome.dropna()
     if isinstance(kind, Counts) and held.nunique() <= FEW:
@@ -178,7 +179,10 @@ def _name_and_options(
         several = "ordinal" if ordered else "categorical"
         return "bernoulli" if len(kind.levels) == 2 else several, declared
     if isinstance(kind, Counts) and kind.upper is None:
-        return "negative_binomial", {}
+        ends = {"lower": int(held.min()), "upper": int(held.max())}
+        if of_reference or held.var() >= held.mean() or not near(**ends):
+            return "negative_binomial", {}
+        return "beta_binomial", {"prior": "normal", **ends}
     rule = rule_for(kind, predicted=True)
     name, options = rule.model, dict(rule.options(kind))
     if isinstance(kind, Amounts) and _skewness(held) <= _skewness(np.log(held)):

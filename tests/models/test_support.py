@@ -89,6 +89,17 @@ def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(ki
     assert not bound.data_dependent
 
 
+def test_scores_between_ends_are_no_negative_binomial() -> None:
+    """A vocabulary test of 0 to 10 words: it spreads less than any count of its mean."""
+    table = pd.DataFrame({"y": np.clip(np.round(6 + 1.5 * RNG.normal(size=N)), 0, 12), "x": 0.5})
+    table.loc[:1, "y"] = [0, 12]
+    model = chosen_model("y ~ x", table)
+    assert (model.name, model.lower, model.upper) == ("BetaBinomial", 0, 12)
+    assert chosen_model("y ~ x", table, of_reference=True).name == "NegativeBinomial"
+    table.loc[0, "y"] = 40
+    assert chosen_model("y ~ x", table).name == "NegativeBinomial"
+
+
 def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
     table = pd.DataFrame({"y": COUNTS.astype(float), "x": np.arange(N, dtype=float)})
     table.loc[::7, "x"] = np.nan
