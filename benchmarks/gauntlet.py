@@ -388,7 +388,9 @@ def _beyond(made: pd.Series, known: pd.Series) -> str:
 
 
 def _decimals(values: pd.Series) -> int:
-    texts = pd.Series(values.unique()).map(lambda value: f"{value:.10f}".rstrip("0").partition(".")[2])
+    texts = pd.Series(values.unique()).map(
+        lambda value: f"{value:.10f}".rstrip("0").partition(".")[2]
+    )
     return int(texts.str.len().max())
 
 
