@@ -129,7 +129,7 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 #' Weights by budget
 #'
 #' Weights that keep what each record tells within a budget: \eqn{\alpha_i = \min(a, h \mu /
-#' s_i)} with \eqn{h = \min(0.8, k)}, \eqn{k = \min(1 / \sqrt p, 2 / p)} and the public number
+#' s_i)} with \eqn{h = 0.7 k}, \eqn{k = \min(1 / \sqrt p, 2 / p)} and the public number
 #' \eqn{a = \min(1, k \mu \sqrt n / 22)}; p is the number of parameters.
 #' @param deviation s_i, the standard deviation of record i's UNWEIGHTED log-likelihood over the
 #'   posterior under weights near these, in nats, a vector of length n; infinity allowed. Over the
@@ -146,7 +146,7 @@ budget_weights <- function(deviation, mu, n_parameters) {
   n_parameters <- check_count(n_parameters, "n_parameters")
   share <- min(1 / sqrt(n_parameters), 2 / n_parameters)
   most <- min(1, share * mu * sqrt(length(deviation)) / 22)
-  limit <- min(0.8, share) * mu
+  limit <- 0.7 * share * mu
   pmin(most, ifelse(deviation > 0, limit / deviation, 1))
 }
 

@@ -30,7 +30,7 @@ from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
-_SHARE, _USUAL = 0.8, 22.0
+_SHARE, _USUAL = 0.7, 22.0
 """Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
 
 
@@ -191,7 +191,7 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
 def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArray:
     r"""Weights that keep what each record tells within a budget, shape (n,).
 
-    :math:`\alpha_i = \min(a, h \mu / s_i)` with :math:`h = \min(0.8, k)` and
+    :math:`\alpha_i = \min(a, h \mu / s_i)` with :math:`h = 0.7 k` and
     :math:`k = \min(1 / \sqrt p, 2 / p)`: the weighted log-likelihood of a record deviates by at
     most h mu; what is left is for its influence on the weights of the others, which grows with the
     number p of parameters. The squares of n deviations sum to about p, so that
@@ -217,7 +217,7 @@ def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArra
     """
     s = check_nonnegative_vector(deviation, "deviation")
     power = budget_power(s.size, mu=mu, n_parameters=n_parameters)
-    limit = min(_SHARE, _share(n_parameters)) * mu
+    limit = _SHARE * _share(n_parameters) * mu
     return np.minimum(power, np.divide(limit, s, out=np.ones_like(s), where=s > 0))
 
 

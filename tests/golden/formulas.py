@@ -146,7 +146,7 @@ def budget_weights(deviation: list[float], mu: float, n_parameters: int) -> list
     k = 2 / n_parameters if n_parameters > 4 else 1 / math.sqrt(n_parameters)
     r = k * mu * math.sqrt(len(deviation))
     a = 1.0 if r >= 22 else r / 22
-    t = k * mu if n_parameters > 1 else 0.8 * mu
+    t = 0.7 * k * mu
     return [a if s == 0 or t / s > a else t / s for s in deviation]
 
 

@@ -88,10 +88,10 @@ def test_weights_of_a_person_are_one(session: FitSession) -> None:
 
 
 def test_too_few_records_are_told_what_is_enough() -> None:
-    with pytest.raises(BudgetExceeded, match="epsilon = 1: with these 60 records") as told:
-        ph.BudgetWeighted(MODEL).release(heavy(60), **OPTIONS)
+    with pytest.raises(BudgetExceeded, match=r"epsilon = 0\.1: with these 800 records") as told:
+        ph.BudgetWeighted(MODEL, epsilon=0.1).release(heavy(800), **OPTIONS)
     enough = float(re.findall(r"--epsilon ([\d.]+) is enough", str(told.value))[0])
-    release = ph.BudgetWeighted(MODEL, epsilon=enough).release(heavy(60), **OPTIONS)
+    release = ph.BudgetWeighted(MODEL, epsilon=enough).release(heavy(800), **OPTIONS)
     assert release.charge.epsilon <= enough
 
 
