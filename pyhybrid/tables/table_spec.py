@@ -73,7 +73,7 @@ class DescribedTable:
                 f"{', '.join(self.order) if not isinstance(self.order, str) else self.order!r}"
             )
         object.__setattr__(self, "df", self._as_declared())
-        _check_vary(self.df[list(self.sensitive)])
+        _check_vary(self.df[[name for name in self.sensitive if not self._declares(name)]])
         rules_met_by(self.df, self.read_rules)
 
     def __repr__(self) -> str:
@@ -108,6 +108,17 @@ class DescribedTable:
         if all(column.equals(self.df[name]) for name, column in changed.items()):
             return self.df
         return with_columns(self.df, changed)
+
+    def _declares(self, name: str) -> bool:
+        """True if all values are of the declared kind, or the reference's: then there may be but
+        one, and none but missing ones. To refuse such a column would tell of its last record."""
+        own, column = self.types.get(name), self.df[name]
+        if own is None and self.reference is not None and name in self.reference.columns:
+            own = kind_of(self.reference[name])
+        if own is None or (column.isna().any() and not own.missing):
+            return False
+        held = column.dropna()
+        return not isinstance(own, Leveled) or bool(held.isin(list(own.levels)).all())
 
     def kinds(self) -> dict[str, KnownKind]:
         """Kind of each sensitive column, and of each kept one that can be a predictor."""

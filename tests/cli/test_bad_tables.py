@@ -16,7 +16,6 @@ Change = Callable[[pd.DataFrame], pd.DataFrame]
 DATA: dict[str, tuple[Change, str]] = {
     "a level not declared": (lambda t: t.assign(voted=t["voted"].where(t.index != 3, "maybe")),
                              "column 'voted' must"),
-    "a constant column": (lambda t: t.assign(voted="yes"), "column 'voted' must vary"),
     "an all-missing column": (lambda t: t.assign(voted=None), "column 'voted' must have values"),
     "two ids per row": (lambda t: t.assign(person=t["person"].iloc[0]), "must name each row once"),
     "an unknown column": (lambda t: t.drop(columns="voted"), "'voted'"),

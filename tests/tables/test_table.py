@@ -50,6 +50,24 @@ def test_columns_without_values_or_with_one_are_refused(
     refuses(message, ph.Table, survey.assign(voted=values), **WHOLE)
 
 
+@pytest.mark.parametrize("values", [("no", "yes"), (2, 3), (None, "no")])
+def test_the_last_record_of_a_level_is_not_told_by_a_refusal(values: tuple[Any, Any]) -> None:
+    """Seen: a table was refused where all rows had one declared value, and released with one row of
+    another. The control: a type that is read from the data cannot be had of one value."""
+    same, other = values
+    whole = pd.DataFrame({"v": pd.Series([same] * 60, dtype=object), "x": np.arange(60) % 5})
+    one = whole.copy()
+    one.at[7, "v"] = other
+    kind = (
+        ph.Counts(lower=0, upper=9) if same == 2 else ph.Nominal(levels=("no", "yes"), missing=True)
+    )
+    for df in (whole.infer_objects(), one.infer_objects()):
+        plan = ph.Table(df, sensitive=["v"], types={"v": kind}).plan()
+        release = ph.synthesize_table(plan, epsilon=4, mechanism="marginals")
+        assert release.charge.kind == "strict"
+    refuses("must vary|must have values", ph.Table, whole, sensitive=["v"])
+
+
 def test_kinds_say_where_they_came_from(survey: pd.DataFrame, reference: pd.DataFrame) -> None:
     own = survey.assign(sure=survey["age"] > 40, grade=pd.Categorical(survey["region"]))
     table = ph.Table(
