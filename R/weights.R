@@ -128,26 +128,85 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 
 #' Weights by budget
 #'
-#' Weights that keep what each record tells within a budget: \eqn{\alpha_i = \min(a, h \mu /
-#' s_i)} with \eqn{h = 0.7 k}, \eqn{k = \min(1 / \sqrt p, 2 / p)} and the public number
-#' \eqn{a = \min(1, k \mu \sqrt n / 22)}; p is the number of parameters.
-#' @param deviation s_i, the standard deviation of record i's UNWEIGHTED log-likelihood over the
-#'   posterior under weights near these, in nats, a vector of length n; infinity allowed. Over the
-#'   unweighted posterior it is about \eqn{\sqrt{a}} times that.
+#' Weights that keep what each record tells within a budget: \eqn{\alpha_i = \min(a_i, t_i \mu /
+#' r_i)}. The public weight \eqn{a_i = \min(1, 0.17 \mu / \sqrt{l_i})} makes what a usual record tells
+#' small beside the limit \eqn{t_i}, which is 0.7 less 0.3 times what a usual record has of
+#' \eqn{0.17 \mu}.
+#' @param risk r_i of [budget_risk()] under weights near these, a vector of length n; infinity
+#'   allowed.
 #' @param mu Budget of one released draw, above 0; see [mu_of_epsilon()].
-#' @param n_parameters p, number of scalars that the likelihood reads.
+#' @param leverage l_i of [budget_leverage()], a vector of length n, above 0.
 #' @return Weights, a vector of length n. Confidential.
 #' @examples
-#' budget_weights(c(0.01, 0.2, 1), mu = 0.5, n_parameters = 1)
+#' budget_weights(c(0.01, 0.2, 1), mu = 0.5, leverage = c(0.0056, 0.0056, 0.09))
 #' @export
-budget_weights <- function(deviation, mu, n_parameters) {
-  deviation <- check_nonnegative_vector(deviation, "deviation")
+budget_weights <- function(risk, mu, leverage) {
+  risk <- check_nonnegative_vector(risk, "risk")
+  leverage <- check_nonnegative_vector(leverage, "leverage", length(risk))
+  wrong <- which(leverage == 0)
+  if (length(wrong)) {
+    invalid_input("leverage must be above 0: record ", wrong[1], " has none")
+  }
   mu <- check_positive(mu, "mu")
-  n_parameters <- check_count(n_parameters, "n_parameters")
-  share <- min(1 / sqrt(n_parameters), 2 / n_parameters)
-  most <- min(1, share * mu * sqrt(length(deviation)) / 22)
-  limit <- 0.7 * share * mu
-  pmin(most, ifelse(deviation > 0, limit / deviation, 1))
+  power <- budget_power(leverage, mu)
+  limit <- (0.7 - 0.3 * power * sqrt(leverage) / (0.17 * mu)) * mu
+  pmin(power, ifelse(risk > 0, limit / risk, 1))
+}
+
+budget_power <- function(leverage, mu) pmin(1, 0.17 * mu / sqrt(leverage))
+
+#' What usual records tell
+#'
+#' Typical square of what each record would tell, from the predictors alone: its leverage under the
+#' public weights of [budget_weights()], and its part of the other parameters of the likelihood.
+#' @param X Design matrix, n by K; K may be 0.
+#' @param mu Budget of one released draw, above 0.
+#' @param n_others Scalars that the likelihood reads beside the coefficients of X.
+#' @param unit Unit of privacy of each record, or NULL: its records share a weight, and their
+#'   leverages add.
+#' @return A vector of length n.
+#' @examples
+#' budget_leverage(cbind(1, c(0, 0, 0, 1)), mu = 0.5)
+#' @export
+budget_leverage <- function(X, mu, n_others = 1, unit = NULL) {
+  if (!is.matrix(X) || !is.numeric(X) || nrow(X) == 0 || !all(is.finite(X))) {
+    invalid_input("X must be a finite matrix (n, K) with rows")
+  }
+  mu <- check_positive(mu, "mu")
+  n_others <- check_count(n_others, "n_others", at_least = 0)
+  turned <- qr(X)
+  basis <- qr.Q(turned)[, seq_len(turned$rank), drop = FALSE]
+  power <- rep(1, nrow(X))
+  for (step in 1:200) {
+    root <- chol(crossprod(basis * sqrt(power)))
+    leverage <- colSums(backsolve(root, t(basis), transpose = TRUE)^2) + n_others / sum(power)
+    if (!is.null(unit)) leverage <- stats::ave(leverage, unit, FUN = sum)
+    before <- power
+    power <- sqrt(power * budget_power(leverage, mu))
+    if (all(abs(power - before) <= 1e-14 * before)) break
+  }
+  leverage
+}
+
+#' What a record may tell
+#'
+#' As a normal deviation: the larger of the deviation of its log-likelihood, and of a fifth of how far
+#' it is from its mean five normal deviations out, by its expansion to third order.
+#' @param log_lik UNWEIGHTED log-likelihood, draws by records, in nats.
+#' @return A vector of length n, in nats; infinite where a value is not finite. Confidential.
+#' @examples
+#' budget_risk(matrix(c(-1, -2, -3, -2, -4, -9), 3))
+#' @export
+budget_risk <- function(log_lik) {
+  log_lik <- check_log_lik(log_lik)
+  z <- stats::qnorm((seq_len(nrow(log_lik)) - 0.5) / nrow(log_lik))
+  hermite <- function(z) cbind(z, z^2 - 1, z^3 - 3 * z)
+  apply(log_lik, 2, function(f) {
+    if (!all(is.finite(f))) return(Inf)
+    moved <- sort(f - mean(f))
+    expansion <- crossprod(hermite(z), moved) / length(moved) / c(1, 2, 6)
+    max(abs(hermite(c(-5, 5)) %*% expansion) / 5, sqrt(mean(moved^2)))
+  })
 }
 
 #' Truncated weights (Weighted-M, Weighted-e)

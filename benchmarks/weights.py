@@ -29,14 +29,14 @@ from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,
     budget_map,
-    constant_weights,
+    budget_without,
     lipschitz_without,
     reweight_without,
     risk_weights_without,
     scalar_without,
     truncate_without,
 )
-from pyhybrid.privacy.weights import risk_of
+from pyhybrid.privacy.weights import budget_mu, budget_power, risk_of
 
 DELTA = 1e-6
 _MU = ph.arrays.mu_of_epsilon(1, DELTA)
@@ -138,26 +138,26 @@ def _reweighted(model: Conjugate, kept: np.ndarray, **how: Any) -> np.ndarray:
     return ph.reweight(alpha, alpha * risks, k=0.95)
 
 
-def _first_budget(model: Conjugate, kept: np.ndarray) -> np.ndarray:
-    deviation = _risks(model, kept, model.unweighted(kept), "deviation")
-    return budget_map(_MU, 1, unweighted=True)(deviation, deviation)
-
-
 def _budget(model: Conjugate, kept: np.ndarray) -> np.ndarray:
-    log_lik = model.log_lik(model.records[kept], _first_budget(model, kept))
-    deviation = _risks(model, kept, log_lik, "deviation")
-    return budget_map(_MU, 1, unweighted=False)(deviation, deviation)
+    mu = budget_mu(_MU, n=kept.size, n_parameters=1)
+    leverage = ph.arrays.budget_leverage(np.empty((kept.size, 0)), mu=mu)
+    alpha = budget_power(leverage, mu=mu)
+    for _ in range(2):
+        log_lik = model.log_lik(model.records[kept], alpha)
+        risks = risk_of(log_lik, "depth")[kept]
+        alpha = ph.arrays.budget_weights(risks, mu=mu, leverage=leverage)
+    return alpha
 
 
 def _budget_without(model: Conjugate, frozen: bool) -> WeightsWithout:
-    everyone, before = np.arange(len(model.records)), constant_weights(np.ones(len(model.records)))
-    log_lik = model.unweighted(everyone)
-    for unweighted in (True, False):
-        draws = RiskDraws(log_lik=log_lik, risk="deviation", weights=before, frozen=frozen)
-        weigh = budget_map(_MU, 1, unweighted=unweighted)
-        before = risk_weights_without(draws, risk_of(log_lik, "deviation"), weigh, before)
-        log_lik = model.log_lik(model.records, before.alpha)
-    return before
+    none = np.empty((len(model.records), 0))
+    leverage, weights = budget_without(none, mu=_MU, n_parameters=1)
+    for _ in range(2):
+        log_lik = model.log_lik(model.records, weights.alpha)
+        draws = RiskDraws(log_lik=log_lik, risk="depth", weights=weights, frozen=frozen)
+        risks = risk_of(log_lik, "depth")
+        weights = risk_weights_without(draws, risks, budget_map(_MU, 1), leverage)
+    return weights
 
 
 def _without(name: str, model: Conjugate, frozen: bool, how: Mapping[str, Any]) -> WeightsWithout:

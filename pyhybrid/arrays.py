@@ -57,7 +57,8 @@ from pyhybrid.privacy.weight_sensitivity import (
     truncate_without,
 )
 from pyhybrid.privacy.weights import (
-    budget_power,
+    budget_leverage,
+    budget_risk,
     budget_weights,
     count_weights,
     lipschitz_weights,
@@ -81,7 +82,8 @@ __all__ = [
     "RefitLoss",
     "WeightsWithout",
     "audit_epsilon",
-    "budget_power",
+    "budget_leverage",
+    "budget_risk",
     "budget_weights",
     "cap_of_epsilon",
     "censor",

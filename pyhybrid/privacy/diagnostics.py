@@ -42,6 +42,8 @@ from pyhybrid.core.errors import InvalidInput
 STANDARD_ERRORS = 2.0
 """Standard errors above the estimate that are charged."""
 RELIABLE_K = 0.7
+DEPTH = 5.0
+"""Normal deviations out, where a delta of 1e-6 is decided."""
 _FEWEST_DRAWS, _FEWEST_IN_TAIL = 4, 5
 _SMALLEST = math.log(np.finfo(float).tiny)
 _CONSTANT = 1e-10
@@ -54,6 +56,7 @@ def _hermite(z: FloatArray) -> FloatArray:
 
 
 _Z = np.linspace(-20, 20, 4001)
+_FACTORIALS = np.array([[1.0], [2.0], [6.0]])
 _VARIANCES = 1 / np.array([2.0, 6.0, 24.0])
 """Of b, c and d of a normal term, over b^2 / S."""
 
@@ -169,15 +172,37 @@ def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
     shown = moved / np.where(size > 0, size, 1.0)  # powers stay in the range of doubles
     few = np.minimum(effective_draws(shown**2, chains), effective_draws(shown**3, chains))
     z = ndtri((np.arange(len(terms)) + 0.5) / len(terms))
-    b, c, d = _hermite(z) @ np.sort(moved, axis=0) / len(z)
-    return np.stack([b, c / 2, d / 6, b / np.sqrt(few)])
+    expansion = _hermite(z) @ np.sort(moved, axis=0) / len(z) / _FACTORIALS
+    return np.vstack([expansion, expansion[0] / np.sqrt(few)])
+
+
+def depth_of(terms: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """How far terms (S, k) are from their mean `DEPTH` normal deviations out, to the farther side,
+    over `DEPTH`; their deviation if that is larger, infinity if one is not finite: (k,). Sorted
+    terms may have `weights` (S, k) that sum to 1."""
+    terms = np.asarray(terms, dtype=np.float64)
+    finite = np.isfinite(terms).all(axis=0)
+    moved = np.where(finite, terms, 0.0)
+    if weights is None:
+        moved, weights = np.sort(moved, axis=0), np.full((len(terms), 1), 1 / len(terms))
+    z = ndtri(np.cumsum(weights, axis=0) - weights / 2)
+    moved = moved - (weights * moved).sum(axis=0)
+    weighted = weights * moved
+    expansion = np.einsum("jsk,sk->jk", _hermite(z), weighted) / _FACTORIALS
+    out = np.abs(_hermite(np.array([-DEPTH, DEPTH])).T @ expansion).max(axis=0) / DEPTH
+    return np.where(finite, np.maximum(out, np.sqrt((weighted * moved).sum(axis=0))), np.inf)
 
 
 def loss_of_expansion(expansion: FloatArray, delta: float, n_draws: int = 1) -> FloatArray:
     """Loss of the released draws together, nats, exceeded with probability delta at most, (k,): the
     larger of both directions. Infinite where there may be no posterior without the record. Of more
     than one draw by Chernoff's bound."""
-    return np.array([_loss(column, delta, n_draws) for column in expansion.T])
+    return np.array(
+        [
+            _loss(column, delta, n_draws) if np.isfinite(column).all() else np.inf
+            for column in expansion.T
+        ]
+    )
 
 
 def _loss(column: FloatArray, delta: float, n_draws: int, order: int = 3) -> float:

@@ -32,6 +32,7 @@ from pyhybrid.core.checks import FloatArray, IntArray, check_flag, check_positiv
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.conversions import delta_of_mu, mu_of_epsilon
 from pyhybrid.privacy.diagnostics import (
+    DEPTH,
     RELIABLE_K,
     STANDARD_ERRORS,
     check_chains,
@@ -42,9 +43,8 @@ from pyhybrid.privacy.log_lik import Terms, spread_of, terms_of
 
 _BEYOND = 3.0  # standard errors that count as disagreement
 _WIDENING = 0.2  # of the neighbor's deviation: a few percent where n is large
-_SKEWNESS = 0.5
+_SKEWNESS, _KURTOSIS, _MODERATE = 0.5, 0.1, 0.6
 _LARGEST = 1e150  # a mu above this has no epsilon that floats can hold
-_DEPTH = 5.0  # deviations out: where a delta of 1e-6 is decided
 _SMALLEST = 1e-12  # a mu below this tells nothing that doubles can show
 
 Effective = Callable[[FloatArray, IntArray], FloatArray]
@@ -203,8 +203,9 @@ class GaussianLimit:
         Deviation under the neighbor over that under the posterior, less 1: how curved the term
         is and how much wider the neighbor's posterior; 0 in the limit.
     holds : ndarray of bool, shape (n,)
-        Pareto k at most 0.7, abs(skewness) at most 0.5, abs(widening) at most 0.2, and no delta of
-        the draws above the formula by more than 3 standard errors.
+        Pareto k at most 0.7, abs(skewness) at most 0.5, abs(widening) at most 0.2, both times mu_i
+        over 0.6 if that is larger, the excess kurtosis not above 0.1 by two standard errors, and no
+        delta of the draws above the formula by more than 3.
     harmless : ndarray of bool, shape (n,)
         Pareto k at most 0.7, and the whole range over the draws below the largest mu: records at
         whose values the density is flat, whose small terms are curved and need no limit.
@@ -278,23 +279,29 @@ def gaussian_limit(
                 delta[:, k, side] = loss.mean(axis=0)
                 error[:, k, side] = loss.std(axis=0) / np.sqrt(effective(loss, columns))
         varies = mu.by_record[records] > _SMALLEST
-        skewness = np.where(varies, _skewness(g, effective, columns), 0.0)
-        return delta, error, skewness[0], skewness[1], spread_of(g)
+        shape = np.where(varies, _shape(g, effective, columns), 0.0)
+        return delta, error, *shape, spread_of(g)
 
-    (delta, error, *skewness, spread), unbounded = terms.by_record(compute)
+    (delta, error, *shape, spread), unbounded = terms.by_record(compute)
     spread = np.where(unbounded, np.inf, spread)
-    return _compared(mu, steps, delta, error, (skewness[0], skewness[1]), spread)
+    return _compared(mu, steps, delta, error, shape, spread)
 
 
-def _skewness(g: FloatArray, effective: Effective, columns: IntArray) -> FloatArray:
-    """Of each column and its standard error, (2, b); 0 for one that does not vary."""
+def _shape(g: FloatArray, effective: Effective, columns: IntArray) -> FloatArray:
+    """Skewness of each column, its standard error, and the excess kurtosis less two of its own,
+    (3, b)."""
     centered, _ = _from_first_draw(g)
     centered = centered - centered.mean(axis=0)
     sd = centered.std(axis=0)
     z = centered / np.where(sd > 0, sd, 1.0)
     skewness = (z**3).mean(axis=0)
-    influence = z**3 - 3 * z - 1.5 * skewness * (z**2 - 1) - skewness
-    return np.stack([skewness, influence.std(axis=0) / np.sqrt(effective(influence, columns))])
+    heavy = (z**4).mean(axis=0)
+    of_skewness = z**3 - 3 * z - 1.5 * skewness * (z**2 - 1) - skewness
+    of_kurtosis = z**4 - heavy - 2 * heavy * (z**2 - 1) - 4 * skewness * z
+    errors = [
+        own.std(axis=0) / np.sqrt(effective(own, columns)) for own in (of_skewness, of_kurtosis)
+    ]
+    return np.stack([skewness, errors[0], heavy - 3 - STANDARD_ERRORS * errors[1]])
 
 
 def _compared(
@@ -302,9 +309,10 @@ def _compared(
     steps: FloatArray,
     delta: FloatArray,
     error: FloatArray,
-    skewness: tuple[FloatArray, FloatArray],
+    shape: Sequence[FloatArray],
     spread: FloatArray,
 ) -> GaussianLimit:
+    *skewness, kurtosis = shape
     upper = mu.upper_by_record
     finite = np.isfinite(spread) & (upper < _LARGEST)
     formula = np.ones((upper.size, steps.size))
@@ -322,7 +330,9 @@ def _compared(
         mu.neighbor_by_record, mu.by_record, out=np.ones(upper.size), where=narrow & finite
     )
     trusted = finite & (mu.pareto_k <= RELIABLE_K)
-    near = (np.abs(skewness[0]) <= _SKEWNESS) & (np.abs(ratio - 1) <= _WIDENING)
+    size = np.clip(mu.by_record, _MODERATE, _LARGEST) / _MODERATE  # a large term is farther out
+    near = (np.abs(skewness[0]) * size <= _SKEWNESS) & (np.abs(ratio - 1) * size <= _WIDENING)
+    near &= kurtosis <= _KURTOSIS
     return GaussianLimit(
         mu=mu,
         multiples=tuple(float(step) for step in steps),
@@ -341,7 +351,7 @@ def _compared(
 
 def _skewed(mu: GaussianMu, skewness: FloatArray, skewness_error: FloatArray) -> FloatArray:
     """Upper end of mu_i (1 + d abs(skewness)), (n,): both factors have a standard error."""
-    depth = (_DEPTH**2 - 1) / (6 * _DEPTH)
+    depth = (DEPTH**2 - 1) / (6 * DEPTH)
     mu_error, factor = mu.standard_error_by_record, 1 + depth * np.abs(skewness)
     with np.errstate(invalid="ignore"):
         estimate = mu.upper_by_record - STANDARD_ERRORS * mu_error

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,12 @@ from pyhybrid.core.checks import FloatArray, IntArray, check_nonnegative, check_
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.diagnostics import (
     RELIABLE_K,
-    STANDARD_ERRORS,
     check_chains,
     effective_draws,
+    expansion_of,
     smoothed_log_weights,
 )
-from pyhybrid.privacy.gaussian_limit import gaussian_limit
+from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.privacy.log_lik import terms_of
 
@@ -234,13 +235,29 @@ class Refit:
     chains: int = 1  # that the draws of the fit come from; 1 where some were dropped
     converged: bool  # whether the refit has
 
+    @cached_property
+    def _limits(self) -> tuple[GaussianLimit, ...]:
+        """Of the change under both posteriors, each the other's neighbor."""
+        changes = self.loss.by_draw, -self.loss.by_draw_without
+        return tuple(gaussian_limit(own[:, None], chains=self.chains) for own in changes)
+
+    @property
+    def limit_holds(self) -> bool:
+        """True if the Gaussian limit holds under both posteriors."""
+        return all(limit.holds.all() for limit in self._limits)
+
     @property
     def mu_upper(self) -> float:
-        """Mu to charge if it is the larger one: the deviation under the refit, its upper end;
-        that under the fit, with its skewness; or the distance of the posteriors."""
-        under = self.loss.mu_without + STANDARD_ERRORS * self.loss.standard_error_without
-        skewed = gaussian_limit(self.loss.by_draw[:, None], chains=self.chains).overall
-        return float(max(under, skewed, self.loss.moved))
+        """Mu to charge if it is the larger one: the deviation under either fit, its upper end, with
+        its skewness; or the distance of the posteriors."""
+        return float(max(self.loss.moved, *(limit.overall for limit in self._limits)))
+
+    def expansion(self) -> FloatArray:
+        """How the change goes on beyond the draws of either posterior, (4, 2)."""
+        changes = self.loss.by_draw, -self.loss.by_draw_without
+        finite = all(np.isfinite(own).all() for own in changes)
+        told = [expansion_of(own[:, None], self.chains) for own in changes] if finite else []
+        return np.hstack(told) if told else np.full((4, 2), np.inf)
 
     @property
     def within(self) -> bool:
@@ -277,13 +294,15 @@ class Refits:
 
 
 def most_told(account: LocalAccount, k: int, leverage: FloatArray | None = None) -> list[int]:
-    """The `k` records with the largest privacy loss, one of those alike; with `leverage` (n,) also
-    the one that moves most the draws that risks were read from: its importance weights are least to
-    be trusted."""
+    """The `k` records with the largest privacy loss, one of those alike, and the one that pays most
+    of those whose limit does not hold; with `leverage` (n,) also the one that moves most the draws
+    that risks were read from: its importance weights are least to be trusted."""
     order = np.lexsort((-account.loss_ranges, -account.mu_by_record))
     told = np.column_stack([account.mu_by_record, account.loss_ranges])[order]
     first = np.sort(np.unique(told, axis=0, return_index=True)[1])
     chosen = [int(place) for place in order[first[:k]]]
+    if account.costliest is not None:
+        chosen.append(account.costliest)
     if leverage is not None and leverage.any():
         chosen.append(int(np.argmax(leverage)))
     return list(dict.fromkeys(chosen))
@@ -292,19 +311,19 @@ def most_told(account: LocalAccount, k: int, leverage: FloatArray | None = None)
 def with_refits(account: LocalAccount, refits: Refits) -> LocalAccount:
     """The account with the larger number charged where a refit says more."""
     mu, ranges = account.mu_by_record.copy(), account.loss_ranges.copy()
-    error, of_limit = account.mu_standard_error, account.mu_of_limit
-    failing = account.failing.copy()
+    error, of_limit = account.mu_standard_error, account.largest_of_limit
+    failing, expansion = [account.failing], [account.expansion]
     for refit in refits.each:
         upper = refit.mu_upper
-        known = np.flatnonzero((failing[0] == refit.loss_range) & (failing[1] == refit.mu))
         ranges[refit.record] = max(ranges[refit.record], refit.loss.loss_range)
         if upper > mu.max():
             error = refit.loss.standard_error_without
         mu[refit.record] = max(mu[refit.record], upper)
-        if known.size:
-            failing[:, known] = np.array([[ranges[refit.record]], [mu[refit.record]]])
-        elif of_limit is not None:
+        if refit.limit_holds:
             of_limit = max(of_limit, upper)
+        else:
+            failing.append(np.array([[refit.loss.loss_range], [upper]]))
+            expansion.append(refit.expansion())
     return replace(
         account,
         mu_by_record=mu,
@@ -313,5 +332,7 @@ def with_refits(account: LocalAccount, refits: Refits) -> LocalAccount:
         loss_range=float(ranges.max()),
         mu_standard_error=error,
         mu_of_limit=of_limit,
-        failing=failing,
+        limit_holds=account.limit_holds and len(failing) == 1,
+        failing=np.hstack(failing),
+        expansion=np.hstack(expansion),
     )

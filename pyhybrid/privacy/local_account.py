@@ -27,6 +27,7 @@ from pyhybrid.privacy.bounds import loss_ranges
 from pyhybrid.privacy.conversions import epsilon_of_mu
 from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.diagnostics import (
+    DEPTH,
     RELIABLE_K,
     effective_draws,
     expansion_of,
@@ -44,7 +45,7 @@ ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 _EXAMINED = 200  # records whose limit is checked: those that move most
 _ROUNDS = 3  # in which records are examined that could come above those known
 _MOVES = 0.1  # of the largest leverage: below it the gain of a record is mostly noise
-_DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of 1e-6
+_RARE = 1e-6  # probability by which records whose limit does not hold are ordered
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
 _NONE = np.empty((4, 0))
 _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomputed
@@ -53,8 +54,8 @@ _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomput
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalAccount:
     """Accounts of one draw of n records: `mu_by_record`, of those not examined from above, and by
-    `expansion` how terms whose limit does not hold go on beyond the draws, if that can be told.
-    Confidential."""
+    `expansion` how terms whose limit does not hold go on beyond the draws, infinite where that
+    cannot be told. Confidential."""
 
     loss_ranges: FloatArray  # (n,) R_i in nats
     mu_by_record: FloatArray  # (n,)
@@ -67,6 +68,7 @@ class LocalAccount:
     mu_of_limit: float | None = None  # of the records whose limit holds; `mu` if omitted
     failing: FloatArray = field(default_factory=lambda: _NONE[:2])  # (2, k) range, mu of the rest
     expansion: FloatArray = field(default_factory=lambda: _NONE)  # (4, k)
+    costliest: int | None = None  # record that pays most of those whose limit does not hold
 
     @property
     def largest_of_limit(self) -> float:
@@ -145,12 +147,11 @@ def _account(
 ) -> LocalAccount:
     """Every record pays by mu if its limit holds, and else by its own range or more."""
     sure = max((examined.largest_sure for examined in limits), default=0.0)
-    failing = [examined.failing(sure) for examined in limits]
-    pairs = list(zip(limits, failing, strict=True))
+    pairs = [(examined, examined.failing(sure)) for examined in limits]
     failed = np.concatenate([examined.records[mask] for examined, mask in pairs])
     holding = np.delete(deviations, failed)
-    parts = [examined.expansion(mask) for examined, mask in pairs if mask.any()]
-    told = bool(parts) and all(part is not None for part in parts)
+    expansion = np.concatenate([examined.expansion(mask) for examined, mask in pairs], axis=1)
+    beyond = loss_of_expansion(expansion, _RARE)
     top = max(limits, key=lambda examined: float(examined.charged.max(initial=0.0)))
     return LocalAccount(
         loss_ranges=ranges,
@@ -163,7 +164,8 @@ def _account(
         draws_recounted=recounted,
         mu_of_limit=float(holding.max(initial=0.0)),
         failing=np.stack([ranges[failed], np.concatenate([e.upper[mask] for e, mask in pairs])]),
-        expansion=np.concatenate([p for p in parts if p is not None], 1) if told else _NONE,
+        expansion=expansion,
+        costliest=int(failed[np.argmax(beyond)]) if failed.size else None,
     )
 
 
@@ -178,7 +180,10 @@ def _weights_moved(
     leverage, limits = without.leverage, list[_Examined]()
     distinct, place = _distinct(log_lik, without)
     above, gain = deviations.copy(), 0.0
-    chosen = distinct[_largest(*(v[distinct] for v in _measures(without, deviations, ranges)))]
+    chosen = distinct
+    if not _unread(without):
+        measures = (deviations, ranges, leverage)
+        chosen = distinct[_largest(*(measure[distinct] for measure in measures))]
     while chosen.size:
         terms = moved_terms(log_lik, without, chosen)
         limits.append(_Examined.of(chosen, terms, chains))
@@ -199,16 +204,14 @@ def _weights_moved(
     return limits
 
 
-def _measures(without: WeightsWithout, *of_terms: FloatArray) -> tuple[FloatArray, ...]:
-    """By what records are chosen: own terms and leverage, or how far out their weight is."""
-    if without.leverage.any():
-        return (*of_terms, without.leverage)
-    return (*of_terms, without.alpha, -without.alpha)
+def _unread(without: WeightsWithout) -> bool:
+    """True of weights that read no draws, so that no leverage tells how far they move."""
+    return not without.leverage.any()
 
 
 def _distinct(log_lik: LogLik, without: WeightsWithout) -> tuple[IntArray, IntArray]:
     """Records that stand for all others with their row and weight, and which one for each (n,)."""
-    if not without.leverage.any():  # weights by what the rows of the model may not show
+    if _unread(without):  # weights by what the rows of the model may not show
         everyone = np.arange(log_lik.n)
         return everyone, everyone
     pairs = np.column_stack([log_lik.row_of, without.alpha])
@@ -275,11 +278,14 @@ class _Examined:
     def standard_error(self) -> float:
         return np.inf if self.limit is None else self.limit.mu.standard_error
 
-    def expansion(self, chosen: npt.NDArray[np.bool_]) -> FloatArray | None:
-        """Of the terms of some records, (4, k); None where one is unbounded or draws are few."""
-        if self.limit is None or not np.isfinite(range_of(self.terms[:, chosen])).all():
-            return None
-        return expansion_of(self.terms[:, chosen], self.chains)
+    def expansion(self, chosen: npt.NDArray[np.bool_]) -> FloatArray:
+        """Of the terms of some records, (4, k), infinite where unbounded or of few draws."""
+        terms = self.terms[:, chosen]
+        told = np.isfinite(range_of(terms)) if self.limit else np.zeros(terms.shape[1], bool)
+        expansion = np.full((4, told.size), np.inf)
+        if told.any():
+            expansion[:, told] = expansion_of(terms[:, told], self.chains)
+        return expansion
 
     def failing(self, mu: float) -> npt.NDArray[np.bool_]:
         """Records (k,) with a heavier tail than N(0, mu), mu being charged. A term a z + b z^2 of a
@@ -296,7 +302,7 @@ class _Examined:
         reach = ndtri(
             1 - 1 / np.maximum(effective_draws(np.where(trusted, terms, 0.0), self.chains), 2.0)
         )
-        small = np.where(trusted, spread, np.inf) * (_DEPTH**2 - 1) <= reach**2 * _DEPTH * mu
+        small = np.where(trusted, spread, np.inf) * (DEPTH**2 - 1) <= reach**2 * DEPTH * mu
         failing[doubtful] = ~(small | (spread == 0))
         return failing
 

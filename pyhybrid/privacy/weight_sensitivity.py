@@ -18,7 +18,7 @@ risks were read from. With mean m_j and deviation s_j of f_j over the draws, m'_
 .. math::
 
     \text{size: } |m'_j| + (r_j - |m_j|) s'_j / s_j, \qquad
-    \text{deviation: } r_j s'_j / s_j, \qquad
+    \text{deviation, depth: } r_j s'_j / s_j, \qquad
     \text{range: } r_j d'_j / d_j
 
 is the risk r_j without i: the same standardized extreme, at the place and on the scale of the
@@ -36,6 +36,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from pyhybrid.core.checks import (
     FloatArray,
@@ -49,9 +50,12 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import scaled_maxima
+from pyhybrid.privacy.diagnostics import depth_of
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import (
     RISKS,
+    budget_leverage,
+    budget_mu,
     budget_power,
     budget_weights,
     reweight,
@@ -214,7 +218,12 @@ class RiskDraws:
         """`risks` (n,) without the record, from draws of a fit without it."""
         if self.frozen:
             return risks
-        without = refit(self.weights.refitted(record, refit))
+        weights = self.weights.refitted(record, refit)
+        if self.risk == "depth":
+            change = self.weights.alpha - weights
+            change[record] = self.weights.alpha[record]
+            return risks * self._deeper(-self.by_row @ self.log_lik.summed_by_row(change[:, None]))
+        without = refit(weights)
         rows = RiskDraws(log_lik=without, risk=self.risk, weights=self.weights)
         return self._moved(risks, rows._mean, rows._spread)
 
@@ -226,6 +235,19 @@ class RiskDraws:
             return risks * scale[row]
         moved = np.where(self._mean < 0, -mean, mean)
         return np.maximum(moved[row] + (risks - np.abs(self._mean)[row]) * scale[row], 0.0)
+
+    def _deeper(self, log_ratio: FloatArray) -> FloatArray:
+        """Depth under a posterior with this log density ratio (S', 1) to the draws', over that of
+        the draws, of each record (n,): both from the same draws, as the chance of others would move
+        the weights of many records together."""
+        importance = np.exp(log_ratio[:, 0] - log_ratio.max())
+        equal = np.full(importance.size, 1 / importance.size)
+        ordered, order = self._sorted
+        under, before = (
+            depth_of(ordered, weights[order]) for weights in (importance / importance.sum(), equal)
+        )
+        ratio = np.divide(under, before, out=np.ones_like(under), where=before > 0)
+        return np.asarray(ratio[self.log_lik.row_of])
 
 
 def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> FloatArray:
@@ -357,16 +379,69 @@ def scalar_without(
     return _mapped_without(log_lik, "size", frozen_draws, weigh)
 
 
-def budget_map(mu: float, n_parameters: int, *, unweighted: bool) -> Weigh:
-    """`budget_weights` of deviations read from the unweighted posterior, or from one under weights
-    near these."""
+def budget_map(mu: float, n_parameters: int) -> Weigh:
+    """`budget_weights` of risks by depth, after the leverages of `budget_without`."""
 
-    def weigh(_: FloatArray, deviation: FloatArray) -> FloatArray:
-        power = budget_power(deviation.size, mu=mu, n_parameters=n_parameters)
-        wider = deviation / np.sqrt(power) if unweighted else deviation
-        return budget_weights(wider, mu=mu, n_parameters=n_parameters)
+    def weigh(leverage: FloatArray, risks: FloatArray) -> FloatArray:
+        part = budget_mu(mu, n=risks.size, n_parameters=n_parameters)
+        return budget_weights(risks, mu=part, leverage=leverage)
 
     return weigh
+
+
+def budget_without(
+    X: FloatArray, *, mu: float, n_parameters: int, unit: IntArray | None = None
+) -> tuple[WeightsWithout, WeightsWithout]:
+    """`budget_leverage`, in the place of weights, and the public weights, once for each record or
+    unit, with and without each of them; but for refits the public weights are held, by which
+    leverages were found: what they change is of second order."""
+    owner, others = np.arange(len(X)) if unit is None else unit, n_parameters - X.shape[1]
+    n_others = max(others, 0 if X.shape[1] else 1)
+    n = int(owner.max()) + 1
+    here, there = (budget_mu(mu, n=max(k, 1), n_parameters=n_parameters) for k in (n, n - 1))
+    by_record = budget_leverage(X, mu=here, n_others=n_others, unit=unit)
+    power = budget_power(by_record, mu=here)
+    first = np.unique(owner, return_index=True)[1]
+    leverage, total = by_record[first], power.sum()
+    basis = linalg.orth(X)
+    whitened = linalg.solve_triangular(
+        np.linalg.cholesky((basis * power[:, None]).T @ basis), basis.T, lower=True
+    )
+
+    def without(records: IntArray) -> FloatArray:
+        columns = []
+        for record in records:
+            gone = np.flatnonzero(owner == record)
+            own, weight = whitened[:, gone], power[gone]
+            beside = own.T @ whitened  # (k, n)
+            left = np.diag(1 / weight) - own.T @ own
+            others = n_others / (total - weight.sum()) - n_others / total
+            added = (beside * np.linalg.solve(left, beside)).sum(axis=0) + others
+            columns.append(leverage + np.bincount(owner, weights=added))
+        return np.column_stack(columns)
+
+    def refitted(record: int, _: Refitted) -> FloatArray:
+        kept = owner != record
+        others = None if unit is None else owner[kept]
+        found: FloatArray = leverage.copy()
+        left = budget_leverage(X[kept], mu=there, n_others=n_others, unit=others)
+        found[np.unique(owner[kept])] = left[np.unique(owner[kept], return_index=True)[1]]
+        return found
+
+    leverages = WeightsWithout(
+        alpha=leverage,
+        without=without,
+        refitted=refitted,
+        movers=np.arange(n),
+        leverage=np.zeros(n),
+    )
+    public = replace(
+        leverages,
+        alpha=budget_power(leverage, mu=here),
+        without=lambda records: budget_power(without(records), mu=there),
+        refitted=lambda i, refit: budget_power(refitted(i, refit), mu=there),
+    )
+    return leverages, public
 
 
 def scalar_map(target: float) -> Weigh:

@@ -5,11 +5,11 @@ Every function is one weight map of the papers. Weights are confidential: functi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from scipy.special import expit
 
 from pyhybrid.core.checks import (
@@ -23,14 +23,17 @@ from pyhybrid.core.checks import (
     check_log_lik,
     check_nonnegative_vector,
     check_positive,
+    check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.rows import distinct_rows
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
+from pyhybrid.privacy.diagnostics import depth_of
 from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
-_SHARE, _USUAL = 0.7, 22.0
+_TYPICAL, _LIMITS, _STEPS = 0.17, (0.7, 0.3), 200
 """Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
 
 
@@ -77,6 +80,7 @@ def lipschitz_weights(
     array([1. , 0.5, 0. ])
     """
     matrix = check_log_lik(log_lik)
+    check_choice(risk, "risk", RISKS)
     quantile = check_fraction(draw_quantile, "draw_quantile")
     if quantile < 1:
         whole = lipschitz_bounds(matrix, draw_quantile=quantile)
@@ -91,9 +95,9 @@ def lipschitz_weights(
 
 
 def risk_of(log_lik: LogLik, risk: str) -> FloatArray:
-    """f_i of each record by one of `RISKS`, shape (n,), infinite where a value is not finite."""
-    reduce = _RISKS[check_choice(risk, "risk", RISKS)]
-    return log_lik.by_record(reduce)
+    """f_i of each record by one of `RISKS`, or the "depth" of `budget_risk`, shape (n,), infinite
+    where a value is not finite."""
+    return log_lik.by_record(_RISKS[risk])
 
 
 def _deviation(block: FloatArray) -> FloatArray:
@@ -105,7 +109,7 @@ def _deviation(block: FloatArray) -> FloatArray:
     return np.where(np.isfinite(spread), spread, np.inf)
 
 
-_RISKS = {"size": largest_abs, "range": range_of, "deviation": _deviation}
+_RISKS = {"size": largest_abs, "range": range_of, "deviation": _deviation, "depth": depth_of}
 
 
 def weights_from_lipschitz(
@@ -188,48 +192,112 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
     return np.full(n, min(1.0, target / unweighted))
 
 
-def budget_weights(deviation: Any, *, mu: float, n_parameters: int) -> FloatArray:
-    r"""Weights that keep what each record tells within a budget, shape (n,).
+def budget_mu(mu: float, *, n: int, n_parameters: int) -> float:
+    """Mu that weights are made for, of `mu` of one draw: half of it to all, by public numbers.
 
-    :math:`\alpha_i = \min(a, h \mu / s_i)` with :math:`h = 0.7 k` and
-    :math:`k = \min(1 / \sqrt p, 2 / p)`: the weighted log-likelihood of a record deviates by at
-    most h mu; what is left is for its influence on the weights of the others, which grows with the
-    number p of parameters. The squares of n deviations sum to about p, so that
-    :math:`r = k \mu \sqrt n` compares the budget with a usual record. Below r = 22 the weight of
-    all records falls, too: :math:`a = \min(1, r / 22)`, a public number. Otherwise many weights
-    would follow from the data, which costs more than it saves.
+    Where few records, under public weights, are left to a parameter, terms are curved, and cost
+    more than their size says.
+    """
+    each = (_TYPICAL * mu * n / n_parameters) ** 2
+    return mu * (2 + each) / (4 + each)
+
+
+def budget_leverage(X: Any, *, mu: float, n_others: int = 1, unit: Any = None) -> FloatArray:
+    r"""Typical square of what each record would tell, from the predictors alone, shape (n,).
+
+    :math:`l_i = x_i' (\sum_j a_j x_j x_j')^{-1} x_i + q / \sum_j a_j`, the leverage of the record
+    under the public weights :math:`a_j = \min(1, 0.17 \mu / \sqrt{l_j})`, and its part of the q
+    other parameters of the likelihood. A record whose predictors are rare tells more, whatever its
+    outcome.
 
     Parameters
     ----------
-    deviation : array_like, shape (n,)
-        s_i, the standard deviation of record i's UNWEIGHTED log-likelihood over the posterior under
-        weights near these, in nats; infinity allowed. Over the unweighted posterior it is about
-        :math:`\sqrt a` times that.
+    X : array_like, shape (n, K)
+        Design matrix; K may be 0.
+    mu : float
+        Budget of one released draw, above 0.
+    n_others : int, default 1
+        q, scalars that the likelihood reads beside the coefficients of X.
+    unit : array_like of int, shape (n,), optional
+        Unit of privacy of each record: its records share a weight, and their leverages add.
+    """
+    matrix, mu = np.asarray(X, dtype=np.float64), check_positive(mu, "mu")
+    if matrix.ndim != 2 or not len(matrix) or not np.isfinite(matrix).all():
+        raise InvalidInput("X must be a finite matrix (n, K) with rows")
+    others = check_count(n_others, "n_others", at_least=0)
+    owner = (
+        np.zeros(len(matrix)) if unit is None else check_vector(unit, "unit", length=len(matrix))
+    )
+    rows = distinct_rows(np.column_stack([matrix, owner]))
+    times, of = rows.frequency, np.unique(owner[rows.first], return_inverse=True)[1]
+    basis = linalg.orth(np.sqrt(times)[:, None] * matrix[rows.first]) / np.sqrt(times)[:, None]
+    power = np.ones(times.size)
+    for _ in range(_STEPS):
+        leverage: FloatArray = leverages(basis, power * times) + others / (power @ times)
+        if unit is not None:
+            leverage = np.asarray(np.bincount(of, weights=leverage * times)[of], np.float64)
+        before, power = power, np.sqrt(power * budget_power(leverage, mu=mu))
+        if np.allclose(power, before, rtol=1e-14, atol=0):
+            break
+    return np.asarray(leverage[rows.row_of])
+
+
+def leverages(X: FloatArray, weights: FloatArray) -> FloatArray:
+    """x_i' (sum_j w_j x_j x_j')^-1 x_i of rows (n, K) under weights (n,), shape (n,)."""
+    root = np.linalg.cholesky((X * weights[:, None]).T @ X)
+    return np.asarray(np.square(linalg.solve_triangular(root, X.T, lower=True)).sum(axis=0))
+
+
+def budget_power(leverage: FloatArray, *, mu: float) -> FloatArray:
+    """Public weights a of `budget_leverage`, shape (n,)."""
+    return np.asarray(np.minimum(1.0, _TYPICAL * mu / np.sqrt(leverage)))
+
+
+def budget_risk(log_lik: Any) -> FloatArray:
+    """What a record may tell, as a normal deviation, shape (n,), nats.
+
+    The largest of the standard deviation of its log-likelihood, and of a fifth of how far it is
+    from its mean five normal deviations out, to either side, by its expansion to third order
+    (`pyhybrid.privacy.diagnostics`): there a probability of one in a million is decided, and terms
+    that curve are further out than their deviation says. Infinite where a value is not finite.
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, n)
+        UNWEIGHTED, in nats, at draws from a posterior.
+    """
+    return risk_of(LogLik.of(check_log_lik(log_lik)), "depth")
+
+
+def budget_weights(risk: Any, *, mu: float, leverage: Any) -> FloatArray:
+    r"""Weights that keep what each record tells within a budget, shape (n,).
+
+    :math:`\alpha_i = \min(a_i, t_i \mu / r_i)`. The public weight
+    :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes what a usual record tells small beside the
+    limit :math:`t_i`, which is 0.7 less 0.3 times what a usual record has of 0.17 mu: few weights
+    then follow from the data. What is left of mu is for their influence on the weights of others.
+
+    Parameters
+    ----------
+    risk : array_like, shape (n,)
+        r_i of `budget_risk`, under weights near these; infinity allowed.
     mu : float
         Budget of one released draw, above 0; `mu_of_epsilon` has that of an epsilon.
-    n_parameters : int
-        p, number of scalars that the likelihood reads.
+    leverage : array_like, shape (n,)
+        l_i of `budget_leverage`, above 0.
 
     Examples
     --------
-    >>> budget_weights([0.01, 0.2, 1.0], mu=0.5, n_parameters=1).round(3)
-    array([0.039, 0.039, 0.039])
+    >>> budget_weights([0.01, 0.2, 1.0], mu=0.5, leverage=[0.0056, 0.0056, 0.09]).round(3)
+    array([1.  , 1.  , 0.2 ])
     """
-    s = check_nonnegative_vector(deviation, "deviation")
-    power = budget_power(s.size, mu=mu, n_parameters=n_parameters)
-    limit = _SHARE * _share(n_parameters) * mu
-    return np.minimum(power, np.divide(limit, s, out=np.ones_like(s), where=s > 0))
-
-
-def budget_power(n: int, *, mu: float, n_parameters: int) -> float:
-    """The largest of `budget_weights` for n records, in (0, 1]; public."""
-    n, p = check_count(n, "n"), check_count(n_parameters, "n_parameters")
-    return min(1.0, _share(p) * check_positive(mu, "mu") * math.sqrt(n) / _USUAL)
-
-
-def _share(n_parameters: int) -> float:
-    """k of `budget_weights`."""
-    return min(1 / math.sqrt(n_parameters), 2 / n_parameters)
+    r = check_nonnegative_vector(risk, "risk")
+    typical = check_nonnegative_vector(leverage, "leverage", length=r.size)
+    check_each(typical > 0, "leverage must be above 0: record {} has none")
+    power = budget_power(typical, mu=check_positive(mu, "mu"))
+    usual = power * np.sqrt(typical) / (_TYPICAL * mu)
+    limit = (_LIMITS[0] - _LIMITS[1] * usual) * mu
+    return np.minimum(power, np.divide(limit, r, out=np.ones_like(r), where=r > 0))
 
 
 def truncate_weights(alpha: Any, lipschitz: Any, *, cap: float) -> FloatArray:

@@ -70,7 +70,7 @@ def test_refits_are_charged_unasked_where_weights_depend_on_few_records(
     mechanism = ph.LipschitzWeighted(MODEL, transform="logistic")
     release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
     refits, account = release.confidential.refits, release.confidential.account
-    assert len(refits.each) in (2, 3), "two, and the one that moves the reference draws most"
+    assert len(refits.each) in (2, 3, 4), "two, the costliest, the one that moves the draws most"
     assert refits.failed == 0
     for refit in refits.each:
         assert account.mu_by_record[refit.record] >= refit.mu_upper
@@ -84,14 +84,26 @@ def test_refits_are_charged_unasked_where_weights_depend_on_few_records(
     assert plain.confidential.refits is None, "weights that do not depend on the data"
 
 
-def test_a_record_that_no_fit_can_do_without_is_named_in_the_charge() -> None:
-    """It alone has a level: unasked, the release goes on and says so; asked for, it is refused."""
-    df = counts(60).assign(g=["b", *["a"] * 59])
-    mechanism = ph.LipschitzWeighted(ph.Poisson("y ~ g"))
-    release = mechanism.release(df, **OPTIONS)
-    assert "No fit could be made without " in release.statement
-    with pytest.raises(InvalidInput, match="a level that one record alone has"):
-        mechanism.release(df, leave_one_out=1, **OPTIONS)
+@pytest.mark.parametrize("formula", ["y ~ g", "y ~ scale(x)"])
+def test_a_record_that_alone_has_a_level_is_left_out_under_the_same_coding(formula: str) -> None:
+    """Its coefficient has the prior then, far from where the record held it."""
+    df = counts(60).assign(g=["b", *["a"] * 59], x=np.arange(60.0))
+    release = ph.LipschitzWeighted(ph.Poisson(formula)).release(df, leave_one_out=1, **OPTIONS)
+    assert "No fit could be made without " not in release.statement
+    assert all(refit.converged for refit in release.confidential.refits.each)
+
+
+def test_a_record_that_a_parameter_rests_on_costs_what_its_prior_lets_it_be() -> None:
+    """Of no weights, too: two of 300 records have a level, and draws with both do not tell how far
+    the posterior without one reaches. Charged as before, two thirds of the truth."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"y": rng.poisson(2, 300), "g": np.arange(300) // 298})
+    df.loc[298:, "y"] = 0
+    model = ph.Poisson("y ~ g", prior="normal")
+    release = ph.Unweighted(model).release(df, **OPTIONS)
+    assert release.confidential.refits is not None
+    alone = ph.Unweighted(model).release(df, leave_one_out=0, **OPTIONS)
+    assert release.charge.epsilon > 1.2 * alone.charge.epsilon
 
 
 def test_held_weights_are_a_control_that_is_caught(session: FitSession) -> None:
@@ -122,10 +134,6 @@ def test_where_it_makes_no_sense(session: FitSession) -> None:
         released(session, ph.Censored(MODEL, epsilon=4), 1)
     with pytest.raises(InvalidInput, match="leave_one_out must be a whole number >= 0"):
         released(session, ph.Unweighted(MODEL), -1)
-    df = counts().assign(x=np.arange(300.0))
-    model = ph.Poisson("y ~ scale(x)")
-    with pytest.raises(InvalidInput, match="scale\\(x\\) is computed from all of them"):
-        ph.Unweighted(model).release(df, leave_one_out=1, **OPTIONS)
 
 
 def test_nothing_of_it_is_public(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

@@ -164,18 +164,31 @@ def test_arguments() -> None:
         ph.arrays.refit_loss([0.0, 1.0, 0.5, 2.0], [0.0, 1.0, 2.0, 3.0]).delta(-1)
 
 
+@pytest.mark.parametrize("holds", [True, False])
 @pytest.mark.parametrize(("mu", "loss_range"), [(0.2, 2.0), (0.9, 0.5), (0.9, 2.0), (0.2, 0.5)])
-def test_the_larger_of_account_and_refit_is_charged(mu: float, loss_range: float) -> None:
+def test_the_larger_of_account_and_refit_is_charged(
+    mu: float, loss_range: float, holds: bool
+) -> None:
+    """Where the limit does not hold under both fits: the range, and what is beyond the draws."""
     account = LocalAccount(
         loss_ranges=np.array([1.0, 0.3]), mu_by_record=np.array([0.4, 0.1]), loss_range=1.0, mu=0.4,
         mu_standard_error=0.01, limit_holds=True, n_draws=100, mu_of_limit=0.4,
     )  # fmt: skip
     loss = SimpleNamespace(loss_range=loss_range, standard_error_without=0.02)
-    refit = SimpleNamespace(record=1, mu=0.1, mu_upper=mu, loss_range=0.3, loss=loss)
+    beyond = np.array([[1.0, 3.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    refit = SimpleNamespace(
+        record=1, mu=0.1, mu_upper=mu, loss_range=0.3, loss=loss, limit_holds=holds,
+        expansion=lambda: beyond,
+    )  # fmt: skip
     refits: Any = SimpleNamespace(each=(refit,))
     found = with_refits(account, refits)
     assert found.mu_by_record.tolist() == [0.4, mu]
     assert found.loss_ranges.tolist() == [1.0, loss_range]
     assert (found.mu, found.loss_range) == (max(0.4, mu), max(1.0, loss_range))
-    assert found.mu_of_limit == max(0.4, mu)
+    assert found.mu_of_limit == (max(0.4, mu) if holds else 0.4)
+    assert found.limit_holds == holds
+    if not holds:
+        assert found.failing.tolist() == [[loss_range], [mu]]
+        exact = ph.epsilon_of_mu(3.0, 1e-6)
+        assert exact <= found.range_to(1e-6, otherwise=np.inf) <= 1.2 * exact
     assert found.mu_standard_error == (0.02 if mu > 0.4 else 0.01)

@@ -1,10 +1,15 @@
 """Weights from what a record tells: against numpy, and what they leave of a budget."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.weight_sensitivity import budget_without
+from pyhybrid.privacy.weights import leverages
 
 
 def test_risks_are_those_of_ranges_and_deviations() -> None:
@@ -44,13 +49,57 @@ def test_unbounded_records_get_weight_0() -> None:
         ph.lipschitz_weights(log_lik, risk="mean")
 
 
-@pytest.mark.parametrize(("p", "share"), [(1, 0.7), (3, 0.7 * 3**-0.5), (8, 0.175)])
-def test_budget_weights_hold_each_record_to_its_share_of_mu(p: int, share: float) -> None:
+@pytest.mark.parametrize(("square", "share"), [(1e-4, 0.7 - 0.3 * 0.01 / 0.085), (0.02, 0.4)])
+def test_budget_weights_hold_each_record_to_its_share_of_mu(square: float, share: float) -> None:
     """Those that tell less have the public weight, which has no place for what they tell."""
-    s = np.append(np.linspace(0.01, 4, 4000), [np.inf, 0.0])
-    alpha = ph.arrays.budget_weights(s, mu=0.5, n_parameters=p)
+    risk = np.append(np.linspace(0.01, 4, 4000), [np.inf, 0.0])
+    how: Any = {"mu": 0.5, "leverage": np.full(4002, square)}
+    alpha = ph.arrays.budget_weights(risk, **how)
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(alpha, np.minimum(alpha[-1], share * 0.5 / s), rtol=1e-12)
+        np.testing.assert_allclose(alpha, np.minimum(alpha[-1], share * 0.5 / risk), rtol=1e-12)
     assert 0.1 < (alpha < alpha[-1]).mean() < 0.99
-    other = ph.arrays.budget_weights(s[::-1] / 2, mu=0.5, n_parameters=p)
-    assert other[0] == alpha[-1]
+    assert ph.arrays.budget_weights(risk[::-1] / 2, **how)[0] == alpha[-1]
+
+
+def test_usual_records_tell_a_part_of_the_budget_under_public_weights() -> None:
+    """Rare predictors have a lower weight, and records of a unit one for all."""
+    rng = np.random.default_rng(2)
+    X = np.column_stack([np.ones(900), rng.normal(size=900), np.arange(900) < 12])
+    square = ph.arrays.budget_leverage(X, mu=0.4, n_others=2)
+    power = np.minimum(1, 0.17 * 0.4 / np.sqrt(square))
+    inner = np.linalg.inv((X * power[:, None]).T @ X)
+    told = np.einsum("ij,jk,ik->i", X, inner, X) + 2 / power.sum()
+    np.testing.assert_allclose(square, told, rtol=1e-10)
+    assert power[:12].max() < 0.5 * power[12:].min()
+    unit = np.arange(900) // 3
+    shared = ph.arrays.budget_leverage(X, mu=0.4, n_others=2, unit=unit)
+    np.testing.assert_array_equal(shared[::3], shared[2::3])
+    assert (shared > square).all()
+    twice = ph.arrays.budget_leverage(np.column_stack([X, X[:, 1]]), mu=0.4, n_others=2)
+    np.testing.assert_allclose(twice, square, rtol=1e-9)  # columns that depend on others
+
+
+@pytest.mark.parametrize("unit", [None, np.arange(120) // 2])
+def test_leverage_without_a_record_is_that_of_the_others(unit: Any) -> None:
+    """Under the public weights held; where they are not, in refits, exactly."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([np.ones(120), rng.normal(size=120), rng.random(120) < 0.1])
+    owner = np.arange(120) if unit is None else unit
+    moved, public = budget_without(X, mu=0.5, n_parameters=5, unit=unit)
+    power, kept = public.alpha[owner], owner != 7
+    alone = leverages(X[kept], power[kept]) + 2 / power[kept].sum()
+    others = np.delete(np.bincount(owner[kept], weights=alone), 7)
+    np.testing.assert_allclose(np.delete(moved.without(np.array([7]))[:, 0], 7), others, rtol=1e-9)
+    assert np.abs(np.delete(moved.alpha, 7) / others - 1).max() > 1e-3, "held ones are told apart"
+    left, _ = budget_without(X[kept], mu=0.5, n_parameters=5, unit=np.unique(
+        owner[kept], return_inverse=True)[1])  # fmt: skip
+    refitted = np.delete(moved.refitted(7, lambda _: None), 7)  # type: ignore[arg-type,return-value]
+    np.testing.assert_allclose(refitted, left.alpha, rtol=1e-9)
+
+
+def test_what_a_record_may_tell_looks_beyond_the_draws() -> None:
+    """A term that curves is further out than its deviation says; a normal one is not."""
+    z = ndtri((np.arange(4000) + 0.5) / 4000)
+    normal, curved = ph.arrays.budget_risk(np.column_stack([0.3 * z, 0.3 * z + 0.05 * z**2]))
+    assert normal == pytest.approx(0.3, rel=0.02)
+    assert curved == pytest.approx(0.3 + 0.05 * 24 / 5, rel=0.05)

@@ -1,5 +1,5 @@
 golden_functions <- c(
-  "budget_weights", "censor", "center_and_censor", "combine_fully_synthetic", "combine_multiple_imputation",
+  "budget_leverage", "budget_risk", "budget_weights", "censor", "center_and_censor", "combine_fully_synthetic", "combine_multiple_imputation",
   "combine_nested", "combine_partially_synthetic", "compose", "compose_mu", "count_weights",
   "delta_of_mu", "epsilon_of_bound", "epsilon_of_censoring", "epsilon_of_mu", "epsilon_of_range",
   "epsilon_of_rho", "frozen_excess", "gaussian_mu", "histogram_counts", "leave_one_out_loss", "lipschitz_bounds",

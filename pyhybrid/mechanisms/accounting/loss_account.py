@@ -13,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, IntArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
@@ -268,21 +267,14 @@ def _candidates(bound: BoundRegression, support: Support, draws: Draws) -> Bound
     return of_records(bound, crossed(rows, bound.design.outcome, values, like))
 
 
-def refits_by_default(session: FitSession, without: WeightsWithoutRecords | None) -> int:
-    """Refits that are made unasked: where weights depend on fewer than 2,000 records or units. From
-    there on a charge from one posterior is 4 to 14 % above the exact one in conjugate models; below
-    it can be less (`python -m benchmarks weights`).
-    """
-    return _BY_DEFAULT if without is not None and session.n_units < _FEW else 0
-
-
-def check_same_coding(bound: BoundModel) -> None:
-    """Raise InvalidInput if parameters with and without a record would not mean the same."""
-    if bound.data_dependent:
-        raise InvalidInput(
-            "leave_one_out needs predictors that are coded record by record: "
-            f"{', '.join(bound.data_dependent)} is computed from all of them; give its constants"
-        )
+def refits_by_default(
+    session: FitSession, account: LocalAccount, without: WeightsWithoutRecords | None
+) -> int:
+    """Refits that are made unasked: where weights depend on fewer than 2,000 records or units, and
+    where the limit does not hold for some. Draws with such a record do not tell how far the
+    posterior without it reaches: it may be that of a parameter that the record alone informs."""
+    few = without is not None and session.n_units < _FEW
+    return _BY_DEFAULT if few else 1 if account.costliest is not None else 0
 
 
 def refits_without(
@@ -292,24 +284,20 @@ def refits_without(
     *,
     k: int,
     without: WeightsWithoutRecords | None,
-    bind: Callable[[pd.DataFrame], BoundModel],
     asked: bool = True,
 ) -> Refits:
     """Fits without each of the `k` records, or units, with the largest loss in the `account` of
-    `fit`, one of those that are alike. `bind` goes from a table to the bound model. Where refits
-    were not `asked` for, a record that none can be made without is counted in `Refits.failed`.
+    `fit`, one of those that are alike. Predictors stay coded as they are: what the record alone
+    informs has its prior. Where refits were not `asked` for, a record that none can be made without
+    is counted in `Refits.failed`.
     """
-    if asked:
-        check_same_coding(session.bound)
     known = None if without is None else _general(without, fit.alpha)
     chosen = most_told(account, k, None if known is None else known.leverage)
-    if session.bound.data_dependent:
-        return Refits(each=(), failed=len(chosen))
     made = []
     for number, place in enumerate(chosen, 1):
         label = f"refit {number} of {len(chosen)}"
         try:
-            made.append(_refit_without(session, fit, account, place, known, bind, label))
+            made.append(_refit_without(session, fit, account, place, known, label))
         except (InvalidInput, NotConverged):
             if asked:
                 raise
@@ -322,26 +310,26 @@ def _refit_without(
     account: LocalAccount,
     place: int,
     without: WeightsWithout | None,
-    bind: Callable[[pd.DataFrame], BoundModel],
     label: str,
 ) -> Refit:
-    kept, other = _session_without(session, place, bind)
+    other, left = replace(session, store=FitStore()), session.owner != place
 
     def fitted(alpha: FloatArray) -> PosteriorFit:
-        quantile, near = fit.bounds.draw_quantile, fit.draws.warm_start()
-        return other.fit(alpha[kept], label=label, draw_quantile=quantile, warm_start=near)
+        weights, near = np.where(left, np.minimum(alpha, 1.0), 0.0), fit.draws.warm_start()
+        quantile = fit.bounds.draw_quantile
+        return other.fit(weights, label=label, draw_quantile=quantile, warm_start=near)
 
     def at_refit(weights: FloatArray) -> LogLik:
         draws = fitted(weights[session.owner]).draws
         return _of_units(session, session.bound.log_lik(draws), draws.n_draws)[0]
 
-    def change(of: PosteriorFit) -> FloatArray:
-        return session.bound.log_lik(of.draws).at(of.bounds.kept_draws).total(moved)
-
     known = None if without is None else without.refitted(place, at_refit)[session.owner]
     refit = fitted(fit.alpha if known is None else known)
-    moved = fit.alpha.copy()
-    moved[kept] -= refit.alpha
+
+    def change(of: PosteriorFit) -> FloatArray:
+        log_lik = session.bound.log_lik(of.draws).at(of.bounds.kept_draws)
+        return log_lik.total(fit.alpha - refit.alpha)
+
     chains = {each.draws.n_chains if each.bounds.kept_draws.all() else 1 for each in (fit, refit)}
     same = chains.pop() if len(chains) == 1 else 1
     return Refit(
@@ -352,17 +340,3 @@ def _refit_without(
         chains=same,
         converged=refit.converged,
     )
-
-
-def _session_without(
-    session: FitSession, place: int, bind: Callable[[pd.DataFrame], BoundModel]
-) -> tuple[IntArray, FitSession]:
-    """Rows kept, and a session like this one over them."""
-    kept = np.flatnonzero(session.owner != place)
-    bound = bind(session.bound.table.iloc[kept])
-    if bound.design_columns != session.bound.design_columns:
-        raise InvalidInput(
-            "leave_one_out needs the same columns of predictors without a record: a level that "
-            "one record alone has is among those that most is told about; put levels together"
-        )
-    return kept, replace(session, bound=bound, units=None, store=FitStore()).by_unit(session.unit)

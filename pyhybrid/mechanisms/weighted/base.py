@@ -22,7 +22,6 @@ from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of, with_evidence
 from pyhybrid.mechanisms.accounting.loss_account import (
     account_of_fit,
-    check_same_coding,
     known_without,
     possible_account,
     refits_by_default,
@@ -226,8 +225,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         session = session.by_unit(self.unit)
-        if self._check_leave_one_out(leave_one_out):
-            check_same_coding(session.bound)
+        self._check_leave_one_out(leave_one_out)
         mechanism = self.for_draws(n_draws_released) if fitted is None else self
         path = mechanism.fit(session) if fitted is None else fitted
         accounts = mechanism._accounts(session, path, leave_one_out)
@@ -308,12 +306,10 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         Raises
         ------
         InvalidInput
-            For a censored mechanism, whose cap is charged, or predictors that are coded with values
-            of all records.
+            For a censored mechanism, whose cap is charged.
         """
         session = session.by_unit(self.unit)
         self._check_leave_one_out(check_count(k, "k"))
-        check_same_coding(session.bound)
         refits = self._accounts(session, self.fit(session), k).refits
         assert refits is not None
         return refits
@@ -374,7 +370,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         without = self._without(session, path)
         account, refits = account_of_fit(session, path.fit, without), None
         known = known_without(session, path.fit, without)
-        wanted = refits_by_default(session, known) if k is None else k
+        wanted = refits_by_default(session, account, known) if k is None else k
         if wanted:
             refits = refits_without(
                 session,
@@ -382,7 +378,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
                 account,
                 k=wanted,
                 without=known,
-                bind=self.model.bind,
                 asked=k is not None,
             )
             account = with_refits(account, refits)

@@ -25,15 +25,16 @@ from pyhybrid.mechanisms.accounting.loss_account import risk_draws
 from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
 from pyhybrid.privacy.count_risk import count_without, pairwise_risk, radius_risk
 from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import (
-    Weigh,
     WeightsWithout,
     budget_map,
+    budget_without,
     risk_weights_without,
     scalar_map,
     truncate_map,
@@ -349,9 +350,9 @@ class ScalarWeighted(PseudoPosteriorMechanism):
 class BudgetWeighted(PseudoPosteriorMechanism):
     """Weights by budget: a record loses weight only where it would tell more than `epsilon` allows.
 
-    The weights are those of `pyhybrid.arrays.budget_weights`, found twice: from draws of the
-    unweighted fit, and from draws of the fit under the first weights. The charge counts the
-    influence that each record has on the weights of the others.
+    Public weights, from the predictors alone, make what usual records tell small; those of
+    `pyhybrid.arrays.budget_weights` are then found twice, from draws of the fit under the weights
+    before. The charge counts the influence that each record has on the weights of the others.
 
     Parameters
     ----------
@@ -396,26 +397,23 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
     def recomputed(self, session: FitSession) -> WeightsWithout:
         """Both rounds with and without each record."""
-        fit = self.unweighted(session)
-        names = [
-            name for name in session.bound.likelihood_parameters if name in fit.draws.variables
-        ]
-        p = max(1, sum(fit.draws.flat(name)[0].size for name in names))
+        bound, owner, near = session.bound, session.owner, self.unweighted(session).draws
+        names = [name for name in bound.likelihood_parameters if name in near.variables]
+        p = max(1, sum(near.flat(name)[0].size for name in names))
         mu = mu_of_epsilon(self.epsilon, self.delta)
         mu /= mu_of_release(1.0, n_draws_released=self.n_draws, relation=self.relation)
-
-        before = self._round(session, fit, budget_map(mu, p, unweighted=True), None)
-        near = fit.draws.warm_start()
-        again = session.fit(before.alpha[session.owner], label="first weights", warm_start=near)
-        return self._round(session, again, budget_map(mu, p, unweighted=False), before)
-
-    def _round(
-        self, session: FitSession, fit: PosteriorFit, weigh: Weigh, before: WeightsWithout | None
-    ) -> WeightsWithout:
-        kept, ones = np.flatnonzero(fit.bounds.kept_draws), np.ones(session.bound.n)
-        deviation = session.once(session.risks_at(fit.draws, ones, "deviation", kept))
-        draws = risk_draws(session, fit, "deviation", before)
-        return risk_weights_without(draws, deviation, weigh, before)
+        X = np.empty((bound.n, 0))  # of other models, and levels of groups, all are taken as alike
+        if isinstance(bound, BoundRegression):
+            X = bound.design.X[:, bound.design.group == 0]
+        unit = None if session.units is None else owner
+        leverage, weights = budget_without(X, mu=mu, n_parameters=p, unit=unit)
+        for label in ("public weights", "first weights"):
+            fit = session.fit(weights.alpha[owner], label=label, warm_start=near.warm_start())
+            near, kept = fit.draws, np.flatnonzero(fit.bounds.kept_draws)
+            risks = session.once(session.risks_at(near, np.ones(bound.n), "depth", kept))
+            draws = risk_draws(session, fit, "depth", weights)
+            weights = risk_weights_without(draws, risks, budget_map(mu, p), leverage)
+        return weights
 
     def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
         if charge.epsilon > self.epsilon:

@@ -12,7 +12,7 @@ import pyhybrid
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, KINDS, round_up
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without
-from pyhybrid.privacy.weights import RISKS, TRANSFORMS
+from pyhybrid.privacy.weights import RISKS, TRANSFORMS, budget_leverage
 from pyhybrid.rbridge import call_r
 from pyhybrid.validation.agreement.validation import ARITHMETIC, EXACT, Row, compare
 
@@ -126,7 +126,12 @@ def _weights(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("weights_from_lipschitz", lipschitz=f)
     yield _call("truncate_weights", alpha=alpha, lipschitz=f, cap=3.5)
     yield _call("reweight", alpha=alpha, by_record=finite, k=0.95)
-    yield _call("budget_weights", deviation=f, mu=0.5, n_parameters=6)
+    X = np.column_stack([np.ones(80), rng.normal(size=80), rng.random(80) < 0.1])
+    leverage = budget_leverage(X, mu=0.5, n_others=2)
+    yield _call("budget_leverage", X=X, mu=0.5, n_others=2)
+    yield _call("budget_leverage", "units", X=X, mu=0.5, unit=np.arange(80) // 3)
+    yield _call("budget_risk", log_lik=log_lik)
+    yield _call("budget_weights", risk=f, mu=0.5, leverage=leverage)
     yield _call("scalar_weights", n=5, target_bound=2.5, unweighted_bound=14.3)
     yield _call("censor", log_lik=log_lik, alpha=alpha, cap=2.5)
 
