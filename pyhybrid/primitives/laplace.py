@@ -79,7 +79,7 @@ class NoisyNumber(LaplaceAnswer):
     Attributes
     ----------
     value : float or int
-        An int for a sum of whole numbers.
+        An int for a sum with `whole`.
     sensitivity : float
         Largest change of the true value between neighbors, as OpenDP states it: floating-point
         sums add a trifle.
@@ -115,6 +115,7 @@ def laplace_sum(
     epsilon: float,
     relation: str = "remove",
     clamp: bool = False,
+    whole: bool = False,
 ) -> NoisyNumber:
     """Sum of values in [lower, upper] with Laplace noise.
 
@@ -125,8 +126,7 @@ def laplace_sum(
     Parameters
     ----------
     values : array_like, shape (n,)
-        Confidential. Whole numbers (an integer dtype, whole bounds) stay whole: noise is then
-        drawn from the discrete Laplace distribution.
+        Confidential.
     lower, upper : float
         Public bounds: known before the data, as from a codebook.
     epsilon : float
@@ -134,24 +134,28 @@ def laplace_sum(
     relation : {"remove", "replace"}
         See the module; ``replace`` makes n public.
     clamp : bool, default False
-        Move values outside the bounds to the nearer bound instead of refusing them.
+        Move values outside the bounds to the nearer bound instead of refusing them, and with
+        `whole` others to the nearest whole number.
+    whole : bool, default False
+        Values are whole numbers, with whole bounds, and stay so: noise is drawn from the discrete
+        Laplace distribution. Public: said by you, and never read from the values.
 
     Raises
     ------
     InvalidInput
-        For bounds that are missing or reversed, epsilon <= 0, a value that is outside the bounds
-        or not finite (its record number is given).
+        For bounds that are missing or reversed, epsilon <= 0, a value that is outside the bounds,
+        not finite or, with `whole`, not whole (its record number is given).
     EngineUnavailable
         If OpenDP is not installed.
 
     Examples
     --------
-    >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=1.0).scale
+    >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=1.0, whole=True).scale
     1.0
     """
     check_choice(relation, "relation", RELATIONS)
     return _noisy_total(
-        values, lower, upper, epsilon=epsilon, relation=relation, clamp=clamp, mean=False
+        values, lower, upper, epsilon=epsilon, relation=relation, clamp=clamp, whole=whole
     )
 
 
@@ -164,7 +168,7 @@ def laplace_mean(
     relation is ``replace``, as n cannot be used under ``remove`` without noise of its own: there,
     divide a noisy sum by a noisy count and add their charges.
 
-    Parameters, errors and result as in `laplace_sum`.
+    Parameters, errors and result as in `laplace_sum`, without `whole`.
 
     Examples
     --------
@@ -270,25 +274,32 @@ def _noisy_total(
     epsilon: float,
     relation: str,
     clamp: bool,
-    mean: bool,
+    whole: bool = False,
+    mean: bool = False,
 ) -> NoisyNumber:
     low, high = check_bounds(lower, upper)
+    if check_flag(whole, "whole") and (low % 1 or high % 1 or max(-low, high) > _LARGEST_EXACT):
+        raise InvalidInput(
+            f"lower and upper must be whole, within +-2^53, for whole=True: found {low:g}, {high:g}"
+        )
     eps = check_positive(epsilon, "epsilon")
     y = check_within(values, low, high, clamp=clamp, name="values")
-    # An integer dtype and whole bounds that a float holds exactly.
-    whole = np.asarray(values).dtype.kind in "iub" and low % 1 == high % 1 == 0
-    whole = whole and not mean and max(abs(low), abs(high)) <= _LARGEST_EXACT
+    if whole:
+        check_each(
+            (y == np.rint(y)) | clamp,
+            "values must be whole with whole=True: record {} is not; clamp=True rounds such values",
+        )
     known_size = y.size if relation == "replace" else None
     if known_size is None and not whole and y.size > _LARGEST_REAL_SUM:
         raise InvalidInput(
             f"values must be at most {_LARGEST_REAL_SUM} real numbers under relation='remove', as "
             f"OpenDP would sum a random part of more: found {y.size}; state relation='replace', "
-            "or count in whole units"
+            "or count in whole units, with whole=True"
         )
     ends = (int(low), int(high)) if whole else (low, high)
-    measurement, sensitivity, scale = _measurement(ends, known_size, mean, CHANGED[relation], eps)
+    measurement, sensitivity, scale = _measurement(*ends, known_size, mean, CHANGED[relation], eps)
     return NoisyNumber(
-        value=measurement(y.astype(np.int64).tolist() if whole else y),
+        value=measurement(np.rint(y).astype(np.int64).tolist() if whole else y),
         sensitivity=sensitivity,
         scale=scale,
         charge=PrivacyCharge.strict(
@@ -300,18 +311,18 @@ def _noisy_total(
     )
 
 
-@functools.lru_cache(maxsize=32, typed=True)
+@functools.lru_cache(maxsize=32, typed=True)  # of each argument; within a tuple 1 would be 1.0
 def _measurement(
-    ends: tuple[float, float], known_size: int | None, mean: bool, changed: int, epsilon: float
+    low: float, high: float, known_size: int | None, mean: bool, changed: int, epsilon: float
 ) -> tuple[Any, float, float]:
     """OpenDP's sum or mean with noise, its sensitivity and scale, all made of what is public and
-    kept from one answer to the next; `ends` are ints for whole values."""
+    kept from one answer to the next; `low` and `high` are ints for whole values."""
     dp = load_opendp()
     with refusals():
-        if isinstance(ends[0], int):  # 64 bits by name: OpenDP takes such numbers for 32-bit ones
-            atoms = dp.atom_domain(bounds=ends, T=dp.i64)
+        if isinstance(low, int):  # 64 bits by name: OpenDP takes such numbers for 32-bit ones
+            atoms = dp.atom_domain(bounds=(low, high), T=dp.i64)
         else:
-            atoms = dp.atom_domain(bounds=ends, nan=False)
+            atoms = dp.atom_domain(bounds=(low, high), nan=False)
         space = dp.vector_domain(atoms, size=known_size), dp.symmetric_distance()
         exact = space >> (dp.t.then_mean() if mean else dp.t.then_sum())
         sensitivity = float(exact.map(changed))

@@ -37,6 +37,7 @@ from pyhybrid.privacy.conversions import (
     epsilon_of_zcdp,
     epsilon_text,
     mu_of_release,
+    rho_of_epsilon,
     round_up,
 )
 from pyhybrid.privacy.local_account import ACCOUNTINGS
@@ -100,7 +101,8 @@ class PrivacyCharge:
     mu_standard_error : float or None
         Monte Carlo standard error of the largest deviation.
     rho : float or None
-        One noisy answer or histogram is rho-zCDP under the charge's relation; of "zcdp" alone.
+        One draw, noisy answer or histogram is rho-zCDP under the charge's relation: of "zcdp", and
+        of strict charges of several histograms or parts, of which a draw has its share.
     unit : str or None
         Unit of privacy: the column whose equal values make rows one unit, or None for single rows.
         The relation and epsilon are those of a whole unit.
@@ -298,7 +300,8 @@ class PrivacyCharge:
         """Charge of noise that was calibrated to `epsilon`, > 0, for each of its draws; of Gaussian
         noise to `rho`, which is counted at a delta that is `stated`, as other fields may be.
 
-        The bound of one draw is epsilon / 2, the same split as for posterior draws.
+        The bound of one draw is epsilon / 2, the same split as for posterior draws; several state
+        their rho.
 
         Examples
         --------
@@ -306,10 +309,11 @@ class PrivacyCharge:
         0.5
         """
         bound = check_positive(epsilon, "epsilon") / 2
+        accounting = "lipschitz" if rho is None else ZCDP
         return cls.counted(
             mechanism=mechanism,
-            accounting="lipschitz" if rho is None else ZCDP,
-            rho=rho,
+            accounting=accounting,
+            rho=rho_of_epsilon(epsilon) if rho is None and n_draws_released > 1 else rho,
             kind=STRICT,
             relation=relation,
             n_synthetic=n_synthetic,

@@ -3,10 +3,10 @@ r"""Composition: what several charges cost together.
 Strict charges compose by adding epsilons, and at a public delta by zero-concentrated privacy. A
 draw of a censored posterior moves by terms that range over a + b, whatever the database: its loss
 has bounded range eta, a + b under `remove` and twice that under `replace`, and it is :math:`\eta^2
-/ 8`-zCDP [CR21]. Charges of Gaussian noise state rho. Of other strict answers only their epsilon is
-known, which gives :math:`\epsilon^2 / 2` [BS16]. rho of independent releases adds, and the sum is
-an epsilon at any delta. Few releases cost less by adding epsilons, many by adding rho: both hold,
-and the smaller is stated.
+/ 8`-zCDP [CR21]. Charges of Gaussian noise, of several noisy answers and of what was composed state
+rho. Of other strict answers only their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16].
+rho of independent releases adds, and the sum is an epsilon at any delta. Few releases cost less by
+adding epsilons, many by adding rho: both hold, and the smaller is stated.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pyhybrid.privacy.conversions import (
     STRICT,
     add_epsilons,
     at_least,
+    at_most,
     check_delta,
     compose_mu,
     epsilon_of_mu,
@@ -154,9 +155,6 @@ def compose_charges(
         shown(c.bound) * shown(c.safety_factor) * lipschitz_sides(c.relation, c.density_above_one)
         for c in charges
     ) / (lipschitz_sides(first.relation, above) * shown(factor))
-    bound = float(exact)
-    if shown(bound) > exact:  # or the epsilon due for it would be rounded up once more
-        bound = math.nextafter(bound, 0)
     draws = [c.n_draws for c in charges if c.n_draws is not None]
     mixed = ("Strict charges of some columns were added to local ones of others.",)
     whole = PrivacyCharge.counted(
@@ -165,7 +163,7 @@ def compose_charges(
         relation=first.relation,
         n_synthetic=first.n_synthetic,
         n_draws_released=first.n_draws_released,
-        bound=bound,
+        bound=at_most(exact),  # or the epsilon due for it would be rounded up once more
         n_draws=min(draws, default=None),
         draw_quantile=min(c.draw_quantile for c in charges),
         safety_factor=factor,
@@ -190,9 +188,11 @@ def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, An
         mus = [c.safety_factor * c.mu for c in charges if c.mu is not None]
         account["mu"] = compose_mu(mus) / factor
         account["mu_standard_error"] = max(c.mu_standard_error or 0.0 for c in charges)
+    if all(c.kind == STRICT for c in charges):
+        account["rho"] = rho_of_draw(charges, charges[0].n_draws_released)
     asked, deltas = {c.accounting for c in charges}, {c.delta for c in charges}
     if ZCDP in asked:
-        return _zcdp_of(charges)
+        return {**account, "accounting": ZCDP, "delta": _delta_of_noise(charges)}
     limit_holds = all(c.range_failing is None for c in charges)
     if asked == {"gaussian"} and len(deltas) == 1 and "mu" in account and limit_holds:
         return {**account, "accounting": "gaussian", "delta": deltas.pop()}
@@ -200,8 +200,8 @@ def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, An
     return {**account, "accounting": counted}
 
 
-def _zcdp_of(charges: Sequence[PrivacyCharge]) -> dict[str, Any]:
-    """Rho of strict charges, some of them of Gaussian noise."""
+def _delta_of_noise(charges: Sequence[PrivacyCharge]) -> float:
+    """Delta of strict charges, some of them of Gaussian noise."""
     deltas = {c.delta for c in charges if c.delta}
     if len(deltas) > 1 or any(c.kind != STRICT for c in charges):
         raise InvalidInput(
@@ -209,8 +209,7 @@ def _zcdp_of(charges: Sequence[PrivacyCharge]) -> dict[str, Any]:
             f"{', '.join(sorted({c.kind for c in charges}))} at "
             f"{', '.join(f'{delta:g}' for delta in sorted(deltas))}"
         )
-    rho = math.fsum(rho_of_strict(c.public()) for c in charges) / charges[0].n_draws_released
-    return {"rho": rho, "accounting": ZCDP, "delta": deltas.pop()}
+    return deltas.pop()
 
 
 def _range_of(charge: PrivacyCharge) -> float | None:
@@ -246,26 +245,32 @@ def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def rho_of_strict(charge: Mapping[str, Any]) -> float:
-    """Rho of all draws of a strict charge, by its public fields, rounded up: of a cap each draw by
-    its range, and what epsilon is beyond that (a bought center) by epsilon alone, like noise."""
+    """Rho of all draws of a strict charge, by its public fields, rounded up: the one it states; of
+    a cap each draw by its range, and what epsilon is beyond that (a bought center) by epsilon
+    alone; else by epsilon as of one answer: what was measured once may have many draws."""
     m = int(charge["n_draws_released"])
-    if charge.get("rho") is not None:  # of Gaussian noise
+    if charge.get("rho") is not None:
         return at_least(m * shown(check_finite(charge["rho"], "rho")))
     epsilon = shown(check_finite(charge["epsilon"], "epsilon"))
     if charge.get("cap") is None:
-        return at_least(m * (epsilon / m) ** 2 / 2)
+        return at_least(epsilon**2 / 2)
     sides = lipschitz_sides(charge["relation"], charge["density_above_one"])
     cap = check_finite(charge["cap"], "cap")
     eta = min(epsilon / m, sides * shown(charge["safety_factor"]) * shown(cap))
     return at_least(m * eta**2 / 8 + (epsilon - m * eta) ** 2 / 2)
 
 
+def rho_of_draw(charges: Iterable[PrivacyCharge], n_draws_released: int) -> float:
+    """Rho that each draw of what was composed of strict charges states: its share of all."""
+    return at_least(shown(_rho_of_all(c.public() for c in charges)) / n_draws_released)
+
+
 def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
     """The smaller of two epsilons of strict charges of one relation and unit, by their public
     fields: their sum (those of Gaussian noise by rho), and that of their rho at `delta`."""
     strict = list(charges)
-    noisy = [charge for charge in strict if charge.get("rho") is not None]
-    pure = add_epsilons(charge["epsilon"] for charge in strict if charge.get("rho") is None)
+    noisy = [charge for charge in strict if charge.get("accounting") == ZCDP]
+    pure = add_epsilons(c["epsilon"] for c in strict if c.get("accounting") != ZCDP)
     if not strict:
         return pure
     if not noisy:

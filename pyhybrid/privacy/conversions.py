@@ -158,6 +158,12 @@ def at_least(exact: Fraction) -> float:
     return value if shown(value) >= exact else math.nextafter(value, math.inf)
 
 
+def at_most(exact: Fraction) -> float:
+    """A double next to `exact` that is shown as no more than it."""
+    value = float(exact)
+    return value if shown(value) <= exact else math.nextafter(value, 0)
+
+
 def add_epsilons(epsilons: Iterable[float]) -> float:
     """Exact sum of stated epsilons: 0.1 + 0.1 + 0.1 is 0.3. Says nothing of what they mean."""
     return float(sum((Decimal(repr(float(epsilon))) for epsilon in epsilons), Decimal(0)))

@@ -109,8 +109,8 @@ def with_households(
         gets it.
     sums : mapping of str to str
         Column of the household by the column whose synthetic values it is the sum of (missing ones
-        count as 0). One that was not synthesized is replaced, too, and counts as synthesized from
-        then on.
+        count as 0), in whose form it is. One that was not synthesized is replaced, too, whatever
+        it holds in the data, and counts as synthesized from then on.
     eligible : str, optional
         Rule as in `SequentialSynthesis`, e.g. ``"age >= 16"``, for rows that may have a value of
         `one` or `at_most_one`; in a household where no row meets it, any may.
@@ -154,8 +154,7 @@ def with_households(
         for column in rules.same:
             table = _taken(table, column, first.to_numpy(dtype=np.intp))
         for column, part in rules.sums.items():
-            summed = _summed(table, part, codes, table[column].dtype)
-            table = with_columns(table, {column: summed})
+            table = with_columns(table, {column: _summed(table, part, codes)})
         return table
 
     own = {"unit": unit, **asdict(rules), "eligible": eligible}
@@ -213,9 +212,8 @@ class _Rules:
             if whole == unit or whole in release.predictors:
                 what = "the unit" if whole == unit else "read by a model as it is in the data"
                 raise InvalidInput(f"{whole!r} must not be replaced by a sum: it is {what}")
-            for name in (whole, part):
-                if not pd.api.types.is_numeric_dtype(table[name].dtype):
-                    raise InvalidInput(f"{name!r} must hold numbers, for sums of a household")
+            if not pd.api.types.is_numeric_dtype(table[part].dtype):
+                raise InvalidInput(f"{part!r} must hold numbers, for sums of a household")
 
     def governed(self, column: str) -> list[Any]:
         """Values of the column that rows do not take by chance."""
@@ -271,17 +269,15 @@ def summed_anew(table: pd.DataFrame, settings: Mapping[str, Any], part: str) -> 
     """The table with all sums of `part` that its settings name, after a change of it."""
     for own in (done["households"] for done in afterwards_of(settings) if "households" in done):
         for whole in (name for name, summed in own.get("sums", {}).items() if summed == part):
-            values = _summed(table, part, unit_codes(table, own["unit"]), table[whole].dtype)
-            table = with_columns(table, {whole: values})
+            summed = _summed(table, part, unit_codes(table, own["unit"]))
+            table = with_columns(table, {whole: summed})
     return table
 
 
-def _summed(table: pd.DataFrame, part: str, codes: IntArray, dtype: Any) -> pd.Series:
-    """Sum of the unit of each row, in the dtype of the column it replaces where that holds it."""
+def _summed(table: pd.DataFrame, part: str, codes: IntArray) -> pd.Series:
+    """Sum of the unit of each row, in the form of its parts: not that of the data's own column."""
     summed: pd.Series = table[part].groupby(codes).transform("sum")
-    if pd.api.types.is_float_dtype(summed.dtype):
-        return summed.round(_DIGITS)
-    return summed.astype(dtype)
+    return summed.round(_DIGITS)
 
 
 def with_totals(

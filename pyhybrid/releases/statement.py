@@ -174,7 +174,7 @@ def _meaning(charge: PrivacyCharge) -> list[str]:
     others = [f"{epsilon_text(v)} {ways[way]}" for way, v in values.items() if v is not None]
     return _WORDS.rendered(
         "meaning", charge=charge, whose=whose, strict=strict, counted=counted, others=others,
-        local=not strict and charge.mu is not None and charge.rho is None,
+        local=not strict and charge.mu is not None,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.noise import NoiseProvenance
-from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -271,7 +271,8 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
         hidden |= set(of_fits)
     if all(charge.support is None for charge in charges):
         hidden |= _OF_SUPPORTS
-    hidden = hidden - _OF_RHO if any(c.rho is not None for c in charges) else hidden | {"rho"}
+    noisy = any(charge.accounting == ZCDP for charge in charges)
+    hidden = hidden - _OF_RHO if noisy else hidden | {"rho"}
     rows = [
         [field, *(_charge_text(field, charge) for charge in charges), {**about, **of_fits}[field]]
         for field in _CHARGE_FIELDS

@@ -42,7 +42,7 @@ from pyhybrid.models.columns.kinds import Kind, Leveled, Number
 from pyhybrid.models.columns.support import in_dtype_of
 from pyhybrid.models.registry import within
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.privacy.composition import compose_charges, rho_of_draw
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
@@ -570,6 +570,7 @@ def measured(
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
         ),
+        rho=rho_of_draw([release.charge], n_draws_released),  # measured once
         assumes=(
             *release.charge.assumes,
             "The centers of clipping come from noisy two-way tables of these records, whose "

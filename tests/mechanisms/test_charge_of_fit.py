@@ -199,28 +199,19 @@ def test_a_strict_charge(calibrated: bool) -> None:
 
 @pytest.mark.parametrize(("relation", "sides"), [("remove", 1), ("replace", 2)])
 def test_a_bought_center_is_paid_for_beside_the_draws(relation: str, sides: int) -> None:
-    cost: dict[str, Any] = {**COST, "relation": relation}
+    cost: dict[str, Any] = {**COST, "relation": relation, "n_draws_released": 3}
     own = charge_of_censored_fit(
-        "Censored", fit(0.7, cap=2.0), bound(density_above_one=True), record_indexed=True,
+        "Censored", fit(0.7, cap=0.5), bound(density_above_one=True), record_indexed=True,
         calibrated=False, **cost,
     )  # fmt: skip
-    center = PrivacyCharge.strict(mechanism="exponential", epsilon=1.5, relation=relation)
+    center = PrivacyCharge.strict(mechanism="exponential", epsilon=0.5, relation=relation)
     both = with_bought(own, center)
-    assert both.epsilon == own.epsilon + 1.5
-    assert both.bound == own.bound + 1.5 / (2 * sides * 2), "of each of two draws"
+    assert both.epsilon == own.epsilon + 0.5
+    assert both.bound == pytest.approx(own.bound + 0.5 / (2 * sides * 3)), "of each of three draws"
     assert both.is_sealed
     local_one = replace(own, kind=ASYMPTOTIC_LOCAL, n_draws=40)
     kinds = [each.kind for each in (both, with_bought(local_one, center))]
     assert kinds == [STRICT, ASYMPTOTIC_LOCAL]
-
-
-def test_when_chains_stop_is_said() -> None:
-    fixed, going_on = (
-        censored(fit(0.7, cap=2.0, fixed_draws=own), by_record=True, calibrated=False)
-        for own in (True, False)
-    )
-    assert says(fixed, "when chains stop does not depend on the data")
-    assert says(going_on, "when they stop depends on the data")
 
 
 def test_what_takes_strictness_away_is_said() -> None:
@@ -234,7 +225,9 @@ def test_what_takes_strictness_away_is_said() -> None:
 
 
 @pytest.mark.parametrize(("n_elsewhere", "said"), [(None, False), (0, False), (2, True)])
-def test_other_modes_are_said(n_elsewhere: int | None, said: bool) -> None:
-    own = fit(0.7, cap=2.0, n_elsewhere=n_elsewhere)
+def test_other_modes_and_when_chains_stop_are_said(n_elsewhere: int | None, said: bool) -> None:
+    own = fit(0.7, cap=2.0, n_elsewhere=n_elsewhere, fixed_draws=said)
     charge = censored(own, by_record=True, calibrated=False)
     assert says(charge, "more than one mode") == said
+    assert says(charge, "when chains stop does not depend on the data") == said
+    assert says(charge, "when they stop depends on the data") == (not said)

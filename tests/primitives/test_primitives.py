@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import pyhybrid as ph
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
-from pyhybrid.primitives.kmeans import _share, _uniform_in_l1_ball, _whole_units
+from pyhybrid.primitives.kmeans import _share, _uniform_in_l1_ball, _whole_units, dp_kmeans
+from pyhybrid.primitives.laplace import laplace_counts, laplace_histogram, laplace_mean, laplace_sum
+from pyhybrid.primitives.response import randomized_response
+from pyhybrid.primitives.selection import exponential_mechanism
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from tests.conftest import require
@@ -27,6 +29,8 @@ except ImportError:
     dp = None
 
 P_VALUE = 1e-6
+SUM: dict[str, Any] = {"lower": 0, "upper": 1, "epsilon": 1.0}
+CHOICE: dict[str, Any] = {"sensitivity": 1, "relation": "remove"}
 
 
 @pytest.fixture(autouse=True)
@@ -42,21 +46,17 @@ def within(estimate: float, truth: float, standard_error: float) -> bool:
 @pytest.mark.parametrize(
     ("answer", "sensitivity", "scale"),
     [
-        (lambda: ph.primitives.laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5), 1, 2),
-        (lambda: ph.primitives.laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0), 3, 3),
-        (lambda: ph.primitives.laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0,
-            relation="replace"), 4, 2),
-        (lambda: ph.primitives.laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5,
-            relation="replace"), 3, 2),
-        (lambda: ph.primitives.laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
-        (lambda: ph.primitives.laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
-        (lambda: ph.primitives.laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
-        (lambda: ph.primitives.laplace_counts([0, 1], n_categories=3, epsilon=0.5,
-            relation="replace"), 2, 4),
-        (lambda: ph.primitives.laplace_histogram([0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0,
+        (lambda: laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5, whole=True), 1, 2),
+        (lambda: laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0, whole=True), 3, 3),
+        (lambda: laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"), 4, 2),
+        (lambda: laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"), 3, 2),
+        (lambda: laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
+        (lambda: laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
+        (lambda: laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
+        (lambda: laplace_counts([0, 1], n_categories=3, epsilon=0.5, relation="replace"), 2, 4),
+        (lambda: laplace_histogram([0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0,
             relation="replace"), 2, 2),
-        (lambda: ph.primitives.exponential_mechanism([1, 2], sensitivity=3, epsilon=1.5,
-            relation="remove"), 3, 4),
+        (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 3}, epsilon=1.5), 3, 4),
     ],
 )  # fmt: skip
 def test_scale_is_sensitivity_over_epsilon(answer: Any, sensitivity: float, scale: float) -> None:
@@ -67,19 +67,14 @@ def test_scale_is_sensitivity_over_epsilon(answer: Any, sensitivity: float, scal
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.1, 3.0, 7.7, 12.345])
-@pytest.mark.parametrize(
-    "primitive",
-    [
-        lambda e: ph.primitives.laplace_counts([0], n_categories=2, epsilon=e, relation="replace"),
-        lambda e: ph.primitives.laplace_mean([0.1, 0.7, 0.4], lower=-0.1, upper=1.3, epsilon=e),
-        lambda e: ph.primitives.laplace_sum([0.1, 0.7], lower=-0.1, upper=1.3, epsilon=e),
-        lambda e: ph.primitives.randomized_response([True], epsilon=e),
-        lambda e: ph.primitives.exponential_mechanism(
-            [1, 2], sensitivity=0.3, epsilon=e, relation="remove"
-        ),
-        lambda e: ph.primitives.dp_kmeans([[0.2]], n_clusters=1, n_rounds=3, epsilon=e),
-    ],
-)
+@pytest.mark.parametrize("primitive", [
+    lambda e: laplace_counts([0], n_categories=2, epsilon=e, relation="replace"),
+    lambda e: laplace_mean([0.1, 0.7, 0.4], lower=-0.1, upper=1.3, epsilon=e),
+    lambda e: laplace_sum([0.1, 0.7], lower=-0.1, upper=1.3, epsilon=e),
+    lambda e: randomized_response([True], epsilon=e),
+    lambda e: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 0.3}, epsilon=e),
+    lambda e: dp_kmeans([[0.2]], n_clusters=1, n_rounds=3, epsilon=e),
+])  # fmt: skip
 def test_noise_never_costs_more_than_stated(primitive: Any, epsilon: float) -> None:
     """And not noticeably less: the scale is tight."""
     answer = primitive(epsilon)
@@ -95,7 +90,7 @@ def test_a_scale_of_sensitivity_over_epsilon_may_overstep() -> None:
     """Why calibration asks the library: 2 / 3 costs more than 3 in binary."""
     space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
     assert (space >> dp.m.then_laplace(scale=2 / 3)).map(2) > 3.0
-    made = ph.primitives.laplace_counts([0], n_categories=2, epsilon=3.0, relation="replace")
+    made = laplace_counts([0], n_categories=2, epsilon=3.0, relation="replace")
     assert made.scale > 2 / 3
     assert (space >> dp.m.then_laplace(scale=made.scale)).map(2) <= 3.0
 
@@ -103,13 +98,8 @@ def test_a_scale_of_sensitivity_over_epsilon_may_overstep() -> None:
 def test_counts_get_discrete_laplace_noise() -> None:
     """P(z) proportional to exp(-|z| / scale), on true counts, empty categories included."""
     codes = np.repeat(np.arange(1000), 3)
-    noise = np.concatenate(
-        [
-            ph.primitives.laplace_counts(codes, n_categories=2000, epsilon=0.8).value
-            for _ in range(5)
-        ]
-    )
-    noise = noise.reshape(5, 2000) - np.where(np.arange(2000) < 1000, 3, 0)
+    counts = [laplace_counts(codes, n_categories=2000, epsilon=0.8).value for _ in range(5)]
+    noise = np.array(counts) - np.where(np.arange(2000) < 1000, 3, 0)
     q = math.exp(-0.8)
     places = np.arange(-6, 7)
     share = (1 - q) / (1 + q) * q ** np.abs(places)
@@ -120,15 +110,12 @@ def test_counts_get_discrete_laplace_noise() -> None:
 
 def test_real_sums_and_means_get_laplace_noise() -> None:
     y = np.array([0.25, 0.5, 0.125])
-    sums = [
-        ph.primitives.laplace_sum(y, lower=0, upper=1, epsilon=2.0, relation="replace")
-        for _ in range(800)
-    ]
+    own: dict[str, Any] = {**SUM, "epsilon": 2.0}
+    sums = [laplace_sum(y, **own, relation="replace") for _ in range(800)]
     assert stats.kstest([s.value - 0.875 for s in sums], "laplace", (0, 0.5)).pvalue > P_VALUE
-    means = [ph.primitives.laplace_mean(y, lower=0, upper=1, epsilon=2.0) for _ in range(800)]
-    assert (
-        stats.kstest([m.value - 0.875 / 3 for m in means], "laplace", (0, 1 / 6)).pvalue > P_VALUE
-    )
+    means = [laplace_mean(y, **own) for _ in range(800)]
+    off = [m.value - 0.875 / 3 for m in means]
+    assert stats.kstest(off, "laplace", (0, 1 / 6)).pvalue > P_VALUE
     covered = np.mean([abs(m.value - 0.875 / 3) <= m.margin(0.9) for m in means])
     assert within(covered, 0.9, math.sqrt(0.09 / 800))
 
@@ -136,16 +123,32 @@ def test_real_sums_and_means_get_laplace_noise() -> None:
 def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
     """OpenDP reads Python integers as 32-bit ones unless told; sums beyond them must be right."""
     y = np.full(1000, 2**31 - 1)
-    answer = ph.primitives.laplace_sum(y, lower=0, upper=2**31 - 1, epsilon=5.0)
+    answer = laplace_sum(y, lower=0, upper=2**31 - 1, epsilon=5.0, whole=True)
     assert isinstance(answer.value, int)
     assert abs(answer.value - 1000 * (2**31 - 1)) < 40 * answer.scale
-    bits = ph.primitives.laplace_sum([True, False, True], lower=0, upper=1, epsilon=50.0)
-    assert bits.value == 2
+    assert laplace_sum([True, False, True], **{**SUM, "epsilon": 50.0}, whole=True).value == 2
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_form_and_scale_of_a_sum_are_those_of_its_arguments(whole: bool) -> None:
+    """Seen: one .5 among whole numbers made the answer real, of a larger scale; and a real sum
+    after a whole one of the same bounds ended in a TypeError."""
+    told = {}
+    for said in (not whole, whole):  # in one process, whichever comes first
+        found = {
+            (type(a.value), a.sensitivity, a.scale)
+            for y in ([0, 1, 1], [0.0, 1, 1], [0, 0.5, 1], [True, False, True], np.int8([0, 1, 1]))
+            for a in [laplace_sum(y, lower=-5, upper=10, epsilon=1.0, clamp=True, whole=said)]
+        }
+        assert len(found) == 1
+        (told[said],) = found
+    assert (told[True][:2], told[False][0]) == ((int, 10), float)
+    assert told[False][1] == pytest.approx(15), "the control: another form has another scale"
 
 
 def test_randomized_response_by_its_estimator() -> None:
     truth = np.arange(8000) % 10 < 3
-    answer = ph.primitives.randomized_response(truth, epsilon=1.2)
+    answer = randomized_response(truth, epsilon=1.2)
     p = 1 / (1 + math.exp(-1.2))
     assert answer.keep_probability == pytest.approx(p, rel=1e-12)
     kept = (answer.value == truth).mean()
@@ -157,7 +160,7 @@ def test_randomized_response_by_its_estimator() -> None:
 def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
     """All 2^n reports of n persons, each with its probability: no Monte Carlo."""
     truth = np.array([True, False, True, True])
-    made = ph.primitives.randomized_response(truth, epsilon=0.9)
+    made = randomized_response(truth, epsilon=0.9)
     p = made.keep_probability
     moments = np.zeros(2)
     for code in range(16):
@@ -171,7 +174,7 @@ def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
 
 def test_the_sampling_variance_is_unbiased() -> None:
     """Persons drawn with probability t, reports with p: r = t p + (1 - t)(1 - p), all outcomes."""
-    made = ph.primitives.randomized_response([True] * 5, epsilon=0.9)
+    made = randomized_response([True] * 5, epsilon=0.9)
     p, t, n = made.keep_probability, 0.35, 5
     r = t * p + (1 - t) * (1 - p)
     share = stats.binom.pmf(np.arange(n + 1), n, r)
@@ -186,12 +189,8 @@ def test_the_sampling_variance_is_unbiased() -> None:
 def test_the_exponential_mechanism_has_its_probabilities() -> None:
     scores, epsilon = np.array([0.0, 1.0, 3.0, 2.5]), 1.4
     weight = np.exp(epsilon * scores / (2 * 0.8))
-    chosen = [
-        ph.primitives.exponential_mechanism(
-            scores, sensitivity=0.8, epsilon=epsilon, relation="remove", candidates="abcd"
-        )
-        for _ in range(2000)
-    ]
+    own: dict[str, Any] = {**CHOICE, "sensitivity": 0.8, "candidates": "abcd"}
+    chosen = [exponential_mechanism(scores, **own, epsilon=epsilon) for _ in range(2000)]
     found = np.bincount([c.value for c in chosen], minlength=4)
     assert stats.chisquare(found, 2000 * weight / weight.sum()).pvalue > P_VALUE
     assert all(c.candidate == "abcd"[c.value] for c in chosen)
@@ -210,7 +209,7 @@ def test_kmeans_is_lloyds_algorithm_when_noise_is_small() -> None:
     centers = np.array([[0.4, 0.1], [-0.3, 0.3], [0.0, -0.5]])
     rows = np.repeat(centers, 400, axis=0) + rng.uniform(-0.05, 0.05, (1200, 2))
     start = centers + 0.1
-    found = ph.primitives.dp_kmeans(rows, n_clusters=3, n_rounds=4, epsilon=1e5, start=start)
+    found = dp_kmeans(rows, n_clusters=3, n_rounds=4, epsilon=1e5, start=start)
     np.testing.assert_allclose(found.value, rows.reshape(3, 400, 2).mean(axis=1), atol=1e-4)
     np.testing.assert_array_equal(found.counts, [400, 400, 400])
     assert found.scale == pytest.approx(4 * 4 / 1e5)
@@ -220,9 +219,7 @@ def test_kmeans_is_lloyds_algorithm_when_noise_is_small() -> None:
 def test_kmeans_noise_has_the_scale_of_the_formula() -> None:
     """One cluster, one round: count + Laplace(4 / eps) and, times the count, a sum likewise."""
     rows, epsilon = np.full((1000, 1), 0.5), 2.0
-    found = [
-        ph.primitives.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=epsilon) for _ in range(800)
-    ]
+    found = [dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=epsilon) for _ in range(800)]
     counts = np.array([f.counts[0] for f in found]) - 1000
     q = math.exp(-epsilon / 4)
     sd, kurtosis = math.sqrt(2 * q) / (1 - q), 6
@@ -253,13 +250,8 @@ def test_uniform_in_the_l1_ball() -> None:
 
 
 def test_empty_clusters_start_anew_in_the_ball() -> None:
-    far = np.array([[0.0], [5.0]])
-    found = [
-        ph.primitives.dp_kmeans(
-            np.zeros((50, 1)), n_clusters=2, n_rounds=1, epsilon=50.0, start=far
-        )
-        for _ in range(20)
-    ]
+    own: dict[str, Any] = {"n_clusters": 2, "n_rounds": 1, "start": np.array([[0.0], [5.0]])}
+    found = [dp_kmeans(np.zeros((50, 1)), **own, epsilon=50.0) for _ in range(20)]
     fresh = [f.value[1, 0] for f in found if f.counts[1] < 1]
     assert len(fresh) > 5
     assert max(map(abs, fresh)) <= 1
@@ -268,10 +260,10 @@ def test_empty_clusters_start_anew_in_the_ball() -> None:
 
 def test_an_answer_refuses_a_charge_below_its_noise() -> None:
     answers = [
-        ph.primitives.laplace_counts([0, 1], n_categories=2, epsilon=1.0),
-        ph.primitives.randomized_response([True], epsilon=1.0),
-        ph.primitives.exponential_mechanism([1, 2], sensitivity=1, epsilon=1.0, relation="remove"),
-        ph.primitives.dp_kmeans([[0.1]], n_clusters=1, n_rounds=2, epsilon=1.0),
+        laplace_counts([0, 1], n_categories=2, epsilon=1.0),
+        randomized_response([True], epsilon=1.0),
+        exponential_mechanism([1, 2], **CHOICE, epsilon=1.0),
+        dp_kmeans([[0.1]], n_clusters=1, n_rounds=2, epsilon=1.0),
     ]
     cheap = PrivacyCharge.strict(mechanism="by hand", epsilon=0.1, relation="remove")
     for answer in answers:
@@ -279,30 +271,20 @@ def test_an_answer_refuses_a_charge_below_its_noise() -> None:
     assert len({answer.identifier for answer in answers}) == len(answers)
 
 
-SUM = {"lower": 0, "upper": 1, "epsilon": 1.0}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"epsilon": -1}, "epsilon must be above 0"),
+        ({"epsilon": 0}, "epsilon must be above 0"), ({"epsilon": -1}, "epsilon must be above 0"),
         ({"epsilon": float("nan")}, "epsilon must be a finite number"),
         ({"epsilon": 1e-320}, "within what OpenDP can calibrate"),
         ({"lower": 1}, "lower must be below upper: found 1 and 1"),
         ({"lower": 2}, "lower must be below upper: found 2 and 1"),
-        ({"upper": None}, "give them, they are part of the guarantee"),
-        ({"lower": "auto"}, "give them, they are part of the guarantee"),
+        ({"upper": None}, "give them, they are part"), ({"lower": "auto"}, "of the guarantee"),
         ({"clamp": "yes"}, "clamp must be True or False"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
-    "primitive",
-    [
-        ph.primitives.laplace_sum,
-        ph.primitives.laplace_mean,
-        lambda y, **k: ph.primitives.laplace_histogram(y, n_bins=3, **k),
-    ],
+    "primitive", [laplace_sum, laplace_mean, lambda y, **k: laplace_histogram(y, n_bins=3, **k)]
 )
 def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> None:
     refuses(message, primitive, [0.5, 0.5], **{**SUM, **changes})
@@ -317,57 +299,55 @@ def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> 
     ],
 )  # fmt: skip
 def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None:
-    for primitive in (ph.primitives.laplace_sum, ph.primitives.laplace_mean):
+    for primitive in (laplace_sum, laplace_mean):
         with pytest.raises(InvalidInput, match=message) as caught:
             primitive(values, **SUM)
         assert "1.5" not in str(caught.value), "a message must not show a value"
 
 
 def test_clamping_only_when_asked() -> None:
-    answer = ph.primitives.laplace_sum([5.0, -3.0], lower=0, upper=1, epsilon=1e4, clamp=True)
+    answer = laplace_sum([5.0, -3.0], lower=0, upper=1, epsilon=1e4, clamp=True)
     assert answer.value == pytest.approx(1.0, abs=0.01)
-    rows = [[3.0, 1.0]]
-    with pytest.raises(InvalidInput, match="L1 norm of at most 1: record 0"):
-        ph.primitives.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5)
-    found = ph.primitives.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5, clamp=True)
+    own: dict[str, Any] = {"rows": [[3.0, 1.0]], "n_clusters": 1, "n_rounds": 1, "epsilon": 1e5}
+    refuses("L1 norm of at most 1: record 0", dp_kmeans, **own)
+    found = dp_kmeans(**own, clamp=True)
     np.testing.assert_allclose(found.value, [[0.75, 0.25]], atol=1e-2)
 
 
 def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
     """OpenDP sums a random subset of more than 2^20 when n is confidential: by design, silently."""
     y = np.full(2**20 + 1, 0.5)
-    refuses("at most 1048576 real numbers", ph.primitives.laplace_sum, y, **SUM)
-    known = ph.primitives.laplace_sum(y, **SUM, relation="replace")
+    refuses("at most 1048576 real numbers", laplace_sum, y, **SUM)
+    known = laplace_sum(y, **SUM, relation="replace")
     assert known.value == pytest.approx(y.sum(), abs=50)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ph.primitives.laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
-        (lambda: ph.primitives.laplace_histogram([0.5], **SUM, n_bins=1),
-            "n_bins must be a whole number >= 2"),
-        (lambda: ph.primitives.laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
-        (lambda: ph.primitives.laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
-        (lambda: ph.primitives.laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
-        (lambda: ph.primitives.laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
-        (lambda: ph.primitives.randomized_response([], epsilon=1.0), "n >= 1"),
-        (lambda: ph.primitives.randomized_response([1, 2], epsilon=1.0), "record 1"),
-        (lambda: ph.primitives.randomized_response([True], epsilon=0.0), "epsilon"),
-        (lambda: ph.primitives.randomized_response([True], epsilon=50.0), "keep probability"),
-        (lambda: ph.primitives.exponential_mechanism([1], sensitivity=1, epsilon=1.0,
-            relation="remove"), "at least 2"),
-        (lambda: ph.primitives.exponential_mechanism([1, 2], sensitivity=0, epsilon=1.0,
-            relation="remove"), "sensitivity must be above 0"),
-        (lambda: ph.primitives.exponential_mechanism([1, 2], sensitivity=1, epsilon=1.0,
-            relation="remove", candidates="abc"), "one per score"),
-        (lambda: ph.primitives.dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
-        (lambda: ph.primitives.dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0),
-            "record 0"),
-        (lambda: ph.primitives.dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0),
-            "n_clusters"),
-        (lambda: ph.primitives.dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0,
-            start=[[1, 2]]), r"shape \(1, 1\)"),
+        (lambda: laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
+        (lambda: laplace_sum([1, 0.5], **SUM, whole=True), "whole=True: record 1"),
+        (lambda: laplace_sum([1], lower=0, upper=1.5, epsilon=1.0, whole=True),
+            "lower and upper must be whole"),
+        (lambda: laplace_histogram([0.5], **SUM, n_bins=1), "n_bins must be a whole number >= 2"),
+        (lambda: laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
+        (lambda: laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
+        (lambda: laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
+        (lambda: laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
+        (lambda: randomized_response([], epsilon=1.0), "n >= 1"),
+        (lambda: randomized_response([1, 2], epsilon=1.0), "record 1"),
+        (lambda: randomized_response([True], epsilon=0.0), "epsilon"),
+        (lambda: randomized_response([True], epsilon=50.0), "keep probability"),
+        (lambda: exponential_mechanism([1], **CHOICE, epsilon=1.0), "at least 2"),
+        (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 0}, epsilon=1.0),
+            "sensitivity must be above 0"),
+        (lambda: exponential_mechanism([1, 2], **CHOICE, epsilon=1.0, candidates="abc"),
+            "one per score"),
+        (lambda: dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
+        (lambda: dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0), "record 0"),
+        (lambda: dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0), "n_clusters"),
+        (lambda: dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]),
+            r"shape \(1, 1\)"),
     ],
 )  # fmt: skip
 def test_bad_input(call: Any, message: str) -> None:
@@ -378,4 +358,4 @@ def test_without_opendp_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "opendp", None)
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(EngineUnavailable, match=r"pip install 'pyhybrid\[dp\]'"):
-        ph.primitives.laplace_counts([0], n_categories=2, epsilon=0.1234567)
+        laplace_counts([0], n_categories=2, epsilon=0.1234567)

@@ -52,27 +52,25 @@ def test_the_sensitivity_is_that_of_all_neighbors() -> None:
         "replace": list(itertools.product(records, records)),
     }.items():
         changes = [np.abs(counts(one) - counts(other)) / PARTS for one, other in pairs]
-        made = noisy_tables(
-            [table(*rest), table(*rest)], price=Price.of(1.0), relation=relation, unit=PARTS
-        )
-        gaussian = noisy_tables(
-            [table(*rest), table(*rest)], price=Price.of(1.0, 1e-6), relation=relation, unit=PARTS
-        )
+        own: Any = {"relation": relation, "unit": PARTS}
+        made = noisy_tables([table(*rest)] * 2, price=Price.of(1.0), **own)
+        gaussian = noisy_tables([table(*rest)] * 2, price=Price.of(1.0, 1e-6), **own)
         assert max(change.sum() for change in changes) == made.sensitivity
         squared = max((change**2).sum() for change in changes)
         assert squared == {"remove": 2, "replace": 4}[relation]
         assert gaussian.sensitivity == pytest.approx(np.sqrt(squared))
 
 
+TABLES = [table([0] * 3000, [SHARES[0]] * 3000, n_rows=500) for _ in range(2)]
+
+
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 def test_the_noise_has_the_scale_that_is_stated(relation: str) -> None:
     """Every cell of every table: 5 standard errors of the mean and of the second moment."""
-    n = 3000
-    tables = [table([0] * n, [SHARES[0]] * n, n_rows=500) for _ in range(2)]
-    made = noisy_tables(tables, price=Price.of(2.0), relation=relation, unit=PARTS)
+    made = noisy_tables(TABLES, price=Price.of(2.0), relation=relation, unit=PARTS)
     assert made.scale == pytest.approx({"remove": 1.0, "replace": 2.0}[relation])
     assert made.cost() <= made.charge.epsilon == 2.0
-    noise = (made.value - cross_counts(tables, unit=PARTS)) / PARTS
+    noise = (made.value - cross_counts(TABLES, unit=PARTS)) / PARTS
     k = np.arange(-4000, 4001)
     weights = np.exp(-np.abs(k) / (made.scale * PARTS))
     second, fourth = ((weights * (k / PARTS) ** power).sum() / weights.sum() for power in (2, 4))
@@ -87,17 +85,13 @@ def test_the_noise_has_the_scale_that_is_stated(relation: str) -> None:
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 def test_gaussian_noise_has_the_scale_that_is_stated(relation: str) -> None:
     """As above; that a noise scaled for one table is caught is audited in tests/audits."""
-    n = 3000
-    tables = [table([0] * n, [SHARES[0]] * n, n_rows=500) for _ in range(2)]
-    price = Price.of(2.0, 1e-6)
-    made = noisy_tables(tables, price=price, relation=relation, unit=PARTS)
-    assert made.scale == pytest.approx(
-        np.sqrt({"remove": 2, "replace": 4}[relation] / (2 * price.rho))
-    )
+    price, squared = Price.of(2.0, 1e-6), {"remove": 2, "replace": 4}[relation]
+    made = noisy_tables(TABLES, price=price, relation=relation, unit=PARTS)
+    assert made.scale == pytest.approx(np.sqrt(squared / (2 * price.rho)))
     assert made.cost() <= made.charge.epsilon == 2.0
     assert (made.charge.delta, made.charge.accounting) == (1e-6, "zcdp")
     assert made.rho <= made.charge.rho * (1 + 1e-12)
-    noise = (made.value - cross_counts(tables, unit=PARTS)) / PARTS
+    noise = (made.value - cross_counts(TABLES, unit=PARTS)) / PARTS
     assert abs(noise.mean()) < 5 * made.scale / np.sqrt(noise.size)
     assert abs((noise**2).mean() / made.variance - 1) < 5 * np.sqrt(2 / noise.size)
     refuses("at least what the noise costs", replace, made, scale=made.scale / np.sqrt(2), seal="")
@@ -124,12 +118,11 @@ def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ([], "at least one table"),
         ([table([0, 1], [SHARES[0], (4, 1, 0)])], "more would change the tables"),
         ([table([0, 1], [SHARES[0], (5, -1, 0)])], "whole numbers >= 0"),
-        ([table([0, 2], [SHARES[0]] * 2)], "record 1 is not"),
+        ([table([0, 2], [SHARES[0]] * 2)], "record 1 is not"), ([], "at least one table"),
         ([table([-1, 0], [SHARES[0]] * 2)], "record 0 is not"),
     ],
-)
+)  # fmt: skip
 def test_what_would_cost_more_than_is_charged_is_refused(tables: Any, words: str) -> None:
     refuses(words, noisy_tables, tables, price=Price.of(1.0), unit=PARTS)

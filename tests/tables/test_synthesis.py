@@ -14,6 +14,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.models.composite.steps import designs_of
+from pyhybrid.privacy.composition import rho_of_strict
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import in_form_of_data, working_table
 from tests.refusals import refuses
@@ -212,9 +213,12 @@ def test_marginals_go_by_the_plan_at_one_price_for_all_sets(survey: pd.DataFrame
 def test_centers_are_bought_where_there_is_no_reference(survey: pd.DataFrame) -> None:
     """Epsilon of the whole is split between the noisy tables and the columns, and all is stated."""
     release = ph.synthesize_table(
-        small(survey).plan(), epsilon=8, center_share=0.25, seed=3, **SHORT
+        small(survey).plan(), epsilon=8, center_share=0.25, n_synthetic=3, seed=3, **SHORT
     )
     assert (release.charge.epsilon, release.charge.kind) == (8, "strict")
+    once, rho = (rho_of_strict(c.public()) for c in (release.parts[0].charge, release.charge))
+    assert once == pytest.approx(2**2 / 2), "measured once for 3 draws"
+    assert rho >= 2**2 / 2 + 2 * 3 * (3 / 3) ** 2 / 8
     assert [part.charge.epsilon for part in release.parts] == [2.0, 3.0, 3.0]
     assert release.parts[0].charge.mechanism == "NoisyMarginals"
     assert "centers of clipping come from noisy two-way tables" in release.statement

@@ -18,7 +18,16 @@ from pyhybrid.mechanisms.accounting.loss_account import with_possible
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import share_bound
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
+from pyhybrid.privacy.composition import rho_of_draw
+from pyhybrid.privacy.conversions import (
+    ASYMPTOTIC_LOCAL,
+    STRICT,
+    add_epsilons,
+    at_most,
+    lipschitz_sides,
+    round_up,
+    shown,
+)
 from pyhybrid.privacy.diagnostics import effective_draws
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.leave_one_out import Refits
@@ -354,14 +363,15 @@ def charge_of_censored_fit(
 
 def with_bought(charge: PrivacyCharge, bought: PrivacyCharge) -> PrivacyCharge:
     """The charge of a release with that of its center, which was drawn from the same records."""
-    sides = 2 if charge.relation == "replace" and charge.density_above_one else 1
-    rounded_up = charge.bound + bought.epsilon / (2 * sides * charge.n_draws_released)
-    strict = charge.kind == bought.kind == STRICT
+    m, strict = charge.n_draws_released, charge.kind == bought.kind == STRICT
+    kind = STRICT if strict else ASYMPTOTIC_LOCAL
+    sides = lipschitz_sides(charge.relation, charge.density_above_one) * shown(charge.safety_factor)
     return replace(
         charge,
-        kind=STRICT if strict else ASYMPTOTIC_LOCAL,
-        epsilon=add_epsilons([charge.epsilon, bought.epsilon]),
-        bound=min(rounded_up, charge.bound + bought.bound),  # of one draw; epsilon is the sum
+        kind=kind,
+        epsilon=round_up(add_epsilons([charge.epsilon, bought.epsilon]), kind=kind),
+        bound=at_most(shown(charge.bound) + shown(bought.epsilon) / (sides * m)),  # of one draw
+        rho=rho_of_draw([charge, bought], m) if strict else None,
         n_draws=charge.n_draws if charge.n_draws is not None else bought.n_draws,
         converged=charge.converged and bought.converged,
         assumes=tuple(dict.fromkeys((*charge.assumes, *bought.assumes))),

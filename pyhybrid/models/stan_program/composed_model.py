@@ -26,6 +26,7 @@ from pyhybrid.models.stan_program.own_program import (
     one_draw,
 )
 from pyhybrid.models.stan_program.stan_text import Declared
+from pyhybrid.models.stan_program.text_rules import PROBES
 from pyhybrid.privacy.censoring import Cap
 
 _DESIGN, _N_COLUMNS = "X", "K"
@@ -82,9 +83,10 @@ class ComposedModel(OwnProgram):
     -----
     Stan's functions raise errors for arguments that they do not take, which acts on the posterior
     as a likelihood of 0, whatever the cap. So a strict charge needs a log_lik that has a value for
-    every record and parameter: it decides (``if``, ``?``) by data alone, compares nothing else, and
-    calls functions that take every number. Densities of single numbers return minus infinity where
-    Stan has an error; others, such as those of vectors, make the charge local, which says why.
+    every record and parameter: it decides (``if``, ``?``) by data alone, compares nothing else,
+    calls functions that take every number, and raises numbers alone to a power by ``^`` and divides
+    by them alone. Densities of single numbers return minus infinity where Stan has an error;
+    others, such as those of vectors, make the charge local, which says why.
 
     Examples
     --------
@@ -260,12 +262,18 @@ class BoundComposedModel(BoundProgram):
             return (*terms, "rows= of the program, which are not said to be by record")
         return terms
 
-    @property
+    @cached_property
     def never_strict(self) -> tuple[str, ...]:
         """Why a cap does not bound log_lik for every record and parameter; empty if it does."""
         if not self.guarded:
             return ("log_lik calls densities of several numbers, which can fail",)
-        return self.model.text.why_not_total
+        text, broken = self.model.text, []
+        for what in PROBES:
+            try:
+                check_compiles(text.program(probe=what))
+            except (InvalidInput, EngineUnavailable):
+                broken.append(f"log_lik {what}")
+        return (*text.why_not_total, *broken)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

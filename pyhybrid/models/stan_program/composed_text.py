@@ -46,9 +46,11 @@ from pyhybrid.models.stan_program.stan_text import (
     written,
 )
 from pyhybrid.models.stan_program.text_rules import (
+    PROBES,
     RELIED_ON,
     guarded,
     guards,
+    probed,
     reached,
     why_not_total,
 )
@@ -215,23 +217,24 @@ class ComposedText:
 
     @property
     def why_not_total(self) -> tuple[str, ...]:
-        """Why log_lik may fail for some records and parameters; empty if it cannot."""
-        data = {variable.name for variable in (*self.constants, *self.record)}
-        return why_not_total(self._block("log_lik"), data, self._functions)
+        """Why log_lik may fail for some records and parameters, as far as the text alone says."""
+        return why_not_total(self._block("log_lik"), self._functions)
 
     @cached_property
     def _functions(self) -> tuple[Function, ...]:
         return functions_of(self._block("functions"))
 
-    def program(self, *, guard: bool = True) -> StanProgram:
+    def program(self, *, guard: bool = True, probe: str | None = None) -> StanProgram:
         """The program that is sampled; densities of log_lik return -inf in the place of errors,
-        unless `guard` is False."""
+        unless `guard` is False. With a `probe`, of `text_rules.PROBES`, one that compiles if
+        log_lik keeps its rule."""
         term = self._call("log_lik")
         highest = "fmin(0, pyhybrid_f)" if self.discrete else "pyhybrid_f"
         return self._whole(
-            functions=self._functions_text(guard)
+            functions=(PROBES[probe][0] if probe else "")
+            + self._functions_text(guard, probe)
             + load_function("functions/pseudo_log_lik.stan")
-            + self._function("log_lik", guard)
+            + self._function("log_lik", guard, probe)
             + _TERM.format(highest=highest),
             records=self.record,
             data=_SAMPLED_DATA,
@@ -275,7 +278,7 @@ class ComposedText:
         )
         return StanProgram(name=self.name, text=text)
 
-    def _functions_text(self, guard: bool) -> str:
+    def _functions_text(self, guard: bool, probe: str | None = None) -> str:
         """The user's functions; with `guard`, those that log_lik reaches call densities that do not
         fail, which come before them."""
         tokens = self._block("functions")
@@ -288,13 +291,13 @@ class ComposedText:
             if function.name in called:
                 needs += function.body
                 end = function.place + len(function.body)
-                rewritten[function.place : end] = guarded(function.body, names)
+                rewritten[function.place : end] = probed(guarded(function.body, names), probe)
         return guards(needs, names) + written(rewritten) + "\n"
 
-    def _function(self, block: str, guard: bool) -> str:
+    def _function(self, block: str, guard: bool, probe: str | None = None) -> str:
         body = self._block(block)
         if guard:
-            body = guarded(body, {function.name for function in self._functions})
+            body = probed(guarded(body, {f.name for f in self._functions}), probe)
         given = ", ".join(
             ("" if variable.is_int or not is_data else "data ")
             + f"{variable.argument} {variable.name}"

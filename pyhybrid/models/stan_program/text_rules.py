@@ -3,14 +3,19 @@
 **Likelihoods that a cap bounds** have a value for every record and every parameter. Stan's
 functions raise an error for arguments they do not take, and an error ends an evaluation as a
 density of 0 does: a hard constraint on the parameters that no cap bounds, and that a record may
-set. Three rules leave no error that parameters and a record bring about together:
+set. Four rules leave no error that parameters and a record bring about together:
 
 - what is decided (``if``, ``while``, ``?``) is decided by data and whole numbers alone, and nothing
   else compares: then no whole number, no size and no index is a function of parameters, and each
-  record goes the same way for all of them;
+  record goes the same way for all of them. An index out of range, sizes that do not match or a
+  whole number divided by 0 then fail at every parameter or at none: nothing can be drawn;
 - a function that is called takes every real number, by `_TOTAL`, or is the user's own and keeps the
   rules;
-- densities, which do not, are called through a function that returns -inf in place of an error.
+- densities, which do not, are called through a function that returns -inf in place of an error;
+- what is raised to a power by ``^``, and what is divided by, is a number: no matrix.
+
+Which names are data and which are numbers the compiler says: a probe is the program with what a
+rule speaks of as an argument of a function that takes nothing else, and does not compile elsewhere.
 
 A likelihood that breaks one may still be right: its charge is local.
 
@@ -22,14 +27,13 @@ terms, nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.models.stan_program.stan_text import (
-    TYPES,
     WHOLE_PROGRAM,
     Function,
     Token,
@@ -124,65 +128,73 @@ def reached(body: Sequence[Token], functions: Sequence[Function]) -> set[str]:
     return called & {function.name for function in functions}
 
 
-def why_not_total(
-    body: Sequence[Token], data: Collection[str], functions: Sequence[Function]
-) -> tuple[str, ...]:
-    """How a likelihood that reads the `data` named breaks the rules, in words; empty if it keeps
-    them. `functions` are the user's."""
-    used = reached(body, functions)
-    names = {function.name for function in functions}
-    broken = _broken_rules(body, set(data), names, "log_lik")
-    for function in functions:
-        if function.name in used:
-            given = {
-                argument[-1].text
-                for argument in function.arguments
-                if {"data", "int"} & names_in(argument[:-1])
-            }
-            broken += _broken_rules(function.body, given, names, function.name)
+def why_not_total(body: Sequence[Token], functions: Sequence[Function]) -> tuple[str, ...]:
+    """How a likelihood breaks the rules that need no compiler, in words; empty if it keeps them.
+    `functions` are the user's."""
+    used, users = reached(body, functions), {function.name for function in functions}
+    parts = [("log_lik", body), *((f.name, f.body) for f in functions if f.name in used)]
+    broken = []
+    for name, own in parts:
+        if _compares_outside_conditions(own):
+            broken.append(f"{name} compares outside of an if")
+        others = _called(own) - _TOTAL - users - _GUARDED.keys() - _GUARDED_NUMBERS.keys()
+        broken += [f"{name} calls {other}, which can fail" for other in sorted(others)]
     return tuple(dict.fromkeys(broken))
 
 
-def _broken_rules(body: Sequence[Token], data: set[str], users: set[str], name: str) -> list[str]:
-    # local variables of type int, and those that count in a loop
-    names = set()
-    for place, (token, after) in enumerate(pairwise(body)):
-        if token.text == "int" and after.is_name:
-            names.add(after.text)
-        elif token.text == "for" and after.text == "(":
-            loop = [part.text for part in body[place + 2 : closing(body, place + 1)]]
-            names |= {loop[0]} if ":" in loop[1:] else set()
-    known = (data | names) - _declared_anew(body)
-    broken = []
-    for start, end in conditions(body):
-        read = names_in(body[start:end]) - known - _TOTAL - users
-        if read:
-            broken.append(f"{name} decides by {sorted(read)[0]!r}, which is not data")
-    if _compares_outside_conditions(body):
-        broken.append(f"{name} compares outside of an if")
-    others = _called(body) - _TOTAL - users - _GUARDED.keys() - _GUARDED_NUMBERS.keys()
-    return broken + [f"{name} calls {other}, which can fail" for other in sorted(others)]
+def _powers(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    places = (place for place, token in enumerate(tokens) if token.text == "^")
+    return ((_first_of_operand(tokens, place - 1), place) for place in places)
+
+
+def _first_of_operand(tokens: Sequence[Token], last: int) -> int:
+    """Place where an operand begins: before its brackets, what is called or indexed."""
+    if tokens[last].text == "'":
+        return _first_of_operand(tokens, last - 1)
+    first = next((p for p in range(last) if _last_of_brackets(tokens, p) == last), last)
+    before = tokens[first - 1]
+    goes_on = before.text in ")]}" or (before.is_name and before.text not in _KEYWORDS)
+    return _first_of_operand(tokens, first - 1) if first < last and goes_on else first
+
+
+def _divisors(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    for place in (place for place, token in enumerate(tokens, start=1) if token.text == "/"):
+        end = place
+        while tokens[end].text in "+-":
+            end += 1
+        end = _last_of_brackets(tokens, end) + 1
+        while tokens[end].text in "(['":
+            end = _last_of_brackets(tokens, end) + 1
+        yield place, end
+
+
+def _last_of_brackets(tokens: Sequence[Token], place: int) -> int:
+    return closing(tokens, place) if tokens[place].text in "([{" else place
+
+
+_DATA = "  int pyhybrid_probe(data real pyhybrid_x) { return pyhybrid_x != 0; }\n"
+_NUMBER = "  real pyhybrid_probe(real pyhybrid_x) { return pyhybrid_x; }\n"
+PROBES: dict[str, tuple[str, Callable[[Sequence[Token]], Iterator[tuple[int, int]]]]] = {
+    "decides by what is not data": (_DATA, conditions),
+    "takes a power of what is no number: pow() or .^ do so by element": (_NUMBER, _powers),
+    "divides by what is no number": (_NUMBER, _divisors),
+}
+"""By what breaks a rule: a function that takes only what keeps it, and places, from and to, of what
+is given to it."""
+
+
+def probed(tokens: Sequence[Token], probe: str | None) -> tuple[Token, ...]:
+    """The tokens with what a probe, if any, is of given to its function."""
+    marked = list(tokens)
+    for start, end in PROBES[probe][1](tokens) if probe else ():
+        marked[start] = replace(marked[start], text=f"pyhybrid_probe({marked[start].text}")
+        marked[end - 1] = replace(marked[end - 1], text=f"{marked[end - 1].text})")
+    return tuple(marked)
 
 
 def _compares_outside_conditions(tokens: Sequence[Token]) -> bool:
     deciding = {place for start, end in conditions(tokens) for place in range(start, end)}
     return any(t.text in _COMPARES for place, t in enumerate(tokens) if place not in deciding)
-
-
-def _declared_anew(body: Sequence[Token]) -> set[str]:
-    """Local variables that are no whole numbers, and those that run over the values of an array."""
-    names = set()
-    for place, (before, name) in enumerate(pairwise(body)):
-        if not name.is_name or name.text in _KEYWORDS:
-            continue
-        runs = before.text == "(" and [token.text for token in body[place + 2 : place + 3]] == [
-            "in"
-        ]
-        counts = runs and ":" in {t.text for t in body[place + 1 : closing(body, place)]}
-        declares = before.text in TYPES and before.text != "int"
-        if before.text == "]" or declares or (runs and not counts):
-            names.add(name.text)
-    return names
 
 
 def guarded(tokens: Sequence[Token], own: Collection[str]) -> tuple[Token, ...]:
