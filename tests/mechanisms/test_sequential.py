@@ -384,19 +384,19 @@ def test_categories_are_no_declaration_of_a_predictors_levels() -> None:
 def test_a_declared_level_that_no_record_has_changes_no_step(calibrated: bool) -> None:
     """Seen: codes with one text among them were levels, and numbers, or refused, without it; a
     calibration that knows the text was refused, too, and so was a rule that the last record met.
-    The controls: the model by itself, and a calibration of other levels, which is refused for both.
-    """
-    own, tables = ph.Poisson("y ~ g", prior="normal"), []
-    for last in (1, "x"):
-        g = pd.Series([1, 2] * 29 + [2, last])
-        tables.append(_levels("object").assign(g=g, y=np.append(np.ones(59), last == "x")))
-    known = [
-        ph.calibrate(own, tables[0].assign(g=pd.Categorical(["1", "2"] * 30, levels)), epsilon=1,
-                     holds_no_released_record=True, **RANDOM_DRAWS)
+    The controls: the model alone, and a calibration of other levels, refused for both."""
+    own, one = ph.Poisson("y ~ g", prior="normal"), np.ones(59)
+    tables = [
+        _levels("object").assign(g=[1, 2] * 29 + [2, last], y=np.append(one, last == "x"))
+        for last in (1, "x")
+    ]
+    frozen = [
+        ph.Censored(check_modes=False, calibration=ph.calibrate(
+            own, tables[0].assign(g=pd.Categorical(["1", "2"] * 30, levels)), epsilon=1,
+            holds_no_released_record=True, **RANDOM_DRAWS))
         for levels in (["1", "2", "x"], ["1", "2"])
     ]  # fmt: skip
     last_step = ph.Censored(own, epsilon=1, inner=ph.Unweighted(own), check_modes=False)
-    frozen = [ph.Censored(calibration=each, check_modes=False) for each in known]
     first = replace(_HISTOGRAMS["g"], levels=("1", "2", "x"))
     steps, rules = [first, frozen[0] if calibrated else last_step], ["g != '3' -> y == 0"]
     for table in tables:

@@ -156,13 +156,11 @@ def test_the_last_value_that_is_there_is_not_told_by_a_refusal(model: Any) -> No
     """Seen: a release was refused without it. The control: where it is declared never missing."""
     own = ph.WithMissing(model)
     mechanism = ph.Censored(own, epsilon=2.0, inner=ph.Unweighted(own), check_modes=False)
-    for last in (3.0, None):
-        for dtype in (float, object):  # as files of null type are read
-            y = pd.Series([None] * 59 + [last], dtype=dtype)
-            release = mechanism.release(pd.DataFrame({"y": y, "x": X[:60]}), **RANDOM_DRAWS)
-            assert release.charge.kind == "strict"
-    never = replace(own, complete=True)
-    refuses("must not be missing", never.bind, pd.DataFrame({"y": y, "x": X[:60]}))
+    for last, dtype in ((3.0, float), (3.0, object), (None, float), (None, object)):
+        y = pd.Series([None] * 59 + [last], dtype=dtype)  # objects: as files of null type are read
+        table = pd.DataFrame({"y": y, "x": X[:60]})
+        assert mechanism.release(table, **RANDOM_DRAWS).charge.kind == "strict"
+    refuses("must not be missing", replace(own, complete=True).bind, table)
 
 
 def test_a_later_column_reads_missing_values_of_an_earlier_one() -> None:

@@ -154,4 +154,7 @@ def test_levels_are_read_entry_by_entry() -> None:
         assert ph.Table(df, sensitive=["n"], types={"n": kind}).df["n"].tolist() == read
     with pytest.raises(InvalidInput, match="declared levels only: row 3"):
         ph.Table(texts, sensitive=["n"], types={"n": ph.Ordered(levels=(4, 6, 8))}).plan()
+    types = {"n": ph.Nominal(levels=(False, True))}
+    told = ph.Table(numbers.assign(n=[0, 1, 1, 0]), sensitive=["n"], types=types).df["n"]
+    assert [*map(type, told.tolist())] == [bool] * 4
     refuses("2 different values: found 2, 1 of them", ph.Nominal, levels=("4", 4))
