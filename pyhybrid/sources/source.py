@@ -32,7 +32,7 @@ _MEMORY = "1GB"
 READ = ("number", "text", "logical")
 """Kinds of columns whose values are read."""
 _NULL, _DOUBLE = '"NULL"', "DOUBLE"
-_NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*")
+_NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN")
 _KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
 _OF_POSTGRES = {
     "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
@@ -234,8 +234,8 @@ def _read(files: Sequence[str]) -> str:
 
 
 def _in_one_type(own: Sequence[tuple[str, str]], alike: Sequence[Sequence[tuple[str, str]]]) -> str:
-    """Columns of files of the types `own`, in types that all files have: numbers of several types
-    as doubles; what is not of numbers alone as text, where a whole number has no point."""
+    """Columns of files of the types `own`, in types that all files have: numbers and logicals
+    of several types as doubles; with others as text, where a whole number has no point."""
     told = []
     for place, (name, of_file) in enumerate(own):
         types, column = {each[place][1] for each in alike} - {_NULL}, _quoted(name)
