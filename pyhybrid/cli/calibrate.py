@@ -9,12 +9,13 @@ import pandas as pd
 
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.options import build_model, default_model, options
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
 from pyhybrid.models import Model, default_name
+from pyhybrid.models.columns.form import forms_of
 from pyhybrid.privacy.conversions import epsilon_text
 
 
@@ -70,14 +71,14 @@ def calibrate(
         )
     if not private and (public_predictors or histogram is not None):
         raise InvalidInput("--public-predictors and --histogram go with --private")
-    chosen = _model_of(model, formula, source.frame, private=private)
+    chosen, frame = _model_of(model, formula, source, private=private)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
         if private:
             made = calibrate_privately(
                 chosen,
-                source.frame,
+                frame,
                 predictors="public" if public_predictors else None,
                 histogram=histogram,
                 progress=progress,
@@ -86,7 +87,7 @@ def calibrate(
         else:
             made = calibration.calibrate(
                 chosen,
-                source.frame,
+                frame,
                 scale=scale,
                 shift=shift,
                 n_draws=n_draws,
@@ -104,7 +105,7 @@ def calibrate(
             f"{out}/ is confidential; each release from it states all of epsilon",
         )
         return
-    _show_made(made, len(source.frame), out)
+    _show_made(made, len(frame), out)
     if not holds_no_released_record:
         note(
             "no release from it is strict until you say, if it is true, that the reference holds "
@@ -124,14 +125,19 @@ def _show_made(made: calibration.Calibration, n: int, out: Path) -> None:
     )
 
 
-def _model_of(named: str | None, formula: str, table: pd.DataFrame, *, private: bool) -> Model:
-    """The model named, or chosen by the reference; by its kind alone of records to be released."""
+def _model_of(
+    named: str | None, formula: str, source: SourceTable, *, private: bool
+) -> tuple[Model, pd.DataFrame]:
+    """The model named, or chosen by the reference, or of records to be released by its kind alone;
+    and the records, read in its form."""
     if named is None and not private:
-        return default_model(formula, table, of_reference=True)
-    chosen = build_model(named or default_name(formula, table), formula)
+        chosen = default_model(formula, source.frame, of_reference=True)
+    else:
+        chosen = build_model(named or default_name(formula, source.frame), formula)
+    frame = source.read_as(forms_of(chosen, source.frame)).frame
     if named is not None:
-        _check_declared(chosen, table, named)
-    return chosen
+        _check_declared(chosen, frame, named)
+    return chosen, frame
 
 
 def _check_declared(model: Model, reference: pd.DataFrame, named: str) -> None:

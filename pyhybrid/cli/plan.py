@@ -15,7 +15,7 @@ import pandas as pd
 from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import names_of, options
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
@@ -26,6 +26,7 @@ from pyhybrid.sources.drafting import LookedAt, columns_to_look_at
 from pyhybrid.sources.source import open_source, stays_where_it_is
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.plan import Plan, Table
+from pyhybrid.tables.table_spec import kinds_of
 
 _MOST_SHOWN = 5
 _UNREAD = "of no kind that is read"
@@ -63,16 +64,18 @@ def plan(
     split: Of epsilon: equal or need.
     """
     check_new_file(out, overwrite=overwrite, what="plan")
-    df = read_table(data).frame
+    own_types = {} if types is None else read_types(types)
+    source, like = _declared(read_table(data), own_types, reference)
+    df = source.frame
     made = Table(
         df,
         sensitive=names_of(sensitive, df.columns),
         id=identifier,
         drop=names_of(drop, df.columns),
         keep=names_of(keep, df.columns),
-        types={} if types is None else read_types(types),
+        types=own_types,
         rules=rule or [],
-        reference=None if reference is None else read_table(reference).frame,
+        reference=like,
         holds_no_released_record=holds_no_released_record,
     ).plan(split=split)
     frame, own = made.table.df, [column.name for column in made.columns]
@@ -115,7 +118,19 @@ def describe(data: str) -> None:
                   left=("kind", "values", "to decide")))  # fmt: skip
 
 
-def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
+def _declared(
+    data: SourceTable, types: Mapping[str, Any], reference: Path | None
+) -> tuple[SourceTable, pd.DataFrame | None]:
+    """The data and the reference's records, both read by the types, or else by what columns of the
+    reference hold."""
+    declared, like = kinds_of(types), None if reference is None else read_table(reference)
+    for name, column in () if like is None else like.frame.items():
+        kind = _seen(column)  # None is refused where it is asked for
+        declared |= {} if kind is None or name in declared else {str(name): kind}
+    return data.read_as(declared), None if like is None else like.read_as(declared).frame
+
+
+def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     """Plan of a table whose columns are all synthesized but those that --drop, --keep or --id name.
 
     Raises
@@ -124,12 +139,16 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
         Without --types and --reference, after a draft of types was written; for columns that need a
         decision.
     """
+    types = {} if given["types"] is None else read_types(given["types"])
+    source, like = _declared(source, types, given["reference"])
+    df = source.frame
     decided = Decisions.of(*(names_of(given[own], df) for own in ("drop", "keep", "identifier")))
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
-    types = {} if given["types"] is None else read_types(given["types"])
     said = {*decided.drop, *decided.keep, *decided.ids}
-    risky = {name: why for name, why in undecided(df).items() if name not in {*said, *types}}
+    looked = undecided(df if like is None else df.drop(columns=like.columns, errors="ignore"))
+    looked |= {} if like is None else undecided(like[[name for name in df if name in like]])
+    risky = {name: why for name, why in looked.items() if name not in {*said, *types}}
     own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
     check_decided({}, decided, map(str, df.columns), own)
     if given["types"] is None and given["reference"] is None:
@@ -143,7 +162,7 @@ def planned_whole(df: pd.DataFrame, given: Mapping[str, Any]) -> Plan:
         drop=decided.drop,
         keep=decided.keep,
         types=types,
-        reference=None if given["reference"] is None else read_table(given["reference"]).frame,
+        reference=like,
         holds_no_released_record=given["holds_no_released_record"],
     ).plan()
 

@@ -308,12 +308,14 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     given = _with_delta_of_ledger(given) if own_plan else given
     book = _open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"] or None), at)
     source = read_table(given["data"])
-    df = source.frame
     if own_plan and given["delta"] is None and book is None:
-        given = {**given, "delta": default_delta(len(df))}
-    planned = planned_whole(df, given) if own_plan else Plan.load(given["plan"], df)
+        given = {**given, "delta": default_delta(len(source.frame))}
+    if own_plan:
+        planned = planned_whole(source, given)
+    else:
+        planned = Plan.load(given["plan"], lambda kinds: source.read_as(kinds).frame)
     names = [column.name for column in planned.columns]
-    check_afterwards(asked, df, names, planned.decisions, planned.kept)
+    check_afterwards(asked, planned.table.df, names, planned.decisions, planned.kept)
     release = _release_by_plan(planned, texts[0], given, fitting)
     return _Made(release=release, source=source, decisions=planned.decisions, book=book)
 
@@ -343,18 +345,23 @@ def _by_formula(
     book = _open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     source = _read(given["data"], given, chosen, _DECIDED)
     decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
-    like = None if given["reference"] is None else _read(given["reference"], given, chosen).frame
+    like = None if given["reference"] is None else _read(given["reference"], given, chosen)
+    by_kind: list[Model | str | None]
     if like is not None and not models:
-        by_kind: list[Model | str | None] = [default_model(formulas[0], like, of_reference=True)]
-        (outcome,) = chosen_by(by_kind).synthesizes
-        source = _at_known_levels(source, outcome, levels_declared(by_kind[0]))
+        by_kind = [default_model(formulas[0], like.frame, of_reference=True)]
     else:
         by_kind = default_models(texts, models, formulas, source.frame)
     chosen = with_program(chosen_by(by_kind) if by_kind else chosen, given["program"])
+    declared = chosen.forms(source.frame)
+    source = source.read_as(declared)
+    if like is not None:
+        known = by_kind[0] if by_kind else None
+        source = _at_known_levels(source, chosen.synthesizes[0], levels_declared(known))
     _check_columns(source.frame, chosen, decisions, asked)
     with progress_bars() as progress:
         if like is not None:
-            chosen, target = _calibrated_on(like, given, chosen, progress, fitting), None
+            reference = like.read_as(declared).frame
+            chosen, target = _calibrated_on(reference, given, chosen, progress, fitting), None
         centered = given["reference"] is not None or given["calibration"] is not None
         strict = given["strict"] or (centered and not given["local"])
         if strict:
@@ -401,7 +408,7 @@ def _at_known_levels(source: SourceTable, name: str, levels: tuple[Any, ...] | N
     known = np.sort(np.array(levels, dtype=float))
     distance = np.abs(column.to_numpy(dtype=float)[:, None] - known)
     nearest = known[np.nan_to_num(distance, nan=np.inf).argmin(axis=1)]
-    moved = pd.Series(nearest, index=column.index).where(column.notna()).astype(column.dtype)
+    moved = pd.Series(nearest, index=column.index).where(column.notna())
     note(
         f"values of {name} that the reference does not have count as the nearest that it has; "
         "--model ordinal:levels=a+b+c declares all that are possible"
@@ -475,12 +482,12 @@ def _release_by_plan(
     plan: Plan, mechanism: str, given: Mapping[str, Any], fitting: Mapping[str, Any]
 ) -> Release:
     """A whole table; text of other columns comes back before the decisions on them."""
-    reference = given["reference"]
+    reference, kinds = given["reference"], plan.kinds
     with progress_bars() as progress:
         return synthesize_table(
             plan,
             mechanism=mechanism,
-            reference=None if reference is None else read_table(reference).frame,
+            reference=None if reference is None else read_table(reference).read_as(kinds).frame,
             relation=given["relation"] or "remove",
             decided=False,
             progress=progress,

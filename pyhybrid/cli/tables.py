@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,9 @@ import pandas as pd
 
 from pyhybrid.cli.console import note
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
 
@@ -45,6 +49,15 @@ class SourceTable:
         """Cells as text, missing where they are empty or NA, so that no cell's type is another's
         doing; of a Parquet file the frame."""
         return self.frame if self.text is None else self.text.where(~self.text.isin(_MISSING_TEXT))
+
+    def read_as(self, declared: Mapping[str, Form | Kind]) -> SourceTable:
+        """The table with columns of a declared form read cell by cell, so that no cell's type is
+        another's doing: a cell that is no level is missing if it is empty, NA or NaN."""
+        if self.text is None:
+            return self
+        cells = {name: _cells(self.text[name], own) for name, own in declared.items()
+                 if name in self.text}  # fmt: skip
+        return replace(self, frame=with_columns(self.frame, cells))
 
     def restore(self, release: AnyRelease) -> AnyRelease:
         """The release with unsynthesized columns letter by letter as they stand in the file."""
@@ -142,6 +155,21 @@ def _typed(text: pd.Series) -> pd.Series:
     except (ValueError, TypeError, OverflowError):
         typed = text.where(~text.isin(_MISSING_TEXT))
     return typed
+
+
+def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:
+    """Texts if a level is one, else numbers; texts, to be refused, if a cell is no number."""
+    form = declared if isinstance(declared, Form) else declared.form
+    levels = [own for own in form.levels or () if isinstance(own, str)]
+    cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER) | text.isin(levels))
+    if levels:
+        return cells
+    try:
+        numbers = cells.map({own: float(own) for own in cells.dropna().unique()}).astype(np.float64)
+    except ValueError:
+        return cells
+    whole = bool(((numbers % 1 == 0) & (numbers.abs() < 2**53)).all())
+    return numbers.astype(np.int64) if whole else numbers
 
 
 def _say_unlike(column: pd.Series, source: Path) -> None:

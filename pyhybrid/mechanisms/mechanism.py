@@ -28,6 +28,7 @@ from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.fitting.session import FitOptions, FitProgress
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.columns.form import Form
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.hypothetical_records import Support, check_support
@@ -74,6 +75,10 @@ class Mechanism(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Public settings."""
+
+    def forms(self, df: pd.DataFrame) -> Mapping[str, Form]:
+        """Declared form of columns, by their names, where a charge may be strict."""
+        return {}
 
     def release(
         self,

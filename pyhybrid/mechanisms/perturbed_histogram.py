@@ -30,7 +30,7 @@ from pyhybrid.mechanisms.mechanism import (
     check_columns,
     check_unit_of_noise,
 )
-from pyhybrid.models.columns.form import Form, check_levels_given, level_places, outcome_levels
+from pyhybrid.models.columns.form import Form, OutcomeLevels, check_levels_given, level_places
 from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.models.formula.terms import sides_of
@@ -206,6 +206,11 @@ class PerturbedHistogram(NoiseMechanism):
                 del settings[name]
         return {"mechanism": self.name, **settings}
 
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the column."""
+        decimals = self.form_decimals if self.levels is None else None
+        return {self.column: Form(levels=self.levels, decimals=decimals)}
+
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns that the mechanism itself reads beside its own, by what they are to it."""
         return {} if self.unit is None else {"unit": (self.unit,)}
@@ -266,18 +271,16 @@ class PerturbedHistogram(NoiseMechanism):
         check_columns(df, (self.column,))
         column = df[self.column]
         if self.levels is not None:
-            name = str(column.name)
             _check_present(column)
             known = np.empty(len(self.levels), dtype=object)
             known[:] = self.levels
+            place = level_places(column, str(column.name), OutcomeLevels(values=self.levels))
             bound = BoundHistogram(
                 n_cells=len(self.levels),
-                place=level_places(column, name, outcome_levels(column, name, self.levels)).astype(
-                    np.int64
-                ),
+                place=place.astype(np.int64),
                 column=column,
                 values=lambda cells, rng: known[cells],
-                form=Form(levels=self.levels),
+                form=self.forms(df)[self.column],
             )
         else:
             bound = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)

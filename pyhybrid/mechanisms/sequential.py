@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import compress
 from typing import Any
 
 import pandas as pd
@@ -30,13 +31,13 @@ from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns.form import levels_declared, outcome_levels
+from pyhybrid.models.columns.form import Form, as_levels, levels_declared
 from pyhybrid.models.composite.steps import designs_of
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.terms import Factor
-from pyhybrid.models.formula.values import kind_of
+from pyhybrid.models.formula.values import kind_of, with_columns
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.record import Origin, ReleaseRecord
@@ -135,6 +136,10 @@ class SequentialSynthesis(Mechanism):
         steps = [step.describe() for step in self.mechanisms]
         return {"mechanism": self.name, **ruled, "steps": steps}
 
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Forms of all steps."""
+        return {name: own for each in self.mechanisms for name, own in each.forms(df).items()}
+
     def release(
         self,
         df: pd.DataFrame,
@@ -203,17 +208,18 @@ class SequentialSynthesis(Mechanism):
                 "formulas): it refits one model; ask it of each step's mechanism by itself"
             )
         workers = check_count(workers, "workers")
-        bounds = [
-            _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
-        ]
+        read = _with_levels_read(df, self.forms)
+        bounds = [_bound(each, read, place) for place, each in enumerate(self.mechanisms, start=1)]
         _check_order(bounds)
         declared: dict[str, tuple[Any, ...]] = {}
         for place, mechanism in enumerate(self.mechanisms, start=1):
             _check_reads(mechanism, bounds[place - 1], bounds)
-            bounds[place - 1] = _with_levels_declared(mechanism, bounds, place, declared, df)
-            declared |= _declared_levels(mechanism, df)
+            bounds[place - 1] = _with_levels_declared(mechanism, bounds, place, declared, read)
+            declared |= _declared_levels(mechanism, read)
         rules = read_rules(self.rules, df.columns)
-        rules_met_by(df, rules)
+        strict = map(_is_strict, self.mechanisms, bounds)
+        own = compress(bounds, strict)
+        rules_met_by(read, rules, {name: None for each in own for name in each.synthesized})
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         random = streams(options.seed)
@@ -292,6 +298,15 @@ class SequentialSynthesis(Mechanism):
         return Release.of(record, tables, parts=parts, origin=origin)
 
 
+def _with_levels_read(df: Any, forms: Callable[[pd.DataFrame], Mapping[str, Form]]) -> Any:
+    """`df` with the entries of leveled columns as the levels that they are, each by itself; what is
+    no table, or lacks a column, is for a step to refuse."""
+    if not isinstance(df, pd.DataFrame) or not df.columns.is_unique:
+        return df
+    own = {name: each.levels for name, each in forms(df).items() if each.levels and name in df}
+    return with_columns(df, {name: as_levels(df[name], levels) for name, levels in own.items()})
+
+
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
     try:
         return mechanism.bind(df)
@@ -357,8 +372,6 @@ def _with_levels_declared(
     if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):
         return bound
     _check_marked(bound, bounds[: place - 1], place)
-    if getattr(mechanism, "calibration", None) is not None:  # holds the levels, and refuses others
-        return bound
     before = {column for each in bounds[: place - 1] for column in each.synthesized}
     read = [name for name in bound.predictors if name in before]
     own = {name: declared[name] for name in read if name in declared}
@@ -367,7 +380,16 @@ def _with_levels_declared(
     taken = {name: factor.text for factor in factors for name in _taken(factor, df, own)}
     if not factors:  # a program of the user's reads columns as they are
         taken = {name: name for name in read if name not in own and _is_text(df[name])}
-    for name in read:
+    calibration = getattr(mechanism, "calibration", None)
+    held = {} if calibration is None else calibration.levels
+    for name, levels in own.items():
+        own[name] = held.get(name, levels)  # in their order
+        if {*own[name]} != {*levels}:
+            raise InvalidInput(
+                f"levels of {name!r} must be those of the calibration of step {place}, whichever "
+                "of them the records have: its own step declares others"
+            )
+    for name in read if calibration is None else ():
         if name in taken:
             raise InvalidInput(
                 f"levels of {name!r} must be declared: step {place} is strict and reads them for "
@@ -417,15 +439,16 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def _declared_levels(mechanism: Step, df: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
-    """Levels that a step declares for its column of texts or categories, in the column's type."""
+    """Levels that a step declares for its column of texts or categories."""
     if isinstance(mechanism, PerturbedHistogram):
         given = mechanism.levels
     else:
         given = levels_declared(mechanism.model)
+    texts = any(isinstance(level, str) for level in given or ())
     return {
-        name: outcome_levels(df[name].dropna(), name, given).values
+        name: given
         for name in mechanism.synthesizes
-        if given is not None and _is_text(df[name])
+        if given and (texts or isinstance(df[name].dtype, pd.CategoricalDtype))
     }
 
 

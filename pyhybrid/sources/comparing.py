@@ -13,9 +13,10 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.measurement import merged
 from pyhybrid.models.columns.kinds import Number
 from pyhybrid.sources.counting import Counted
-from pyhybrid.sources.release import kinds_of, mechanism_of
+from pyhybrid.sources.release import mechanism_of
 from pyhybrid.sources.source import Source, load_library, open_source
 from pyhybrid.tables.domains import MOST_BINS
+from pyhybrid.tables.table_spec import kinds_of
 
 _QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 

@@ -22,14 +22,12 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain
-from pyhybrid.models.columns.form import outcome_levels
 from pyhybrid.primitives.tables import CountedTable
 from pyhybrid.running.tasks import first_failure, run_tasks
-from pyhybrid.sources.source import ParquetFiles, Source, load_library
+from pyhybrid.sources.source import READ, ParquetFiles, Source, load_library
 
 IntArray = npt.NDArray[np.int64]
 _OUTSIDE, _MISSING = -1, -2
-_LIKE: Mapping[str, Any] = {"number": 0.0, "text": "", "logical": True}
 _CHANGED = (
     "data {} must stay as they are while they are counted: they changed between two passes; "
     "nothing was released or charged. Count a copy, or a snapshot"
@@ -224,7 +222,8 @@ def _union(
 def _cell(source: Source, name: str, domain: ColumnDomain) -> Any:
     """The cell of each record as an expression."""
     ibis, kind, column = load_library("ibis"), source.columns[name], source.table[name]
-    if kind not in _LIKE or (domain.bins and kind != "number"):
+    bare = domain.bins and not source.has_try_cast
+    if kind not in READ or (bare and kind == "text"):
         raise InvalidInput(
             f"column {name!r} of {source.name} must be "
             f"{'numeric to have bins' if domain.bins else 'numbers, text or logicals'}: found "
@@ -234,15 +233,33 @@ def _cell(source: Source, name: str, domain: ColumnDomain) -> Any:
     if kind == "number":
         y = column.cast("float64")
         missing = missing | y.isnan() if source.has_nan else missing
-        starts, cells = domain.cuts(name)
-        inside = _by_halves(ibis, y, starts.tolist(), cells.tolist())
+        inside = _of_numbers(ibis, y, domain, name)
+    elif kind == "logical":
+        no, yes = domain.cells_of(pd.Series([False, True], name=name)).tolist()
+        inside = ibis.ifelse(column, yes, no)
     else:
-        like: pd.Series = pd.Series([_LIKE[kind]], name=name)
-        known = outcome_levels(like, name, domain.levels).values
-        pairs = [(column == level, cell) for cell, level in enumerate(known)]
-        inside = ibis.cases(*pairs, else_=_OUTSIDE)
+        inside = _of_text(source, column, domain, name)
     absent = domain.n_cells - 1 if domain.missing else _MISSING
     return ibis.ifelse(missing, absent, inside).cast("int16")
+
+
+def _of_numbers(ibis: Any, y: Any, domain: ColumnDomain, name: str) -> Any:
+    starts, cells = domain.cuts(name)
+    return _by_halves(ibis, y, starts.tolist(), cells.tolist())
+
+
+def _of_text(source: Source, column: Any, domain: ColumnDomain, name: str) -> Any:
+    """The cell of a level of the same text, else of the number that the text is, as
+    `places_of_levels` finds it; where no type of a column is a record's doing, of the text."""
+    ibis, inside = load_library("ibis"), _OUTSIDE
+    if source.has_try_cast:
+        word = column.lower()
+        pairs = [(word == "true", 1.0), (word == "false", 0.0)]
+        y = ibis.cases(*pairs, else_=column.try_cast("float64"))
+        found = _of_numbers(ibis, y, domain, name)
+        inside = ibis.ifelse(y.isnull() | y.isnan(), _OUTSIDE, found)
+    levels = [] if domain.bins else [(column == str(own), k) for k, own in enumerate(domain.levels)]
+    return ibis.cases(*levels, else_=inside) if levels else inside
 
 
 def _by_halves(ibis: Any, y: Any, starts: Sequence[float], cells: Sequence[int]) -> Any:

@@ -22,7 +22,7 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import new_identifier, streams
 from pyhybrid.mechanisms import NoisyMarginals
-from pyhybrid.models.columns.kinds import Kind, Leveled, kind_from_dict
+from pyhybrid.models.columns.kinds import Kind, Leveled
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.running.resumable import fingerprint
@@ -43,6 +43,7 @@ from pyhybrid.sources.parts import (
 from pyhybrid.sources.source import Source, open_source, without_secrets
 from pyhybrid.tables.plan import Table
 from pyhybrid.tables.synthesis import check_declared, marginals_by_plan
+from pyhybrid.tables.table_spec import kinds_of
 
 ROWS_PER_PART = 500_000
 
@@ -167,18 +168,6 @@ def _name_of(data: Any) -> str:
         text = os.fspath(data)
         return without_secrets(text) if "://" in text else os.path.abspath(text)
     return data.name if isinstance(data, Source) else type(data).__name__
-
-
-def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
-    """Kinds of columns, which may be given as in a file of types."""
-    return {n: own if isinstance(own, Kind) else _kind(n, own) for n, own in types.items()}
-
-
-def _kind(name: str, given: Any) -> Kind:
-    try:
-        return kind_from_dict(given)
-    except InvalidInput as error:
-        raise InvalidInput(f"type of {name!r}: {error}") from None
 
 
 def _measured(

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.sources.source import Source, load_library, open_source
+from pyhybrid.sources.source import READ, Source, load_library, open_source
 
 MOST_ROWS = 5_000_000
-_READ = ("number", "text", "logical")
 
 
 def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) -> pd.DataFrame:
@@ -45,7 +44,7 @@ def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) 
     try:
         source.check_columns(names)
         for name in names:
-            if source.columns[name] not in _READ:
+            if source.columns[name] not in READ:
                 raise InvalidInput(
                     f"column {name!r} of {source.name} must be numbers, text or logicals: found "
                     f"{source.columns[name]}; change it in a view"

@@ -29,6 +29,10 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 _NAME = "records"
 _POSTGRES = ("postgres", "postgresql")
 _MEMORY = "1GB"
+READ = ("number", "text", "logical")
+"""Kinds of columns whose values are read."""
+_NULL, _DOUBLE = '"NULL"', "DOUBLE"
+_NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN")
 _KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
 _OF_POSTGRES = {
     "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
@@ -71,6 +75,8 @@ class Source(ABC):
     """Several tables of counts in one pass."""
     has_nan = True
     """Numbers can be NaN, beside missing ones."""
+    has_try_cast = False
+    """Texts can be read as the numbers that they are, others as missing."""
 
     @cached_property
     def columns(self) -> dict[str, str]:
@@ -169,6 +175,7 @@ class _DuckDB(Source):
     connection: Any
     _database: str | None = None
     _table = _NAME
+    has_try_cast = True
 
     def in_words(self, expression: Any) -> str:
         return str(load_library("ibis").to_sql(expression, dialect="duckdb"))
@@ -192,17 +199,54 @@ class _DuckDB(Source):
 
 
 class ParquetFiles(_DuckDB):
-    """Parquet files, read by DuckDB; `files` can be counted part by part."""
+    """Parquet files, read by DuckDB; `files` can be counted part by part. Whoever writes a file
+    gives a column the type of its records, which one of them can change: a column of several types
+    is read in one that takes them all."""
 
     def __init__(self, files: Sequence[str], name: str) -> None:
         self.files, self.name = tuple(files), name
         self.connection, self.engine = _duckdb(":memory:")
-        listed = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
         with _in_engine(name, quoting=True):
-            self.connection.execute(
-                f"CREATE VIEW {_NAME} AS SELECT * FROM "
-                f"read_parquet([{listed}], hive_types_autocast = false)"
-            )
+            alike = self._files_by_types()
+            selects = [
+                f"SELECT {_in_one_type(types, [*alike])} FROM {_read(files)}"
+                for types, files in alike.items()
+            ]
+            self.connection.execute(f"CREATE VIEW {_NAME} AS {' UNION ALL '.join(selects)}")
+
+    def _files_by_types(self) -> dict[tuple[tuple[str, str], ...], list[str]]:
+        """Files by the names of the first one's columns and their types."""
+        found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+        names: list[str] = []
+        for path in self.files:
+            told = self.connection.execute(f"DESCRIBE SELECT * FROM {_read([path])}").fetchall()
+            types = {name: kind for name, kind, *_ in told}
+            names = names or [*types]
+            if not types.keys() >= {*names}:
+                raise InvalidInput(f"data {self.name} must have all columns in every file")
+            found.setdefault(tuple((name, types[name]) for name in names), []).append(path)
+        return found
+
+
+def _read(files: Sequence[str]) -> str:
+    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
+    return f"read_parquet([{listed}], hive_types_autocast = false)"
+
+
+def _in_one_type(own: Sequence[tuple[str, str]], alike: Sequence[Sequence[tuple[str, str]]]) -> str:
+    """Columns of files of the types `own`, in types that all files have: numbers and logicals
+    of several types as doubles; with others as text, where a whole number has no point."""
+    told = []
+    for place, (name, of_file) in enumerate(own):
+        types, column = {each[place][1] for each in alike} - {_NULL}, _quoted(name)
+        numeric = [_NUMERIC.fullmatch(each) for each in types]
+        kind = next(iter(types)) if len(types) == 1 else _DOUBLE if all(numeric) else "VARCHAR"
+        cast = f"CAST({column} AS {kind})"
+        if kind == "VARCHAR" and _NUMERIC.fullmatch(of_file):
+            text = f"CAST(CAST({column} AS {_DOUBLE}) AS VARCHAR)"
+            cast = f"nullif(regexp_replace({text}, '\\.0$', ''), 'nan')"
+        told.append(f"{cast} AS {column}")
+    return ", ".join(told)
 
 
 class DuckDBTable(_DuckDB):

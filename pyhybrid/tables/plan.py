@@ -201,8 +201,8 @@ class Plan:
     @property
     def not_declared(self) -> tuple[str, ...]:
         """Sensitive columns whose kind was, or may have been, read from the confidential data."""
-        read = ("data", "categories")
-        return tuple(column.name for column in self.columns if column.kind.source in read)
+        given = ("declared", "reference")
+        return tuple(column.name for column in self.columns if column.kind.source not in given)
 
     def with_column(
         self,
@@ -266,7 +266,7 @@ class Plan:
 
     @staticmethod
     def load(path: str | os.PathLike[str], df: Any) -> Plan:
-        """The plan in a file, for the table `df`.
+        """The plan in a file, for the table `df`, or what the function `df` makes of the kinds.
 
         Raises
         ------
@@ -295,11 +295,12 @@ class Plan:
             notes = tuple(str(note) for note in given.get("notes", ()))
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidInput(f"the plan must be whole: {error} is missing or wrong") from None
+        kinds = {name: own.kind for name, own in kept.items()}
+        kinds |= {column.name: column.kind.kind for column in columns}
         table = DescribedTable(
-            df,
+            df(kinds) if callable(df) else df,
             id=given.get("id"),
-            types={name: own.kind for name, own in kept.items()}
-            | {column.name: column.kind.kind for column in columns},
+            types=kinds,
             order=[column.name for column in columns],
             sensitive=sensitive,
             drop=drop,
@@ -533,10 +534,9 @@ class Table(DescribedTable):
         sensitive are kept, too, unless `Release.save` asks for a decision. Kept columns are the
         first predictors.
     types : mapping of str to Kind
-        What columns can hold, e.g. ``{"income": ph.SemiContinuous(lower=0, unit=20_000)}``. A
-        column of logicals says so itself; for all other sensitive columns a strict charge needs a
-        type, here or from `reference`. Categories are none: ``astype("category")`` takes them from
-        the records.
+        What columns can hold, e.g. ``{"income": ph.SemiContinuous(lower=0, unit=20_000)}``. For
+        all sensitive columns a strict charge needs a type, here or from `reference`. Categories are
+        none: ``astype("category")`` takes them from the records.
     rules : sequence of str
         That every row meets, e.g. ``"wage <= income"``, or ``"age < 16 -> income == 0"`` for a
         structural zero; see `pyhybrid.models.formula.row_rules`.
@@ -554,7 +554,7 @@ class Table(DescribedTable):
     InvalidInput
         For names that are no columns, columns that are said to be two things, an id that names a
         row twice, columns without any value or with one only, values that are none of the declared
-        levels (the row is named), and rules that no row meets.
+        levels (the row is named), and rules that no row can meet.
 
     Examples
     --------

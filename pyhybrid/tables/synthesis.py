@@ -38,6 +38,7 @@ from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
 from pyhybrid.models.base import Model
+from pyhybrid.models.columns.form import places_of_levels
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number
 from pyhybrid.models.columns.support import in_dtype_of
 from pyhybrid.models.registry import within
@@ -305,8 +306,9 @@ def check_declared(plan: Plan) -> None:
         raise InvalidInput(
             "a strict charge needs types of sensitive columns that are declared, or read from a "
             f"reference: those of {', '.join(plan.not_declared)} come from the confidential data, "
-            "or from categories, which astype('category') makes of them; give ph.Table(..., "
-            "types={...}) or reference= (pyhybrid plan --types FILE, or --reference FILE)"
+            "or from their dtypes, which follow them (astype('category'), logicals); give "
+            "ph.Table(..., types={...}) or reference= (pyhybrid plan --types FILE, or --reference "
+            "FILE)"
         )
     bare = [c.name for c in plan.columns if isinstance(c.kind.kind, Number)]
     bare = [name for name in bare if plan.kinds[name].form.decimals is None]
@@ -597,8 +599,8 @@ def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
     if not isinstance(kind, Leveled):
         return column
     levels = pd.Index(list(kind.levels), dtype=object)
-    places = levels.get_indexer(column.astype(object))
-    values = pd.Categorical.from_codes(np.asarray(places).tolist(), categories=levels)
+    places = places_of_levels(column, kind.levels)
+    values = pd.Categorical.from_codes(places.tolist(), categories=levels)
     coded: pd.Series = pd.Series(values, index=column.index, name=column.name)
     return coded
 

@@ -24,8 +24,9 @@ SOURCES: Mapping[str, str] = {
     "published": "from the column, which is published",
     "data": "read from the confidential column",
 }
-"""Where a kind came from, in words. Categories are no declaration: ``astype("category")`` takes
-them from the records, and whether it did cannot be seen without looking at these."""
+"""Where a kind came from, in words. Types of columns are no declaration: ``astype("category")``
+takes them from the records, whether it did cannot be seen without looking at these, and a column of
+logicals is none with one empty cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +64,7 @@ class DescribedTable:
             object.__setattr__(self, name, _listed(getattr(self, name), name))
         if not self.sensitive:
             raise InvalidInput("sensitive must name at least one column: it names none")
-        given = {name: _kind(name, own) for name, own in dict(self.types).items()}
-        object.__setattr__(self, "types", given)
+        object.__setattr__(self, "types", kinds_of(self.types))
         self._check_names()
         self._check_id()
         if self.order != "auto" and sorted(self.order) != sorted(self.sensitive):
@@ -74,7 +74,8 @@ class DescribedTable:
             )
         object.__setattr__(self, "df", self._as_declared())
         _check_vary(self.df[[name for name in self.sensitive if not self._declares(name)]])
-        rules_met_by(self.df, self.read_rules)
+        known = {name: own for name in self.sensitive if (own := self._known(name)) is not None}
+        rules_met_by(self.df, self.read_rules, {name: _values(own) for name, own in known.items()})
 
     def __repr__(self) -> str:
         return (
@@ -96,25 +97,25 @@ class DescribedTable:
     def _as_declared(self) -> pd.DataFrame:
         """The table with levels as they are declared: a file with one text among numbers, or with
         none, has the others as texts, or as numbers."""
-        known = {name: self.types.get(name) for name in self.sensitive}
-        if self.reference is not None:
-            others = (n for n, own in known.items() if own is None and n in self.reference.columns)
-            known |= {name: kind_of(self.reference[name]) for name in others}
         changed = {
             name: as_levels(self.df[name], kind.levels)
-            for name, kind in known.items()
-            if isinstance(kind, Leveled)
+            for name in self.sensitive
+            if isinstance(kind := self._known(name), Leveled)
         }
         if all(column.equals(self.df[name]) for name, column in changed.items()):
             return self.df
         return with_columns(self.df, changed)
 
+    def _known(self, name: str) -> Kind | None:
+        """The kind that is declared, or the reference's."""
+        if name in self.types or self.reference is None or name not in self.reference.columns:
+            return self.types.get(name)
+        return kind_of(self.reference[name])
+
     def _declares(self, name: str) -> bool:
         """True if all values are of the declared kind, or the reference's: then there may be but
         one, and none but missing ones. To refuse such a column would tell of its last record."""
-        own, column = self.types.get(name), self.df[name]
-        if own is None and self.reference is not None and name in self.reference.columns:
-            own = kind_of(self.reference[name])
+        own, column = self._known(name), self.df[name]
         if own is None or (column.isna().any() and not own.missing):
             return False
         held = column.dropna()
@@ -223,6 +224,11 @@ def check_levels(column: pd.Series, kind: Kind, *, whose: str = "declared") -> N
         )
 
 
+def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
+    """Kinds of columns, which may be given as in a file of types."""
+    return {name: _kind(name, own) for name, own in dict(types).items()}
+
+
 def _kind(name: str, given: Any) -> Kind:
     if isinstance(given, Kind):
         return given
@@ -235,6 +241,11 @@ def _kind(name: str, given: Any) -> Kind:
         f"type of {name!r} must be a kind of column, such as ph.Nominal(levels=(...)): found "
         f"{type(given).__name__}"
     )
+
+
+def _values(kind: Kind) -> tuple[Any, ...] | None:
+    """All values that a column can hold; None of numbers."""
+    return (*kind.levels, *[None] * kind.missing) if isinstance(kind, Leveled) else None
 
 
 def _listed(names: Any, what: str) -> tuple[str, ...]:

@@ -96,26 +96,23 @@ TABLE = pd.DataFrame(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"households": "one=head:1"}, "--households must name unit=COLUMN, or --unit"),
-        ({"households": "unit=household,oen=head:1"}, "found 'oen' .did you mean 'one'"),
-        ({"households": "unit=household,one=head"}, "one must be COLUMN:VALUE"),
-        ({"households": "unit=house,one=head:1"}, "'house' must be a column of the data"),
-        ({"households": "unit=household,one=age:1"}, "'age' must be synthesized"),
-        ({"households": "unit=household,one=head:1,eligible=ages > 15"}, "'ages' is none"),
-        ({"totals": ["y"]}, "--total must be COLUMN:total=NUMBER or"),
-        ({"totals": ["y:total=5,by=region"]}, "--total must be COLUMN:total=NUMBER or"),
-        ({"totals": ["y:by=regions,n=5"]}, "'regions' must be a column of the data"),
-        ({"totals": ["age:total=5"]}, "'age' must be synthesized"),
-        ({"totals": ["y:by=region,n=5"], "rows": 9, "public": ["age"]}, "needs --public region"),
-        ({"totals": ["y:total=5,weights=w"]}, "'w' must be published as it is"),
-        ({"rows": 1}, "--rows must be"),
-        ({"rows": 9}, "needs --public age"),
-        ({"public": ["age"]}, "--public goes with --rows"),
-    ],
-)
+@pytest.mark.parametrize(("given", "message"), [
+    ({"households": "one=head:1"}, "--households must name unit=COLUMN, or --unit"),
+    ({"households": "unit=household,oen=head:1"}, "found 'oen' .did you mean 'one'"),
+    ({"households": "unit=household,one=head"}, "one must be COLUMN:VALUE"),
+    ({"households": "unit=house,one=head:1"}, "'house' must be a column of the data"),
+    ({"households": "unit=household,one=age:1"}, "'age' must be synthesized"),
+    ({"households": "unit=household,one=head:1,eligible=ages > 15"}, "'ages' is none"),
+    ({"totals": ["y"]}, "--total must be COLUMN:total=NUMBER or"),
+    ({"totals": ["y:total=5,by=region"]}, "--total must be COLUMN:total=NUMBER or"),
+    ({"totals": ["y:by=regions,n=5"]}, "'regions' must be a column of the data"),
+    ({"totals": ["age:total=5"]}, "'age' must be synthesized"),
+    ({"totals": ["y:by=region,n=5"], "rows": 9, "public": ["age"]}, "needs --public region"),
+    ({"totals": ["y:total=5,weights=w"]}, "'w' must be published as it is"),
+    ({"rows": 1}, "--rows must be"),
+    ({"rows": 9}, "needs --public age"),
+    ({"public": ["age"]}, "--public goes with --rows"),
+])  # fmt: skip
 def test_bad_options_are_one_line_before_any_fit(given: dict[str, Any], message: str) -> None:
     full = {"households": None, "totals": None, "rows": None, "public": None, **given}
     steps = [ph.Unweighted(ph.Poisson("y ~ age")), ph.Unweighted(ph.Bernoulli("head ~ 1"))]
@@ -132,17 +129,14 @@ def test_bad_options_are_one_line_before_any_fit(given: dict[str, Any], message:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changed", "survey", "message"),
-    [
-        ({"w": [2.0, -1.0, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
-        ({"w": [2.0, None, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
-        ({}, "weights=w,strata=region,unit=household", "must have at least two clusters"),
-        ({"region": ["n", "s", "s"]}, "weights=w,strata=region,unit=household", "one stratum"),
-        ({}, "strata=region", "--survey must name weights=COLUMN"),
-        ({}, "weights=v", "survey column 'v' must be a column"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "survey", "message"), [
+    ({"w": [2.0, -1.0, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
+    ({"w": [2.0, None, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
+    ({}, "weights=w,strata=region,unit=household", "must have at least two clusters"),
+    ({"region": ["n", "s", "s"]}, "weights=w,strata=region,unit=household", "one stratum"),
+    ({}, "strata=region", "--survey must name weights=COLUMN"),
+    ({}, "weights=v", "survey column 'v' must be a column"),
+])  # fmt: skip
 def test_bad_designs_are_one_line(
     changed: dict[str, Any], survey: str, message: str, run: Run, tmp_path: Path
 ) -> None:

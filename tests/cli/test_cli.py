@@ -27,14 +27,12 @@ def csv(tmp_path: Path) -> Path:
     """A table whose text is easily damaged: leading zeros, NA, trailing zeros, quotes."""
     rng = np.random.default_rng(4)
     n = 80
-    table = pd.DataFrame(
-        {
-            "id": [f"{i % 5:04d}" for i in range(n)], "visits": rng.negative_binomial(2, 0.3, n),
-            "country": rng.choice(["NA", "DE", ""], n),
-            "price": rng.choice(["1.50", "2.00", "NA"], n), "sex": rng.choice(["f", "m"], n),
-            "said": rng.choice(['"no", he', "é", "a b"], n),
-        }
-    )  # fmt: skip
+    table = pd.DataFrame({
+        "id": [f"{i % 5:04d}" for i in range(n)], "visits": rng.negative_binomial(2, 0.3, n),
+        "country": rng.choice(["NA", "DE", ""], n),
+        "price": rng.choice(["1.50", "2.00", "NA"], n), "sex": rng.choice(["f", "m"], n),
+        "said": rng.choice(['"no", he', "é", "a b"], n),
+    })  # fmt: skip
     path = tmp_path / "data.csv"
     table.to_csv(path, index=False)
     return path
@@ -66,53 +64,49 @@ NAMED = ["--model", "poisson"]
 OF_SIZE = ["--mechanism", "lipschitz"]
 
 
-@pytest.mark.parametrize(
-    ("change", "arguments", "message"),
-    [
-        (None, ["missing.csv", *FORMULA], "data file missing.csv must exist"),
-        ("", ["data.csv", *FORMULA], "data.csv cannot be read"),
-        ("visits\n", ["data.csv", *FORMULA], "must have rows"),
-        ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
-        ("visits\n1\n2,3\n", ["data.csv", *FORMULA], "cannot be read"),
-        ("a,visits\n1,2,9\n1,2,9\n", ["data.csv", *FORMULA], "cannot be read"),
-        (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "cannot be read"),
-        ("visits\n1\n", ["data.xlsx", *FORMULA], "must end in .csv or .parquet"),
-        ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
-        ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA, *NAMED], "must not be missing: row 1"),
-        ("visits\n1\n3\n-2\n", ["data.csv", *FORMULA, *NAMED], "row 2 is negative"),
-        ("visits\n1\n3.5\n2\n", ["data.csv", *FORMULA, *NAMED], "whole number: row 1"),
-        ("visits\n1\ninf\n2\n", ["data.csv", *FORMULA], "must be finite: row 1"),
-        ("visits\n1\nmany\n2\n", ["data.csv", *FORMULA, "--model", "poisson"],
-         "'visits' must be numeric"),
-        ("visits;age\n1;2\n", ["data.csv", *FORMULA], "is ';' the separator?"),
-        ("visits,d\n1,2024-01-01\n2,2024-01-02\n", ["data.csv", "--formula", "d ~ visits"],
-         "outcome 'd' must be numbers, text, logicals or categories: it holds dates"),
-        ("visits,x\n1,\n2,1\n", ["data.csv", "--formula", "visits ~ x", "--model", "poisson"],
-         "give --model NAME:missing=model"),
-        ("visits\n1\n", ["data.csv", *FORMULA], "at least 2 records"),
-        ("visits\n2\n2\n2\n", ["data.csv", *FORMULA], "must vary"),
-        ("visits,x\n1,1\n2,2\n4,3\n", ["data.csv", "--formula", "visits ~ x +"], "not parse"),
-        ("visits,x\n1,1\n2,1\n4,1\n", ["data.csv", "--formula", "visits ~ x", *NAMED],
-         "must vary: it is constant"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, *OF_SIZE, "--scale", "nan"],
-         "scale must be a finite"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, *OF_SIZE, "--shift", "inf"],
-         "shift must be a finite"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--scale", "x"], "--scale"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--model", "weibull"],
-         "negative_binomial, poisson"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "magic"], "lipschitz"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--engine", "magic"],
-         "auto, cmdstan, embedded"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "unweighted", "--scale", "1"],
-         "takes no --scale"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--n-synthetic", "0"], "--n-synthetic"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--seed", "-3"], "seed must be"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
-        ("visits\n1\n2\n", ["data.csv"], "--formula"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "arguments", "message"), [
+    (None, ["missing.csv", *FORMULA], "data file missing.csv must exist"),
+    ("", ["data.csv", *FORMULA], "data.csv cannot be read"),
+    ("visits\n", ["data.csv", *FORMULA], "must have rows"),
+    ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
+    ("visits\n1\n2,3\n", ["data.csv", *FORMULA], "cannot be read"),
+    ("a,visits\n1,2,9\n1,2,9\n", ["data.csv", *FORMULA], "cannot be read"),
+    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "cannot be read"),
+    ("visits\n1\n", ["data.xlsx", *FORMULA], "must end in .csv or .parquet"),
+    ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
+    ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA, *NAMED], "must not be missing: row 1"),
+    ("visits\n1\n3\n-2\n", ["data.csv", *FORMULA, *NAMED], "row 2 is negative"),
+    ("visits\n1\n3.5\n2\n", ["data.csv", *FORMULA, *NAMED], "whole number: row 1"),
+    ("visits\n1\ninf\n2\n", ["data.csv", *FORMULA], "must be finite: row 1"),
+    ("visits\n1\nmany\n2\n", ["data.csv", *FORMULA, "--model", "poisson"],
+     "'visits' must be numeric"),
+    ("visits;age\n1;2\n", ["data.csv", *FORMULA], "is ';' the separator?"),
+    ("visits,d\n1,2024-01-01\n2,2024-01-02\n", ["data.csv", "--formula", "d ~ visits"],
+     "outcome 'd' must be numbers, text, logicals or categories: it holds dates"),
+    ("visits,x\n1,\n2,1\n", ["data.csv", "--formula", "visits ~ x", "--model", "poisson"],
+     "give --model NAME:missing=model"),
+    ("visits\n1\n", ["data.csv", *FORMULA], "at least 2 records"),
+    ("visits\n2\n2\n2\n", ["data.csv", *FORMULA], "must vary"),
+    ("visits,x\n1,1\n2,2\n4,3\n", ["data.csv", "--formula", "visits ~ x +"], "not parse"),
+    ("visits,x\n1,1\n2,1\n4,1\n", ["data.csv", "--formula", "visits ~ x", *NAMED],
+     "must vary: it is constant"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, *OF_SIZE, "--scale", "nan"],
+     "scale must be a finite"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, *OF_SIZE, "--shift", "inf"],
+     "shift must be a finite"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--scale", "x"], "--scale"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--model", "weibull"], "negative_binomial, poisson"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "magic"], "lipschitz"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--engine", "magic"],
+     "auto, cmdstan, embedded"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "unweighted", "--scale", "1"],
+     "takes no --scale"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--n-synthetic", "0"], "--n-synthetic"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--seed", "-3"], "seed must be"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
+    ("visits\n1\n2\n", ["data.csv"], "--formula"),
+])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
     change: str | bytes | None, arguments: list[str], message: str, refused: Run, tmp_path: Path
 ) -> None:

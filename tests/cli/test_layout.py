@@ -121,13 +121,10 @@ def test_examples_are_right_calls(name: str) -> None:
     command.make_context(name, list(arguments))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("risk", "a.csv", "b.csv", "--kex", "age"), "No such option"),
-        (("compare", "a.csv", "--n-synthetic", "many"), "--n-synthetic"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("risk", "a.csv", "b.csv", "--kex", "age"), "No such option"),
+    (("compare", "a.csv", "--n-synthetic", "many"), "--n-synthetic"),
+])  # fmt: skip
 def test_usage_errors_show_a_right_call(
     refused: Callable[..., str], arguments: tuple[str, ...], said: str
 ) -> None:
@@ -147,15 +144,12 @@ def test_an_unknown_command_is_told_where_they_are_listed(refused: Callable[...,
     assert "pyhybrid --help" in error
 
 
-@pytest.mark.parametrize(
-    ("arguments", "meant"),
-    [
-        (("--model", "poison"), "did you mean 'poisson'?"),
-        (("--model", "poisson:priors=normal"), "did you mean 'prior'?"),
-        (("--mechanism", "lipshitz"), "did you mean 'lipschitz'?"),
-        (("--scale", "0.5"), "--mechanism: lipschitz has it"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "meant"), [
+    (("--model", "poison"), "did you mean 'poisson'?"),
+    (("--model", "poisson:priors=normal"), "did you mean 'prior'?"),
+    (("--mechanism", "lipshitz"), "did you mean 'lipschitz'?"),
+    (("--scale", "0.5"), "--mechanism: lipschitz has it"),
+])  # fmt: skip
 def test_slips_in_names_are_told_what_was_meant(
     refused: Callable[..., str], tmp_path: Path, arguments: tuple[str, ...], meant: str
 ) -> None:

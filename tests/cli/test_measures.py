@@ -140,28 +140,25 @@ def test_a_release_folder_stands_for_its_sets(
     assert json.loads(capsys.readouterr().out)["versions"]["synthetic"]["n_synthetic"] == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([*RISK, "--key", "town"], "key 'town' must be in the data"),
-        ([*RISK, "--key", "sex"], "each --key must be given once: 'sex'"),
-        (["risk", "real.csv", "plain.csv"], "--key must be given"),
-        ([*RISK[:4], "--key", "age:radius=two"], "radius of --key 'age' must be a number"),
-        ([*RISK[:4], "--key", "age:size=2"], "takes radius and kind: found 'size'"),
-        ([*RISK[:4], "--key", "sex:radius=2"], "key 'sex' must hold numbers"),
-        ([*RISK[:3], "plain.csv", "--key", "age", "--rows-correspond"], "only in sets of 200 rows"),
-        ([*UTILITY, "--columns", "age,town"], "column 'town' must be in the data"),
-        ([*UTILITY, "--formula", "income ~ town"], "cannot be fitted to the data"),
-        ([*UTILITY, "--rule", "nested"], "rule must be one of"),
-        ([*UTILITY, "--seed", "-1"], "seed must be a whole number >= 0: found -1"),
-        (["risk", *RISK[1:3], "--key", "age", "--holdout", "real.csv"],
-            "name at least one sensitive column"),
-        ([*UTILITY[:3], "--formula", "income ~ age", "--rule", "fully_synthetic"], "at least 2"),
-        ([*UTILITY, "--html", "."], "must be a file: it is a folder"),
-        ([*UTILITY, "--html", "x", "--json", "./x"], "must name two files"),
-        (["utility", "real.csv", "nothing.csv"], "data file nothing.csv must exist"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([*RISK, "--key", "town"], "key 'town' must be in the data"),
+    ([*RISK, "--key", "sex"], "each --key must be given once: 'sex'"),
+    (["risk", "real.csv", "plain.csv"], "--key must be given"),
+    ([*RISK[:4], "--key", "age:radius=two"], "radius of --key 'age' must be a number"),
+    ([*RISK[:4], "--key", "age:size=2"], "takes radius and kind: found 'size'"),
+    ([*RISK[:4], "--key", "sex:radius=2"], "key 'sex' must hold numbers"),
+    ([*RISK[:3], "plain.csv", "--key", "age", "--rows-correspond"], "only in sets of 200 rows"),
+    ([*UTILITY, "--columns", "age,town"], "column 'town' must be in the data"),
+    ([*UTILITY, "--formula", "income ~ town"], "cannot be fitted to the data"),
+    ([*UTILITY, "--rule", "nested"], "rule must be one of"),
+    ([*UTILITY, "--seed", "-1"], "seed must be a whole number >= 0: found -1"),
+    (["risk", *RISK[1:3], "--key", "age", "--holdout", "real.csv"],
+        "name at least one sensitive column"),
+    ([*UTILITY[:3], "--formula", "income ~ age", "--rule", "fully_synthetic"], "at least 2"),
+    ([*UTILITY, "--html", "."], "must be a file: it is a folder"),
+    ([*UTILITY, "--html", "x", "--json", "./x"], "must name two files"),
+    (["utility", "real.csv", "nothing.csv"], "data file nothing.csv must exist"),
+])  # fmt: skip
 def test_bad_input_is_named_and_nothing_written(
     folder: Path, arguments: list[str], message: str
 ) -> None:

@@ -13,7 +13,6 @@ from pyhybrid.cli.app import run
 from pyhybrid.cli.options import build_model, reweighting_of, with_program
 from pyhybrid.cli.synthesize import _at_known_levels
 from pyhybrid.cli.tables import SourceTable
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
 from tests.refusals import refuses
 
@@ -25,18 +24,14 @@ def test_a_single_step_is_the_published_one() -> None:
     assert reweighting_of(True, None, False) == Reweighting()
     assert reweighting_of(False, None, False) is None
     for k, single_step in ((0.9, False), (None, True)):
-        with pytest.raises(InvalidInput, match="go with --reweight"):
-            reweighting_of(False, k, single_step)
+        refuses("go with --reweight", reweighting_of, False, k, single_step)
 
 
-@pytest.mark.parametrize(
-    ("command", "default"),
-    [
-        ("synthesize", "gaussian"), ("compare", "unweighted, lipschitz"),
-        ("calibrate", "by what the reference's column holds"), ("mask", "equal"),
-        ("utility", "all"), ("validate", "generated"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("command", "default"), [
+    ("synthesize", "gaussian"), ("compare", "unweighted, lipschitz"),
+    ("calibrate", "by what the reference's column holds"), ("mask", "equal"),
+    ("utility", "all"), ("validate", "generated"),
+])  # fmt: skip
 def test_help_of_80_columns_shows_defaults_and_cuts_no_text(
     command: str, default: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip

@@ -12,6 +12,7 @@ from pyhybrid.cli.app import run
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
+from tests.refusals import refuses
 
 PROGRAM = """
 data {
@@ -71,13 +72,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     n = 120
-    table = pd.DataFrame(
-        {
-            "id": [f"{i % 5:03d}" for i in range(n)],
-            "region": rng.choice(["a", "b", "c"], n),
-            "age": rng.integers(-3, 4, n) / 2,
-        }
-    )
+    table = pd.DataFrame({
+        "id": [f"{i % 5:03d}" for i in range(n)],
+        "region": rng.choice(["a", "b", "c"], n),
+        "age": rng.integers(-3, 4, n) / 2,
+    })  # fmt: skip
     table["visits"] = rng.poisson(np.exp(0.5 + 0.2 * table["age"]))
     table.to_csv("data.csv", index=False)
     Path("own.stan").write_text(PROGRAM)
@@ -134,8 +133,7 @@ def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> Non
     assert run(["calibrate", "last.csv", *own, *SEEDED, "--epsilon", "6", "--out", "reference",
                 "--holds-no-released-record"]) == 0  # fmt: skip
     frozen = ["synthesize", "data.csv", "--calibration", "reference", *FAST, "--out", "out"]
-    with pytest.raises(InvalidInput, match="--formula and --model composed"):
-        run(frozen)
+    refuses("--formula and --model composed", run, frozen)
     assert run([*frozen, *own]) == 0
     charge = json.loads(Path("out/public/charge.json").read_text())
     assert (charge["kind"], charge["epsilon"], charge["cap"]) == ("strict", 6.0, 3.0)
@@ -143,8 +141,7 @@ def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> Non
         run([*frozen[:-1], "other", "--model", OWN, *FORMULA])
     with pytest.raises(InvalidInput, match="the data of the Stan program depends on all records"):
         run(["calibrate", "last.csv", "--model", OWN, *FORMULA, "--epsilon", "6", "--out", "x"])
-    with pytest.raises(InvalidInput, match="give no --formula"):
-        run([*frozen[:-1], "other", "--model", "poisson", *FORMULA])
+    refuses("give no --formula", run, [*frozen[:-1], "other", "--model", "poisson", *FORMULA])
 
 
 @pytest.mark.long
@@ -167,21 +164,18 @@ def test_a_composed_program_is_strict(folder: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ("composed", "--model composed needs program"),
-        ("composed:program=own.stan", "must hold the blocks functions, data, record"),
-        ("composed:program=by_area.stan", "'n_regions' is missing"),
-        ("composed:program=composed.stan,levels=none.json", "levels must be in a readable file"),
-        ("stan:program=own.stan,predict=y_rep,by_record=true", "log_lik {\n  return poisson_log_l"),
-        ("stan", "--model stan needs program"),
-        ("stan:program=own.stan", "--model stan needs predict"),
-        ("stan:program=own.stan,predict=y_rep,data=x", "takes no --data"),
-        ("stan:program=none.stan,predict=y_rep", "must be a readable Stan file"),
-        ("stan:program=own.stan,predict=y_rop", "must be a variable of program 'own'"),
-    ],
-)
+@pytest.mark.parametrize(("model", "message"), [
+    ("composed", "--model composed needs program"),
+    ("composed:program=own.stan", "must hold the blocks functions, data, record"),
+    ("composed:program=by_area.stan", "'n_regions' is missing"),
+    ("composed:program=composed.stan,levels=none.json", "levels must be in a readable file"),
+    ("stan:program=own.stan,predict=y_rep,by_record=true", "log_lik {\n  return poisson_log_l"),
+    ("stan", "--model stan needs program"),
+    ("stan:program=own.stan", "--model stan needs predict"),
+    ("stan:program=own.stan,predict=y_rep,data=x", "takes no --data"),
+    ("stan:program=none.stan,predict=y_rep", "must be a readable Stan file"),
+    ("stan:program=own.stan,predict=y_rop", "must be a variable of program 'own'"),
+])  # fmt: skip
 def test_bad_options_are_named_and_nothing_written(folder: Path, model: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         run(["synthesize", "data.csv", *FORMULA, "--model", model, "--mechanism", "unweighted",

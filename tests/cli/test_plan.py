@@ -63,16 +63,13 @@ def test_a_file_is_planned_changed_and_synthesized(run: Run, csv: Path, tmp_path
     assert "strict" in statement
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--sensitive", "voted, regoin"), "'regoin' is none (did you mean 'region'?)"),
-        (("--keep", "voted"), "must not be sensitive and kept"),
-        (("--rule", "wage <= incme"), "'incme' is none"),
-        (("--rule", "wage > income"), "none meets it"),
-        (("--split", "best"), "split must be one of"),
-    ],
-)
+@pytest.mark.parametrize(("more", "message"), [
+    (("--sensitive", "voted, regoin"), "'regoin' is none (did you mean 'region'?)"),
+    (("--keep", "voted"), "must not be sensitive and kept"),
+    (("--rule", "wage <= incme"), "'incme' is none"),
+    (("--rule", "wage > income"), "none meets it"),
+    (("--split", "best"), "split must be one of"),
+])  # fmt: skip
 def test_bad_plans_are_one_line_and_nothing_is_written(
     refused: Any, csv: Path, more: tuple[str, ...], message: str
 ) -> None:
@@ -114,29 +111,26 @@ def _release(run: Any, csv: Path, *more: str) -> Any:
     return run("synthesize", str(csv), "--plan", str(plan), "--out", str(out), *more)
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--epsilon", "1", "--formula", "voted ~ 1"), "leave out --formula, or --plan"),
-        ((), "epsilon must be given to mechanism 'censored'"),
-        (("--epsilon", "1", "--mechanism", "count"), "mechanism must be one of censored"),
-        (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
-        (("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
-            "leave out --scale, --reweight, or --plan"),
-        (("--epsilon", "1", "--delta", "1e-7"), "delta is read by mechanism 'marginals' only"),
-        (("--epsilon", "1", "--select", "all"), "select is read by mechanism 'marginals' only"),
-        (("--epsilon", "1", "--mechanism", "marginals", "--select", "some"), "plan, all, private"),
-        (("--epsilon", "1", "--mechanism", "marginals", "--delta", "0.5"), "must be below 1 / n"),
-        (("--epsilon", "8", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
-        (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
-            "a strict charge needs the owner's word"),
-        (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv",
-            "--holds-no-released-record"), "must be other records than those to be released"),
-        (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),
-        (("--epsilon", "1", "--allow-unlike"), "--allow-unlike goes with --ledger"),
-        (("--epsilon", "1", "--relation", "add"), "relation must be one of"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("more", "message"), [
+    (("--epsilon", "1", "--formula", "voted ~ 1"), "leave out --formula, or --plan"),
+    ((), "epsilon must be given to mechanism 'censored'"),
+    (("--epsilon", "1", "--mechanism", "count"), "mechanism must be one of censored"),
+    (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
+    (("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
+        "leave out --scale, --reweight, or --plan"),
+    (("--epsilon", "1", "--delta", "1e-7"), "delta is read by mechanism 'marginals' only"),
+    (("--epsilon", "1", "--select", "all"), "select is read by mechanism 'marginals' only"),
+    (("--epsilon", "1", "--mechanism", "marginals", "--select", "some"), "plan, all, private"),
+    (("--epsilon", "1", "--mechanism", "marginals", "--delta", "0.5"), "must be below 1 / n"),
+    (("--epsilon", "8", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
+    (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
+        "a strict charge needs the owner's word"),
+    (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv",
+        "--holds-no-released-record"), "must be other records than those to be released"),
+    (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),
+    (("--epsilon", "1", "--allow-unlike"), "--allow-unlike goes with --ledger"),
+    (("--epsilon", "1", "--relation", "add"), "relation must be one of"),
+])  # fmt: skip
 def test_bad_releases_are_one_line_and_nothing_is_written(
     run: Run, refused: Any, csv: Path, more: tuple[str, ...], message: str
 ) -> None:

@@ -67,15 +67,12 @@ def test_an_unreachable_target_gives_the_range() -> None:
         ph.mechanisms.solve_shift(PAPERS, TABLE, target_epsilon=1, limits=(0, 0.5), **OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"target_epsilon": 0}, "target_epsilon must be above 0"),
-        ({"tolerance": 0}, "tolerance must be above 0"), ({"limits": (1, 0)}, "ascending order"),
-        ({"n_draws_released": 0}, "n_draws_released"), ({"max_fits": 0}, "max_fits"),
-        ({"mechanism": ph.Unweighted(MODEL)}, "Unweighted has none"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "message"), [
+    ({"target_epsilon": 0}, "target_epsilon must be above 0"),
+    ({"tolerance": 0}, "tolerance must be above 0"), ({"limits": (1, 0)}, "ascending order"),
+    ({"n_draws_released": 0}, "n_draws_released"), ({"max_fits": 0}, "max_fits"),
+    ({"mechanism": ph.Unweighted(MODEL)}, "Unweighted has none"),
+])  # fmt: skip
 def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
     own = {"mechanism": ph.LipschitzWeighted(MODEL), "target_epsilon": 5, **OPTIONS, **options}
     with pytest.raises(InvalidInput, match=message):

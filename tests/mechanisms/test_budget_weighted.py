@@ -99,17 +99,14 @@ def test_too_few_records_are_told_what_is_enough() -> None:
     assert release.charge.epsilon <= enough
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"n_draws": 0}, "n_draws must be a whole number"),
-        ({"accounting": "range"}, "takes no accounting"),
-        ({"reweighting": True}, "takes no reweighting"),
-        ({"draw_quantile": 0.9}, "takes no draw_quantile"),
-        ({"support": {"visits": (0, 9)}}, "takes no support"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"epsilon": 0}, "epsilon must be above 0"),
+    ({"n_draws": 0}, "n_draws must be a whole number"),
+    ({"accounting": "range"}, "takes no accounting"),
+    ({"reweighting": True}, "takes no reweighting"),
+    ({"draw_quantile": 0.9}, "takes no draw_quantile"),
+    ({"support": {"visits": (0, 9)}}, "takes no support"),
+])  # fmt: skip
 def test_other_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         ph.BudgetWeighted(MODEL, **settings)

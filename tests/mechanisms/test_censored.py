@@ -18,6 +18,7 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.censored.censored import ModeCheck, look_for_modes
 from tests.monte_carlo import assert_near
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
@@ -60,13 +61,10 @@ def test_a_high_cap_changes_nothing(session: FitSession) -> None:
     assert_near(capped.draws.variables["phi"], plain.draws.variables["phi"])
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "kind"),
-    [
-        (ph.Censored(MODEL, epsilon=3, inner=ph.Unweighted(MODEL)), "strict"),
-        (ph.Censored(MODEL, epsilon=3), "asymptotic local"),
-    ],
-)
+@pytest.mark.parametrize(("mechanism", "kind"), [
+    (ph.Censored(MODEL, epsilon=3, inner=ph.Unweighted(MODEL)), "strict"),
+    (ph.Censored(MODEL, epsilon=3), "asymptotic local"),
+])  # fmt: skip
 def test_kind_follows_the_weights(mechanism: Any, kind: str, session: FitSession) -> None:
     release = replace(mechanism, check_modes=False).release_from(
         session, n_synthetic=2, n_draws_released=2
@@ -198,8 +196,7 @@ def test_calibrations_survive_the_disk(
     bound = MODEL.bind(outcomes(3))
     np.testing.assert_array_equal(loaded.weights(bound), calibration.weights(bound))
     assert loaded.model == MODEL
-    with pytest.raises(InvalidInput, match="must be empty or new"):
-        calibration.save(tmp_path / "cal")
+    refuses("must be empty or new", calibration.save, tmp_path / "cal")
     content = json.loads((tmp_path / "cal" / "calibration.json").read_text())
     for change, message in (
         ({"program_sha256": "0" * 64}, "has another hash"),
@@ -210,8 +207,7 @@ def test_calibrations_survive_the_disk(
         with pytest.raises(InvalidInput, match=message):
             ph.mechanisms.Calibration.load(tmp_path / "cal").weights(bound)
     (tmp_path / "cal" / "draws.csv").unlink()
-    with pytest.raises(InvalidInput, match="must hold a calibration"):
-        ph.mechanisms.Calibration.load(tmp_path / "cal")
+    refuses("must hold a calibration", ph.mechanisms.Calibration.load, tmp_path / "cal")
 
 
 def test_calibrations_need_record_wise_coding() -> None:
@@ -233,14 +229,11 @@ def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
     assert not ph.Censored(MODEL, cap=2, inner=raised).record_indexed
 
 
-@pytest.mark.parametrize(
-    ("term", "kind"),
-    [
-        ("x", "strict"), ("log(x + 1)", "strict"), ("I(x**2)", "strict"),
-        ("scale(x)", "asymptotic local"), ("scale(x, center=4, scale=2)", "strict"),
-        ("ns(x, 3)", "asymptotic local"), ("poly(x, 2)", "asymptotic local"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("term", "kind"), [
+    ("x", "strict"), ("log(x + 1)", "strict"), ("I(x**2)", "strict"),
+    ("scale(x)", "asymptotic local"), ("scale(x, center=4, scale=2)", "strict"),
+    ("ns(x, 3)", "asymptotic local"), ("poly(x, 2)", "asymptotic local"),
+])  # fmt: skip
 def test_predictors_that_look_at_all_records_are_not_strict(term: str, kind: str) -> None:
     rng = np.random.default_rng(3)
     table = pd.DataFrame({"y": rng.poisson(4, 60), "x": rng.integers(1, 9, 60)})
@@ -260,8 +253,7 @@ def test_another_coding_of_predictors_is_refused() -> None:
     model = ph.Poisson("y ~ C(g)")
     table = pd.DataFrame({"y": [1, 2, 3, 4, 0, 2] * 6, "g": [1, 2, 3] * 12})
     made = calibrate(model, table, epsilon=4, n_draws=50, holds_no_released_record=True, **OPTIONS)
-    with pytest.raises(InvalidInput, match="coded as in the calibration"):
-        made.weights(model.bind(table.assign(g=table["g"] + 1)))
+    refuses("coded as in the calibration", made.weights, model.bind(table.assign(g=table["g"] + 1)))
 
 
 def test_a_better_mode_elsewhere_is_written_into_the_charge(
@@ -322,23 +314,20 @@ def test_calibrated_statements_say_what_the_calibration_needs(
     assert "have 6 decimals, a number fixed" in release.statement
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda c: ph.Censored(MODEL), "exactly one of cap and epsilon"),
-        (lambda c: ph.Censored(MODEL, epsilon=0), "epsilon must be above 0"),
-        (lambda c: ph.Censored(MODEL, epsilon=-1), "epsilon must be above 0"),
-        (lambda c: ph.Censored(MODEL, cap=0), "cap must be above 0"),
-        (lambda c: ph.Censored(MODEL, cap=1, reweighting=True), "re-weight the inner"),
-        (lambda c: ph.Censored(MODEL, cap=1, draw_quantile=0.9), "draw_quantile at 1"),
-        (lambda c: ph.Censored(calibration=c, cap=1), "holds weights and cap"),
-        (lambda c: ph.Censored(ph.Poisson("y ~ 1"), calibration=c), "for this model"),
-        (lambda c: ph.Censored(calibration=c, relation="replace"), "for this model and relation"),
-        (lambda c: ph.Censored(epsilon=1), "must be a pyhybrid model"),
-        (lambda c: calibrate(MODEL, outcomes(1)), "exactly one of cap and epsilon"),
-        (lambda c: calibrate(MODEL, outcomes(1), epsilon=-1), "epsilon must be above 0"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda c: ph.Censored(MODEL), "exactly one of cap and epsilon"),
+    (lambda c: ph.Censored(MODEL, epsilon=0), "epsilon must be above 0"),
+    (lambda c: ph.Censored(MODEL, epsilon=-1), "epsilon must be above 0"),
+    (lambda c: ph.Censored(MODEL, cap=0), "cap must be above 0"),
+    (lambda c: ph.Censored(MODEL, cap=1, reweighting=True), "re-weight the inner"),
+    (lambda c: ph.Censored(MODEL, cap=1, draw_quantile=0.9), "draw_quantile at 1"),
+    (lambda c: ph.Censored(calibration=c, cap=1), "holds weights and cap"),
+    (lambda c: ph.Censored(ph.Poisson("y ~ 1"), calibration=c), "for this model"),
+    (lambda c: ph.Censored(calibration=c, relation="replace"), "for this model and relation"),
+    (lambda c: ph.Censored(epsilon=1), "must be a pyhybrid model"),
+    (lambda c: calibrate(MODEL, outcomes(1)), "exactly one of cap and epsilon"),
+    (lambda c: calibrate(MODEL, outcomes(1), epsilon=-1), "epsilon must be above 0"),
+])  # fmt: skip
 def test_bad_arguments_are_named(
     make: Any, message: str, calibration: ph.mechanisms.Calibration
 ) -> None:

@@ -341,15 +341,12 @@ def test_a_strict_charge_says_that_the_number_of_draws_was_fixed() -> None:
         centered.release(table, rule=hard, **options)
 
 
-@pytest.mark.parametrize(
-    ("center", "words"),
-    [
-        ({"beta": [1.0], "phi": 1.0}, "must have the parameters of the likelihood, beta"),
-        ({"beta": [1.0, 2.0]}, "must have the shapes of the model's parameters"),
-        ({"beta": ["a"]}, "must be numbers by the names"),
-        ({"beta": [np.inf]}, "center must be finite"),
-    ],
-)
+@pytest.mark.parametrize(("center", "words"), [
+    ({"beta": [1.0], "phi": 1.0}, "must have the parameters of the likelihood, beta"),
+    ({"beta": [1.0, 2.0]}, "must have the shapes of the model's parameters"),
+    ({"beta": ["a"]}, "must be numbers by the names"),
+    ({"beta": [np.inf]}, "center must be finite"),
+])  # fmt: skip
 def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         ph.Censored(POISSON, epsilon=1, center=center, inner=ph.Unweighted(POISSON)).release(

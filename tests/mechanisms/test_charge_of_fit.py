@@ -127,15 +127,12 @@ def test_replacing_costs_twice_and_says_what_it_takes_for_granted() -> None:
     assert local(fit(), relation="replace").epsilon == 6.0, "of discrete outcomes, as in the papers"
 
 
-@pytest.mark.parametrize(
-    ("of", "quantile", "counted", "why"),
-    [
-        ({"limit_holds": False}, 1.0, "range", "the check of its limit failed for some record"),
-        ({"mu": np.inf}, 1.0, "range", "the check of its limit failed for some record"),
-        ({}, 0.99, "range", "draws were dropped, with a probability above delta"),
-        ({"limit_holds": False, "loss_range": np.inf}, 1.0, "lipschitz", "counted by the Lipsch"),
-    ],
-)
+@pytest.mark.parametrize(("of", "quantile", "counted", "why"), [
+    ({"limit_holds": False}, 1.0, "range", "the check of its limit failed for some record"),
+    ({"mu": np.inf}, 1.0, "range", "the check of its limit failed for some record"),
+    ({}, 0.99, "range", "draws were dropped, with a probability above delta"),
+    ({"limit_holds": False, "loss_range": np.inf}, 1.0, "lipschitz", "counted by the Lipsch"),
+])  # fmt: skip
 def test_where_the_limit_does_not_hold_another_accounting_is_charged(
     of: dict[str, Any], quantile: float, counted: str, why: str
 ) -> None:

@@ -117,24 +117,21 @@ def test_a_session_fits_equal_weights_once() -> None:
     assert one.fit.draws is session.unweighted().draws
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: ph.LipschitzWeighted(MODEL, scale=np.nan), "scale must be a finite"),
-        (lambda: ph.LipschitzWeighted(MODEL, shift=np.inf), "shift must be a finite"),
-        (lambda: ph.LipschitzWeighted(MODEL, transform="cubic"), "linear, reciprocal"),
-        (lambda: ph.LipschitzWeighted(MODEL, transform="threshold"), "threshold must be given"),
-        (lambda: ph.Unweighted("y ~ 1"), "must be a pyhybrid model"),
-        (lambda: ph.Unweighted(MODEL, relation="add"), "remove, replace"),
-        (lambda: ph.Unweighted(MODEL, draw_quantile=0), "draw_quantile"),
-        (lambda: ph.Unweighted(MODEL, safety_factor=0.9), "safety_factor must be >= 1"),
-        (lambda: _release(ph.Unweighted(MODEL), n_synthetic=0), "n_synthetic"),
-        (lambda: _release(ph.Unweighted(MODEL), n_synthetic=3, n_draws_released=2), "1 or n_syn"),
-        (lambda: _release(ph.Unweighted(MODEL), seed=-1), "seed must be"),
-        (lambda: _release(ph.Unweighted(MODEL), engine="jags"), "engine must be one of"),
-        (lambda: _release(ph.Unweighted(MODEL), on_not_converged="hope"), "raise, warn"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: ph.LipschitzWeighted(MODEL, scale=np.nan), "scale must be a finite"),
+    (lambda: ph.LipschitzWeighted(MODEL, shift=np.inf), "shift must be a finite"),
+    (lambda: ph.LipschitzWeighted(MODEL, transform="cubic"), "linear, reciprocal"),
+    (lambda: ph.LipschitzWeighted(MODEL, transform="threshold"), "threshold must be given"),
+    (lambda: ph.Unweighted("y ~ 1"), "must be a pyhybrid model"),
+    (lambda: ph.Unweighted(MODEL, relation="add"), "remove, replace"),
+    (lambda: ph.Unweighted(MODEL, draw_quantile=0), "draw_quantile"),
+    (lambda: ph.Unweighted(MODEL, safety_factor=0.9), "safety_factor must be >= 1"),
+    (lambda: _release(ph.Unweighted(MODEL), n_synthetic=0), "n_synthetic"),
+    (lambda: _release(ph.Unweighted(MODEL), n_synthetic=3, n_draws_released=2), "1 or n_syn"),
+    (lambda: _release(ph.Unweighted(MODEL), seed=-1), "seed must be"),
+    (lambda: _release(ph.Unweighted(MODEL), engine="jags"), "engine must be one of"),
+    (lambda: _release(ph.Unweighted(MODEL), on_not_converged="hope"), "raise, warn"),
+])  # fmt: skip
 def test_bad_arguments_are_named(make: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()

@@ -322,44 +322,38 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     assert sets.settings["one_way_share"] == 0.2
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"domain": {}}, "it is never read from the data"),
-        ({"domain": {"visits": {"bins": [3, 1]}}}, "domain of 'visits': bins must be two edges"),
-        ({"domain": {"visits": {"level": [1]}}}, "must be levels, or have the keys"),
-        ({"domain": {"age": (1, 2)}}, "a column that is not in given"),
-        ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"delta": 1.0}, "delta must lie in"),
-        ({"most_bins": 1}, "most_bins must be"),
-        ({"most_bins": "few"}, "most_bins must be a number or 'auto'"),
-        ({"one_way_share": 1.0}, "nothing is left for predictors"),
-        ({"given": "age"}, "given must be a list"),
-        ({"relation": "add"}, "relation must be one of"),
-        ({"select": "some"}, "select must be one of all, private"),
-        ({"noise_aware": 1}, "noise_aware must be True or False"),
-        ({"unit": "person"}, "unit and rows_per_unit must be given together"),
-        ({"predictors": {"age": []}}, "'age' is none"),
-        ({"predictors": {"visits": ["region"]}}, "'region' comes later in domain"),
-        ({"predictors": {"region": ["visit"]}}, "is no column of given .did you mean 'visits'"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"domain": {}}, "it is never read from the data"),
+    ({"domain": {"visits": {"bins": [3, 1]}}}, "domain of 'visits': bins must be two edges"),
+    ({"domain": {"visits": {"level": [1]}}}, "must be levels, or have the keys"),
+    ({"domain": {"age": (1, 2)}}, "a column that is not in given"),
+    ({"epsilon": 0}, "epsilon must be above 0"),
+    ({"delta": 1.0}, "delta must lie in"),
+    ({"most_bins": 1}, "most_bins must be"),
+    ({"most_bins": "few"}, "most_bins must be a number or 'auto'"),
+    ({"one_way_share": 1.0}, "nothing is left for predictors"),
+    ({"given": "age"}, "given must be a list"),
+    ({"relation": "add"}, "relation must be one of"),
+    ({"select": "some"}, "select must be one of all, private"),
+    ({"noise_aware": 1}, "noise_aware must be True or False"),
+    ({"unit": "person"}, "unit and rows_per_unit must be given together"),
+    ({"predictors": {"age": []}}, "'age' is none"),
+    ({"predictors": {"visits": ["region"]}}, "'region' comes later in domain"),
+    ({"predictors": {"region": ["visit"]}}, "is no column of given .did you mean 'visits'"),
+])  # fmt: skip
 def test_bad_settings_are_refused(changes: Any, words: str) -> None:
     refuses(words, mechanism, **changes)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda t: t.drop(columns="sex"), "column 'sex' must be in the data"),
-        (lambda t: t.rename(columns={"visits": "Visit"}), "did you mean 'Visit'"),
-        (lambda t: t.assign(visits=99), "column 'visits' must lie in its domain: row 'row 0'"),
-        (lambda t: t.assign(region="east"), "column 'region' must lie in its domain"),
-        (lambda t: t.assign(region=None), "column 'region' must not be missing"),
-        (lambda t: t.iloc[:0], "DataFrame with rows"),
-        (lambda t: pd.concat([t, t["age"]], axis=1), "'age' occurs more than once"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda t: t.drop(columns="sex"), "column 'sex' must be in the data"),
+    (lambda t: t.rename(columns={"visits": "Visit"}), "did you mean 'Visit'"),
+    (lambda t: t.assign(visits=99), "column 'visits' must lie in its domain: row 'row 0'"),
+    (lambda t: t.assign(region="east"), "column 'region' must lie in its domain"),
+    (lambda t: t.assign(region=None), "column 'region' must not be missing"),
+    (lambda t: t.iloc[:0], "DataFrame with rows"),
+    (lambda t: pd.concat([t, t["age"]], axis=1), "'age' occurs more than once"),
+])  # fmt: skip
 def test_bad_data_are_refused_without_a_value(table: pd.DataFrame, change: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as found:
         mechanism().release(change(table))
@@ -460,17 +454,14 @@ def synthesize(folder: Path, formula: str, text: str, *options: str) -> int:
     return command(*words, "--out", f"{folder}/out", *options)
 
 
-@pytest.mark.parametrize(
-    ("formula", "text", "words"),
-    [
-        ("visits ~ age", "noisy_marginals:epsilon=1", "part of the guarantee"),
-        ("visits ~ age", "noisy_marginals:epsilon=1,domain=none.json", "in a readable file"),
-        ("visits ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/data.csv", "must hold JSON"),
-        ("visit ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "did you mean"),
-        ("visits ~", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "of columns alone"),
-        ("visits ~ age", "noisy_marginals:bins=3,domain=FOLDER/domain.json", "takes no --bins"),
-    ],
-)
+@pytest.mark.parametrize(("formula", "text", "words"), [
+    ("visits ~ age", "noisy_marginals:epsilon=1", "part of the guarantee"),
+    ("visits ~ age", "noisy_marginals:epsilon=1,domain=none.json", "in a readable file"),
+    ("visits ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/data.csv", "must hold JSON"),
+    ("visit ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "did you mean"),
+    ("visits ~", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "of columns alone"),
+    ("visits ~ age", "noisy_marginals:bins=3,domain=FOLDER/domain.json", "takes no --bins"),
+])  # fmt: skip
 def test_refusals_on_the_command_line(
     files: Path, capsys: pytest.CaptureFixture[str], formula: str, text: str, words: str
 ) -> None:

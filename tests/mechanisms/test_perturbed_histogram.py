@@ -26,15 +26,12 @@ pytestmark = pytest.mark.usefixtures("opendp")
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(8)
     n = 500
-    return pd.DataFrame(
-        {
-            "id": [f"{i % 5:03d}" for i in range(n)],
-            "age": pd.array(rng.binomial(100, 0.3, n), dtype="Int16"),
-            "income": rng.gamma(5, 5, n).clip(0, 100).astype("float32"),
-            "group": pd.Categorical(rng.choice(["a", "b"], n)),
-        },
-        index=pd.Index([f"row {i}" for i in range(n)], name="label"),
-    )
+    return pd.DataFrame({
+        "id": [f"{i % 5:03d}" for i in range(n)],
+        "age": pd.array(rng.binomial(100, 0.3, n), dtype="Int16"),
+        "income": rng.gamma(5, 5, n).clip(0, 100).astype("float32"),
+        "group": pd.Categorical(rng.choice(["a", "b"], n)),
+    }, index=pd.Index([f"row {i}" for i in range(n)], name="label"))  # fmt: skip
 
 
 def mechanism(column: str = "age", **changes: Any) -> ph.PerturbedHistogram:
@@ -167,44 +164,36 @@ def test_statement_and_reports_speak_of_a_histogram(table: pd.DataFrame) -> None
         release_report(release, table, baseline=fitted)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"lower": None}, "lower must be a number: found None.*part of the guarantee"),
-        ({"upper": "auto"}, "upper must be a number: found 'auto'.*part of the guarantee"),
-        ({"n_bins": None}, "n_bins must be a whole number.*part of the guarantee"),
-        ({"n_bins": "auto"}, "n_bins must be a whole number.*part of the guarantee"),
-        ({"n_bins": 1}, "n_bins must be a whole number >= 2"),
-        ({"n_bins": 2.5}, "n_bins must be a whole number >= 2"),
-        ({"lower": 100}, "lower must be below upper"),
-        ({"upper": float("inf")}, "upper must be a finite number"),
-        ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"epsilon": -1}, "epsilon must be above 0"),
-        ({"epsilon": None}, "epsilon must be a finite number"),
-        ({"column": 3}, "column must be the name"),
-        ({"upper": 100.5, "decimals": 0}, "lower and upper must be whole numbers for decimals=0"),
-        ({"n_bins": 102, "decimals": 0}, "n_bins must be at most the number of values"),
-        ({"decimals": 16}, "decimals must be at most 15"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"lower": None}, "lower must be a number: found None.*part of the guarantee"),
+    ({"upper": "auto"}, "upper must be a number: found 'auto'.*part of the guarantee"),
+    ({"n_bins": None}, "n_bins must be a whole number.*part of the guarantee"),
+    ({"n_bins": "auto"}, "n_bins must be a whole number.*part of the guarantee"),
+    ({"n_bins": 1}, "n_bins must be a whole number >= 2"),
+    ({"n_bins": 2.5}, "n_bins must be a whole number >= 2"),
+    ({"lower": 100}, "lower must be below upper"), ({"column": 3}, "column must be the name"),
+    ({"upper": float("inf")}, "upper must be a finite number"),
+    ({"epsilon": 0}, "epsilon must be above 0"), ({"epsilon": -1}, "epsilon must be above 0"),
+    ({"epsilon": None}, "epsilon must be a finite number"),
+    ({"upper": 100.5, "decimals": 0}, "lower and upper must be whole numbers for decimals=0"),
+    ({"n_bins": 102, "decimals": 0}, "n_bins must be at most the number of values"),
+    ({"decimals": 16}, "decimals must be at most 15"),
+])  # fmt: skip
 def test_bad_settings(changes: dict[str, Any], message: str) -> None:
     refuses(message, mechanism, **changes)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda t: t.assign(age=t["age"].where(t.index != "row 7")), "missing: row 'row 7'"),
-        (lambda t: t.assign(age=t["age"] + 90), r"lie in \[0, 100\]"),
-        (lambda t: t.assign(age=t["age"].astype(str)), "numeric"),
-        (lambda t: t.assign(age=t["age"] > 30), "numeric"),
-        (lambda t: t.assign(age=t["age"].astype(complex)), "numeric"),
-        (lambda t: t.assign(age=t["age"].astype(float).replace(30, np.inf)), r"lie in \[0, 100\]"),
-        (lambda t: t.drop(columns="age"), "'age' must be in the data"),
-        (lambda t: t.iloc[:0], "rows"),
-        (lambda t: [1, 2], "DataFrame"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda t: t.assign(age=t["age"].where(t.index != "row 7")), "missing: row 'row 7'"),
+    (lambda t: t.assign(age=t["age"] + 90), r"lie in \[0, 100\]"),
+    (lambda t: t.assign(age=t["age"].astype(str)), "numeric"),
+    (lambda t: t.assign(age=t["age"] > 30), "numeric"),
+    (lambda t: t.assign(age=t["age"].astype(complex)), "numeric"),
+    (lambda t: t.assign(age=t["age"].astype(float).replace(30, np.inf)), r"lie in \[0, 100\]"),
+    (lambda t: t.drop(columns="age"), "'age' must be in the data"),
+    (lambda t: t.iloc[:0], "rows"),
+    (lambda t: [1, 2], "DataFrame"),
+])  # fmt: skip
 def test_bad_data(table: pd.DataFrame, change: Any, message: str) -> None:
     refuses(message, mechanism().release, change(table))
 
@@ -255,14 +244,11 @@ def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(
         refuses("must be given together", ph.PerturbedHistogram, **given, **wrong)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pd.Series(["b", "a", "c", "a"] * 50),
-        pd.Series(pd.Categorical(["b", "a", "c", "a"] * 50, categories=["c", "b", "a"])),
-        pd.Series([2, 1, 3, 1] * 50),
-    ],
-)
+@pytest.mark.parametrize("values", [
+    pd.Series(["b", "a", "c", "a"] * 50),
+    pd.Series(pd.Categorical(["b", "a", "c", "a"] * 50, categories=["c", "b", "a"])),
+    pd.Series([2, 1, 3, 1] * 50),
+])  # fmt: skip
 def test_levels_come_back_in_their_shares_and_declared_form(values: pd.Series) -> None:
     levels = (1, 2, 3) if values.dtype == "int64" else ("a", "b", "c")
     own = ph.PerturbedHistogram(column="v", levels=levels, epsilon=1e4)

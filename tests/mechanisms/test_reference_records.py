@@ -31,12 +31,10 @@ Population = Callable[[np.random.Generator, int], Any]
 
 def survey(seed: int, n: int = 80) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "y": rng.poisson(4, n), "x": rng.normal(size=n).round(2),
-            "g": rng.choice(["a", "b"], n), "pay": rng.normal(30, 9, n).round(1),
-        }
-    )  # fmt: skip
+    return pd.DataFrame({
+        "y": rng.poisson(4, n), "x": rng.normal(size=n).round(2),
+        "g": rng.choice(["a", "b"], n), "pay": rng.normal(30, 9, n).round(1),
+    })  # fmt: skip
 
 
 POPULATIONS: dict[str, Population] = {

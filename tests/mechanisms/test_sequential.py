@@ -15,6 +15,8 @@ from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.mechanisms import sequential
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.releases.column_decisions import Decisions
+from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=400)
 FIRST, SECOND = ph.Poisson("a ~ x"), ph.Poisson("b ~ a + x")
@@ -132,19 +134,16 @@ def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> 
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize(
-    ("steps", "message"),
-    [
-        ([], "at least one mechanism"),
-        ([FIRST], "step 1 must be a mechanism"),
-        ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesized"),
-        ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
-        ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
-        ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),
-        ([ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
-            "step 2 is strict, step 1 is not"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("steps", "message"), [
+    ([], "at least one mechanism"),
+    ([FIRST], "step 1 must be a mechanism"),
+    ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesized"),
+    ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
+    ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
+    ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),
+    ([ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
+        "step 2 is strict, step 1 is not"),
+])  # fmt: skip
 def test_what_is_refused(steps: list[Any], message: str, table: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match=message):
         ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT)
@@ -338,8 +337,7 @@ def _with_numbers() -> pd.DataFrame:
 @pytest.mark.parametrize("term", _READS_LEVELS)
 def test_levels_of_a_synthesized_predictor_are_declared_under_a_strict_charge(term: str) -> None:
     """Read from its true values they depend on all records, and no step pays for them."""
-    with pytest.raises(InvalidInput, match=r"levels of '\w' must be declared: step"):
-        _strict_after(f"y ~ {term}", _with_numbers())
+    refuses(r"levels of '\w' must be declared: step", _strict_after, f"y ~ {term}", _with_numbers())
 
 
 @pytest.mark.parametrize(
@@ -382,6 +380,35 @@ def test_categories_are_no_declaration_of_a_predictors_levels() -> None:
     assert seen == [("Intercept", "g[T.b]", "g[T.c]")] * 2
 
 
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_a_declared_level_that_no_record_has_changes_no_step(calibrated: bool) -> None:
+    """Seen: codes with one text among them were levels, and numbers, or refused, without it; a
+    calibration that knows the text was refused, too, and so was a rule that the last record met.
+    The controls: the model alone, and a calibration of other levels, refused for both."""
+    own, one = ph.Poisson("y ~ g", prior="normal"), np.ones(59)
+    tables = [
+        _levels("object").assign(g=[1, 2] * 29 + [2, last], y=np.append(one, last == "x"))
+        for last in (1, "x")
+    ]
+    frozen = [
+        ph.Censored(check_modes=False, calibration=ph.calibrate(
+            own, tables[0].assign(g=pd.Categorical(["1", "2"] * 30, levels)), epsilon=1,
+            holds_no_released_record=True, **RANDOM_DRAWS))
+        for levels in (["1", "2", "x"], ["1", "2"])
+    ]  # fmt: skip
+    last_step = ph.Censored(own, epsilon=1, inner=ph.Unweighted(own), check_modes=False)
+    first = replace(_HISTOGRAMS["g"], levels=("1", "2", "x"))
+    steps, rules = [first, frozen[0] if calibrated else last_step], ["g != '3' -> y == 0"]
+    for table in tables:
+        made = ph.SequentialSynthesis(steps, rules=rules).release(table, **RANDOM_DRAWS)
+        assert made.charge.kind == "strict"
+        session = made.origin.steps[1].session  # type: ignore[union-attr]
+        assert session.bound.design_columns == ("Intercept", "g[T.2]", "g[T.x]")
+        with pytest.raises(InvalidInput, match="'g' must be those of the calibration of step 2"):
+            ph.SequentialSynthesis([first, frozen[1]]).release(table, **RANDOM_DRAWS)
+    assert own.bind(tables[0]).design_columns == ("Intercept", "g")
+
+
 def _after_missing(marked: tuple[str, ...] | None, x: pd.Series) -> list[str]:
     """Columns of the design of y, after a strict step of x, which may be missing."""
     first = ph.WithMissing(ph.Poisson("x ~ 1", prior="normal"))
@@ -401,8 +428,7 @@ def test_which_predictors_may_be_missing_is_declared_under_a_strict_charge() -> 
     whole = pd.Series(np.arange(60.0) % 4)
     gap = whole.where(whole.index != 7)
     for x in (whole, gap):
-        with pytest.raises(InvalidInput, match=r"whether 'x' may be missing must be declared: st"):
-            _after_missing(None, x)
+        refuses(r"whether 'x' may be missing must be declared: st", _after_missing, None, x)
     assert _after_missing(("x",), whole) == _after_missing(("x",), gap)
     bound = [ph.WithMissing(ph.Poisson("y ~ x", prior="normal"), fill={"x": 2.0}, complete=True)
              .bind(_with_numbers().assign(x=x)).parts for x in (whole, gap)]  # fmt: skip

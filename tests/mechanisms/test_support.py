@@ -60,14 +60,11 @@ def test_unweighted_grows_with_the_support_and_present_numbers_stay(session: Fit
     assert seen[2] > 5 * seen[1] > 25 * seen[0]  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        ph.LipschitzWeighted(MODEL, transform="reciprocal"),
-        ph.LipschitzWeighted(MODEL, transform="threshold", threshold=6),
-        ph.Truncated(MODEL, cap=6, inner=ph.Unweighted(MODEL)),
-    ],
-)
+@pytest.mark.parametrize("mechanism", [
+    ph.LipschitzWeighted(MODEL, transform="reciprocal"),
+    ph.LipschitzWeighted(MODEL, transform="threshold", threshold=6),
+    ph.Truncated(MODEL, cap=6, inner=ph.Unweighted(MODEL)),
+])  # fmt: skip
 def test_weights_of_the_own_record_that_fall_with_its_term_keep_it_finite(
     mechanism: Any, session: FitSession
 ) -> None:

@@ -21,14 +21,11 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "target"),
-    [
-        (ph.LipschitzWeighted(MODEL, transform="reciprocal"), 0.2),
-        (ph.ScalarWeighted(MODEL, target_epsilon=9.0), 2.0),
-        (ph.Truncated(MODEL, cap=1.0, inner=ph.Unweighted(MODEL)), 1.0),
-    ],
-)
+@pytest.mark.parametrize(("mechanism", "target"), [
+    (ph.LipschitzWeighted(MODEL, transform="reciprocal"), 0.2),
+    (ph.ScalarWeighted(MODEL, target_epsilon=9.0), 2.0),
+    (ph.Truncated(MODEL, cap=1.0, inner=ph.Unweighted(MODEL)), 1.0),
+])  # fmt: skip
 def test_the_target_is_met_from_below_and_released(mechanism: Any, target: float) -> None:
     found = ph.mechanisms.meet_epsilon(mechanism, counts(), target_epsilon=target, **OPTIONS)
     assert found.epsilon <= target

@@ -161,17 +161,14 @@ def test_a_censored_release_by_person_is_strict(session: FitSession) -> None:
     assert by_row.fit.draws is not release.fit.draws, "the two posteriors are not one"
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda t: (ph.Unweighted(MODEL, unit="household"), t), "unit must be a column of the"),
-        (lambda t: (ph.Unweighted(MODEL, unit="y"), t), "unit must be a column that is not synth"),
-        (
-            lambda t: (ph.Unweighted(MODEL, unit="person"), t.replace("id 7", None)),
-            "unit 'person' must not be missing: row .* is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda t: (ph.Unweighted(MODEL, unit="household"), t), "unit must be a column of the"),
+    (lambda t: (ph.Unweighted(MODEL, unit="y"), t), "unit must be a column that is not synth"),
+    (
+        lambda t: (ph.Unweighted(MODEL, unit="person"), t.replace("id 7", None)),
+        "unit 'person' must not be missing: row .* is",
+    ),
+])  # fmt: skip
 def test_what_is_no_unit_is_refused(make: Any, message: str) -> None:
     mechanism, table = make(people())
     with pytest.raises(InvalidInput, match=message) as error:

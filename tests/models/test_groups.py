@@ -64,6 +64,10 @@ def test_a_category_declares_levels_that_no_record_has() -> None:
     df["g"] = pd.Categorical(df["g"], categories=[*sorted(df["g"].unique()), "of nobody"])
     bound = ph.Poisson("count ~ x + (1 | g)").bind(df)
     assert bound.design.columns[-1] == "(1 | g)[of nobody]"
+    df["g"] = pd.Categorical(["of nobody"] * len(df), df["g"].cat.categories)
+    model = ph.Poisson("count ~ x + (1 | g)", prior="normal")  # which says what records do not
+    assert model.bind(df).design.X.shape == bound.design.X.shape
+    assert np.isfinite(model.bind(df).stan_data(np.ones(90))["information_root"]).all()
 
 
 def test_models_without_groups_have_none_in_their_data() -> None:

@@ -4,6 +4,7 @@ What one of the models has alone is in its own file, the laws are in test_contra
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,12 +126,15 @@ def test_only_levels_that_are_read_make_a_charge_depend_on_the_data(name: str, k
 
 @pytest.mark.parametrize("model", [ph.Bernoulli, ph.Categorical, ph.Ordinal])
 def test_the_last_record_of_a_declared_level_is_not_told_by_a_refusal(model: Any) -> None:
-    """The control: without declared levels an outcome of one value is refused."""
+    """The controls: without declared levels, or the normal prior, one value is refused."""
     levels = ("no", "yes") if model is ph.Bernoulli else ("no", "perhaps", "yes")
     df = pd.DataFrame({"y": ["no"] * 40, "x": np.arange(40) % 7})
     data = model("y ~ x", levels=levels).bind(df).stan_data(np.ones(40))
     assert all(np.isfinite(np.asarray(own, dtype=float)).all() for own in data.values())
     refuses("must vary|must have an order|2 to 1000 different", model("y ~ x").bind, df)
+    for counts in (ph.Poisson, ph.NegativeBinomial, partial(ph.BetaBinomial, upper=5)):
+        counts("y ~ x", prior="normal").bind(df.assign(y=3)).stan_data(np.ones(40))
+        refuses("must vary", counts("y ~ x").bind, df.assign(y=3))
 
 
 @pytest.mark.parametrize("dtype", ["object", "category", "another order"])

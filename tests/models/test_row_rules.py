@@ -48,8 +48,13 @@ def test_texts_are_not_compared_with_numbers() -> None:
 
 
 def test_a_rule_that_no_row_meets_is_named() -> None:
+    """Of declared columns by their levels, whatever the records have."""
     rules = read_rules(["age > 5", "income > 100"], TABLE.columns)
     refuses("rule 'income > 100' must be met by some row", rules_met_by, TABLE, rules)
+    (rule,) = read_rules(["sex == 'x'"], TABLE.columns)
+    for levels in (("f", "x"), ("f", None), None):
+        rules_met_by(TABLE, [rule], {"sex": levels})
+    refuses("rule .* must be met by some row", rules_met_by, TABLE, [rule], {"sex": ("f", "m")})
 
 
 def test_values_are_those_of_the_model_given_that_the_rule_holds() -> None:

@@ -193,6 +193,18 @@ def test_the_charge_is_seldom_below_the_exact_one() -> None:
     assert (before < enough).mean() > 0.05  # control: a skewness taken as if it were known
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_heavy_tails_and_large_skewed_terms_have_no_limit(seed: int) -> None:
+    """Where a product of two normals, of skewness 0, has half of the variance epsilon is above 1.4 times
+    that of mu; a log gamma of mu 2.3 is farther out. Controls: a normal term, a small skewed one."""
+    z = np.random.default_rng(seed).normal(size=(4000, 3))
+    heavy = 0.3 * (0.5**0.5 * z[:, 0] + 0.5**0.5 * z[:, 1] * z[:, 2])
+    skewed = np.log(gamma.ppf(norm.cdf(z[:, 0]), 15))
+    terms = np.column_stack([heavy, 9 * skewed, 0.3 * z[:, 0], 0.3 * skewed])
+    holds = ph.arrays.gaussian_limit(terms, chains=4).holds
+    assert holds.tolist() == [False, False, True, True]
+
+
 def test_refusals() -> None:
     draws = np.zeros((9, 2))
     refuses("at least 4 in each of 2: found 9", ph.gaussian_mu, draws, chains=2)

@@ -9,6 +9,7 @@ import pytest
 import pyhybrid as ph
 from benchmarks import weights
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.privacy.local_account import columns_of, local_account
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
@@ -217,6 +218,26 @@ def test_ranges_without_a_record_keep_to_the_scale_of_the_weighted_deciles() -> 
     draws = RiskDraws(log_lik=LogLik.of(np.zeros((4, 2))), risk="range",
                       weights=constant_weights(np.ones(2)))  # fmt: skip
     np.testing.assert_array_equal(draws.risks_without(np.ones(2), np.arange(2)), 1.0)
+
+
+def test_weights_that_read_no_draws_are_examined_for_every_record() -> None:
+    """A count's record costs most by the weights of its neighbors, though 200 others have larger
+    terms of their own, longer ranges, and weights farther out."""
+    y = np.concatenate([np.full(60, 100.0), np.full(60, 160.0), [122.0, 122.0], np.full(100, 300.0),
+                        1e-40 * 1.4 ** np.arange(220)])  # fmt: skip
+
+    def weigh(kept: IntArray) -> FloatArray:
+        return ph.count_weights(ph.radius_risk(y[kept], radius=0.25))
+
+    alpha = weigh(np.arange(y.size))
+    theta = np.random.default_rng(1).normal(150, 100 / alpha.sum() ** 0.5, 400)
+    log_lik = LogLik.of(-0.5 * ((y - theta[:, None]) / 100) ** 2)
+    without = weights_without(weigh, y.size)
+    account = local_account(log_lik, alpha, n_draws=400, without=without)
+    place = int(np.flatnonzero(y == 122)[0])
+    whole = moved_terms(log_lik, without, np.array([place]))[:, 0].std()
+    assert whole > 2 * (alpha[place] * columns_of(log_lik, np.array([place]))).std()
+    assert account.mu_by_record[place] >= whole * 0.999
 
 
 EXACT = [

@@ -372,13 +372,10 @@ def test_extreme_values_are_refused_by_name(case: str) -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize(
-    ("model", "value"),
-    [
-        (ph.Poisson("y ~ 1"), 2.0**31 - 1), (ph.NegativeBinomial("y ~ 1"), 2.0**31 - 1),
-        (ph.BetaRegression("y ~ 1", upper=50), 5e-324), (ph.NormalRegression("y ~ 1"), 5e-324),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("model", "value"), [
+    (ph.Poisson("y ~ 1"), 2.0**31 - 1), (ph.NegativeBinomial("y ~ 1"), 2.0**31 - 1),
+    (ph.BetaRegression("y ~ 1", upper=50), 5e-324), (ph.NormalRegression("y ~ 1"), 5e-324),
+])  # fmt: skip
 def test_extreme_values_that_fit(model: Any, value: float) -> None:
     """The largest count and the smallest number give bounds that are finite, and say so."""
     made = ph.LipschitzWeighted(model).release(planted(value), seed=1, **OPTIONS)

@@ -496,16 +496,12 @@ def _told(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)) + repr(error)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        surveyed().assign(w=lambda t: t["w"].where(t["w"] != WEIGHT, -WEIGHT)),
-        surveyed().assign(w=lambda t: t["w"].astype(str)).replace({"w": {"2.5": f"x{CANARY}"}}),
-        surveyed().assign(g=lambda t: np.where(t["w"] == WEIGHT, f"only {CANARY}", "others")),
-        surveyed().assign(home=lambda t: t["home"].where(t["visits"] != CANARY, None)),
-    ],
-    ids=["negative", "no numbers", "one cluster", "no home"],
-)
+@pytest.mark.parametrize("table", [
+    surveyed().assign(w=lambda t: t["w"].where(t["w"] != WEIGHT, -WEIGHT)),
+    surveyed().assign(w=lambda t: t["w"].astype(str)).replace({"w": {"2.5": f"x{CANARY}"}}),
+    surveyed().assign(g=lambda t: np.where(t["w"] == WEIGHT, f"only {CANARY}", "others")),
+    surveyed().assign(home=lambda t: t["home"].where(t["visits"] != CANARY, None)),
+], ids=["negative", "no numbers", "one cluster", "no home"])  # fmt: skip
 def test_a_refused_design_names_no_value(table: pd.DataFrame) -> None:
     design = ph.measures.SurveyDesign(
         weights="w", strata="g" if "g" in table else None, unit=None if "g" in table else "home"

@@ -189,19 +189,15 @@ def test_forms_are_what_keeps_neighbors_alike(monkeypatch: pytest.MonkeyPatch) -
 CELLS = {"whole": "4", "one empty": "", "one 3.5": "3.5", "one 3.0": "3.0", "one NA": "NA"}
 
 
-@pytest.mark.parametrize(
-    ("how", "cells"),
-    [
-        (("--formula", "y ~ x", "--mechanism", "noisy_marginals:epsilon=50,domain=FOLDER/d.json"),
-         list(CELLS)),
-        (("--formula", "y ~ 1", "--mechanism",
-          "perturbed_histogram:epsilon=50,lower=0,upper=20,n_bins=7"),
-         ["whole", "one 3.5", "one 3.0"]),
-        (("--plan", "FOLDER/plan.json", "--epsilon", "50", "--mechanism", "marginals"),
-         list(CELLS)),
-    ],
-    ids=["marginals", "histogram", "plan"],
-)  # fmt: skip
+@pytest.mark.parametrize(("how", "cells"), [
+    (("--formula", "y ~ x", "--mechanism", "noisy_marginals:epsilon=50,domain=FOLDER/d.json"),
+     list(CELLS)),
+    (("--formula", "y ~ 1", "--mechanism",
+      "perturbed_histogram:epsilon=50,lower=0,upper=20,n_bins=7"),
+     ["whole", "one 3.5", "one 3.0"]),
+    (("--plan", "FOLDER/plan.json", "--epsilon", "50", "--mechanism", "marginals"),
+     list(CELLS)),
+], ids=["marginals", "histogram", "plan"])  # fmt: skip
 def test_the_public_folder_has_one_form(
     how: tuple[str, ...], cells: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

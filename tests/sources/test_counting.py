@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,14 +71,12 @@ def table() -> pd.DataFrame:
     income[RNG.random(N) < 0.3] = 0
     change = np.round(RNG.normal(0, 300, N) / 5) * 5
     rate = RNG.choice([0.1, 0.3, 6.6, 0.30000000000000004, -0.0, 1 / 3, 99.95], N)
-    df = pd.DataFrame(
-        {
-            "age": RNG.integers(0, 101, N), "income": np.minimum(income, 1e6),
-            "change": np.clip(change, -1000, 1000), "rate": rate,
-            "region": RNG.choice(["north", "süd", "o'east", "", 'we"st'], N),
-            "flag": RNG.random(N) < 0.3, "code": RNG.choice([1.0, 2.0, 7.5], N),
-        }
-    )  # fmt: skip
+    df = pd.DataFrame({
+        "age": RNG.integers(0, 101, N), "income": np.minimum(income, 1e6),
+        "change": np.clip(change, -1000, 1000), "rate": rate,
+        "region": RNG.choice(["north", "süd", "o'east", "", 'we"st'], N),
+        "flag": RNG.random(N) < 0.3, "code": RNG.choice([1.0, 2.0, 7.5], N),
+    })  # fmt: skip
     df.loc[RNG.random(N) < 0.1, ["rate", "region"]] = None
     return df
 
@@ -169,12 +169,48 @@ def test_files_are_counted_by_workers_of_a_cluster(tmp_path: Path) -> None:
         check_counts(source, df, workers=2)
 
 
+OF_TYPES: dict[str, tuple[ColumnDomain, list[Any], list[Any]]] = {
+    "whole": (ColumnDomain(levels=(0, 0.5, 3)), [0, 0, 3], [0.5] * 5),
+    "large": (ColumnDomain(levels=(2**53, 2**53 + 2, 0.5)), [2**53 + 1, 2**53 + 2], [0.5]),
+    "decimals": (ColumnDomain(bins=(0, 1, 9), step=0.1), [Decimal("1.5")] * 2, [Decimal("0.25")]),
+    "texts": (ColumnDomain(levels=("1", "01", "2", "x")), ["x", "01", "2.0"], [1, 2, 2]),
+    "empty texts": (ColumnDomain(levels=("1", "x"), missing=True), ["x", None], [None, None]),
+    "empty numbers": (ColumnDomain(bins=(0, 2, 9), missing=True), [3, 2, None], [None, None]),
+    "logicals": (ColumnDomain(levels=(False, True), missing=True), [True, False], [np.nan] * 2),
+}
+"""A domain, and values of two files that their writer gives other types."""
+
+
+@pytest.mark.parametrize("name", OF_TYPES)
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_type_of_one_file_moves_no_record_of_another(
+    name: str, turned: bool, tmp_path: Path
+) -> None:
+    """Seen: files were read in the type of the first one, of each worker: 0.5 as 0 after a file of
+    whole numbers, and as .5 where one of these was 3.5. The control: DuckDB's own reading."""
+    domain, *files = OF_TYPES[name]
+    files = files[::-1] if turned else files
+    for place, values in enumerate(files):
+        table = pa.table({"x": pa.array(values, from_pandas=True)})
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+    each = [v for values in files for v in values]
+    places = domain.places(pd.Series(each, name="x", dtype=object))
+    expected = np.bincount(places, minlength=domain.n_cells).tolist()
+    with open_source(str(tmp_path)) as source, ThreadPoolExecutor(2) as executor:
+        for where in ({}, {"executor": executor}):
+            found = Counted(source, {"x": domain}, **where).alone[("x",)][:, 0]
+            assert found.tolist() == expected
+    if name == "whole":
+        own = duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/*.parquet' WHERE x = 0.5").fetchall()
+        assert own == [(5 if turned else 0,)], "the control"
+
+
 REFUSED = {
     "outside": (lambda df: df.assign(age=df.age.where(df.index > 0, 101)), "'age' must lie in its"),
     "missing": (lambda df: df.assign(income=df.income.where(df.index > 0)), "'income' must not be"),
     "nan": (lambda df: df.assign(flag=df.flag.where(df.index > 0, None)), "'flag' must not be"),
     "level": (lambda df: df.assign(region=df.region + "x"), "'region' must lie in its domain"),
-    "text": (lambda df: df.assign(age=df.age.astype(str)), "numeric to have bins: found text;"),
+    "text": (lambda df: df.assign(age=df.age.astype(str) + "y"), "'age' must lie in its"),
     "dates": (lambda df: df.assign(code=pd.Timestamp("2020-1-1")), "found timestamp; change it"),
     "gone": (lambda df: df.drop(columns="rate"), "'rate' must be in .*: it has age"),
     "empty": (lambda df: df.head(0), "must have rows: found none"),
@@ -222,17 +258,14 @@ def test_units_have_their_cap(tmp_path: Path) -> None:
         refuses(r"every row a unit.* is missing", counted.check_units, "person", N)
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        ("nothing/*.parquet", "must be Parquet files: there is none"),
-        ("*.csv", "types, those of CSV would be read from the records"),
-        ("duckdb:///nothing.db::t", "must be in a DuckDB file: nothing.db is none"),
-        ("postgres://me:pw@nowhere/x", "data postgres://nowhere/x must name a table"),
-        ("broken/*.parquet", "must be readable: InvalidInputException"),
-        (3, "must be a pattern of Parquet files, .*: found int"),
-    ],
-)
+@pytest.mark.parametrize(("data", "words"), [
+    ("nothing/*.parquet", "must be Parquet files: there is none"),
+    ("*.csv", "types, those of CSV would be read from the records"),
+    ("duckdb:///nothing.db::t", "must be in a DuckDB file: nothing.db is none"),
+    ("postgres://me:pw@nowhere/x", "data postgres://nowhere/x must name a table"),
+    ("broken/*.parquet", "must be readable: InvalidInputException"),
+    (3, "must be a pattern of Parquet files, .*: found int"),
+])  # fmt: skip
 def test_what_is_no_source_is_one_line(
     data: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

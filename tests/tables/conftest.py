@@ -22,18 +22,15 @@ def survey_of(n: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     age = rng.integers(18, 90, n)
     wage = rng.gamma(3, 10, n).clip(0, 150).round(1)
-    return pd.DataFrame(
-        {
-            "person": [f"p{k:04d}" for k in range(n)],
-            "name": [f"name {k}" for k in rng.permutation(n)], "age": age,
-            "sex": rng.choice(["f", "m"], n),
-            "voted": np.where(rng.random(n) < age / 100, "yes", "no"),
-            "region": rng.choice(["east", "north", "west"], n),
-            "visits": rng.poisson(np.exp(age / 50)).clip(0, 40), "wage": wage,
-            "income": (wage + rng.gamma(2, 15, n).clip(0, 200)).round(1),
-        },
-        index=pd.Index(range(100, 100 + n)),
-    )  # fmt: skip
+    return pd.DataFrame({
+        "person": [f"p{k:04d}" for k in range(n)],
+        "name": [f"name {k}" for k in rng.permutation(n)], "age": age,
+        "sex": rng.choice(["f", "m"], n),
+        "voted": np.where(rng.random(n) < age / 100, "yes", "no"),
+        "region": rng.choice(["east", "north", "west"], n),
+        "visits": rng.poisson(np.exp(age / 50)).clip(0, 40), "wage": wage,
+        "income": (wage + rng.gamma(2, 15, n).clip(0, 200)).round(1),
+    }, index=pd.Index(range(100, 100 + n)))  # fmt: skip
 
 
 @pytest.fixture(scope="session")

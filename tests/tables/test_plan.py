@@ -141,7 +141,7 @@ def test_json_gives_the_plan_back(plan: Any, survey: pd.DataFrame, tmp_path: Pat
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"pyhybrid_plan": 7}, "pyhybrid_plan: 1"), ({"columns": None}, "must be whole"),
-    ({"sensitive": ["voted"]}, "order must"), ({"rules": ["wage > income"]}, "none meets it"),
+    ({"sensitive": ["voted"]}, "order must"), ({"rules": ["voted == 'x'"]}, "none meets it"),
     ({"id": "sex"}, "must name each row once"),
 ])  # fmt: skip
 def test_a_plan_that_was_changed_wrongly_is_refused(

@@ -298,7 +298,7 @@ def test_declared_levels_are_read_and_others_are_missing() -> None:
     for given, message in [
         ({"h": ph.Real()}, "types must be of columns"),
         ({"g": "number"}, "types must be kinds"),
-        ({"g": ph.Nominal(levels=("1", 1))}, "must differ as numbers"),
+        ({"g": ph.Nominal(levels=("1", "01"))}, "must differ as numbers"),
     ]:
         refuses(message, column_types, sets, given, {})
 

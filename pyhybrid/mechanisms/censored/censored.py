@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput, NotConverged
@@ -212,22 +213,26 @@ class Censored(CappedMechanism):
             return self.calibration.weights(session.bound)
         return self._inner().final_weights(session)
 
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        """The model joined to `df`, whose outcome is read in its declared form."""
+        return self.model.bind(read_in_forms(df, self.forms(df)))
+
     def make_from(self, session: FitSession, **options: Any) -> Made:
         """See `PseudoPosteriorMechanism.make_from`; the column made is in its declared form, as
         the dtype of the data is a function of the records."""
         in_form = self._in_form(session)
-        forms, made = self._forms(in_form), super().make_from(in_form, **options)
+        forms, made = self.forms(in_form.bound.table), super().make_from(in_form, **options)
         return replace(made, tables=[in_their_forms(table, forms) for table in made.tables])
 
     def _in_form(self, session: FitSession) -> FitSession:
         """The session over records whose outcome is read in its declared form."""
         table = session.bound.table
-        read = read_in_forms(table, self._forms(session))
+        read = read_in_forms(table, self.forms(table))
         return session if read is table else replace(session, bound=self.model.bind(read))
 
-    def _forms(self, session: FitSession) -> dict[str, Form]:
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Declared form of the outcome; where weights read all records, dtypes are the data's."""
-        return forms_of(self.model, session.bound.table) if self.record_indexed else {}
+        return forms_of(self.model, df) if self.record_indexed else {}
 
     def fit(self, session: FitSession) -> Reweighted:
         """The censored fit."""

@@ -23,7 +23,13 @@ from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.form import Form, check_levels_given, outcome_levels
+from pyhybrid.models.columns.form import (
+    Form,
+    check_levels_given,
+    number_in,
+    numbers_in,
+    places_of_levels,
+)
 from pyhybrid.models.columns.support import decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.privacy.histogram import in_steps
@@ -160,8 +166,7 @@ class ColumnDomain:
         name, place = str(values.name), np.full(len(values), -1, dtype=np.int64)
         absent = values.isna().to_numpy()
         present = values[~absent]
-        own = self._places_of_numbers(present) if self.bins else self._places_of_levels(present)
-        place[~absent] = own
+        place[~absent] = self.cells_of(present)
         if self.missing:
             place[absent] = self.n_cells - 1
         wrong = np.flatnonzero(place < 0)
@@ -179,12 +184,15 @@ class ColumnDomain:
             )
         return place
 
-    def _places_of_numbers(self, present: pd.Series) -> IntArray:
-        if not is_number(present) or pd.api.types.is_complex_dtype(present.dtype):
+    def cells_of(self, present: pd.Series) -> IntArray:
+        """Cell of each value, which none of the others has a say in, -1 for none, shape (n,)."""
+        if not self.bins:
+            return places_of_levels(present, self.levels)
+        y = numbers_in(present)
+        if y.size and np.isnan(y).all():
             raise InvalidInput(
                 f"column {present.name!r} must be numeric to have bins: found {present.dtype}"
             )
-        y = present.to_numpy(dtype=np.float64)
         edges, levels = self._points(str(present.name))
         if self.clamp:
             own = y if self._step is None else snapped(y, self._step)
@@ -224,11 +232,11 @@ class ColumnDomain:
             points = np.unique(np.concatenate([edges, levels]))
             starts = self._starts(points, edges)
         else:
-            like: pd.Series = pd.Series([0.0], name=name)
-            points = np.unique(outcome_levels(like, name, self.levels).values)
+            points = np.array([*map(number_in, self.levels)])
+            points = points[np.isfinite(points)]
             starts = np.unique(np.concatenate([points, np.nextafter(points, np.inf)]))
         held: pd.Series = pd.Series([-_HUGE, *starts.tolist()], name=name, dtype=np.float64)
-        cells = self._places_of_numbers(held) if self.bins else self._places_of_levels(held)
+        cells = self.cells_of(held)
         new = np.flatnonzero(cells[1:] != cells[:-1])
         return starts[new], cells[np.append(0, new + 1)]
 
@@ -248,16 +256,6 @@ class ColumnDomain:
             reached = rank(_float_at(middle)) >= wanted
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
         return np.unique(_float_at(high))
-
-    def _places_of_levels(self, present: pd.Series) -> IntArray:
-        if not len(present):
-            return np.empty(0, dtype=np.int64)
-        known = outcome_levels(present, str(present.name), self.levels).values
-        if is_number(present):
-            own, index = pd.Index(present, dtype=np.float64), pd.Index(known, dtype=np.float64)
-        else:
-            own, index = pd.Index(present.astype(object)), pd.Index(known, dtype=object)
-        return np.asarray(index.get_indexer(own), dtype=np.int64)
 
     @property
     def form(self) -> Form:

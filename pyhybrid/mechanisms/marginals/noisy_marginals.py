@@ -58,6 +58,7 @@ from pyhybrid.mechanisms.mechanism import (
     check_columns,
     check_unit_of_noise,
 )
+from pyhybrid.models.columns.form import Form
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -342,6 +343,10 @@ class NoisyMarginals(NoiseMechanism):
             "unit": self.unit,
             "rows_per_unit": self.rows_per_unit,
         }
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the columns of the domain."""
+        return {name: own.form for name, own in self.domain.items()}
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         if n_draws_released not in (None, 1):

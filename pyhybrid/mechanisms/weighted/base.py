@@ -174,7 +174,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
     ) -> Release:
         self._check_leave_one_out(k)
-        session = options.session(self.model.bind(df))
+        session = options.session(self.bind(df))
         return self.release_from(
             session, n_synthetic=m, n_draws_released=n_draws_released, leave_one_out=k
         )

@@ -13,22 +13,25 @@ releases has the form that was declared, and its models read the column in that 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import is_bool_dtype
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals
 from pyhybrid.models.formula.values import column_like, first_row, with_columns
 
+IntArray = npt.NDArray[np.int64]
 _MOST_LEVELS = 1000
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _LOGICALS = {"true": 1.0, "false": 0.0}
-_TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,24 +53,16 @@ def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, .
     plain = tuple(own.item() if isinstance(own, np.generic) else own for own in levels)
     if not all(isinstance(own, str | bool | int | float) for own in plain):
         raise InvalidInput("levels must be texts, numbers or logicals")
-    if n_levels is None:
-        _check_number_of_levels(plain, "levels")
-    elif len(plain) != n_levels or len(set(plain)) != n_levels:
+    # 1 and "1" are one
+    written = {v if isinstance(v, str) else str(_plain(number_in(v))) for v in plain}
+    least, most = (2, _MOST_LEVELS) if n_levels is None else (n_levels, n_levels)
+    if len(written) < len(plain) or not least <= len(plain) <= most:
         raise InvalidInput(
-            f"levels must be {n_levels} different values: found {len(plain)}, "
-            f"{len(set(plain))} of them different"
+            f"levels must be {most if least == most else f'{least} to {most}'} different values: "
+            f"found {len(plain)}, {len(written)} of them different; put levels together, or leave "
+            "the column out"
         )
     return plain
-
-
-def _check_number_of_levels(levels: Sequence[Any], what: str) -> None:
-    """Raise InvalidInput unless these are 2 to 1000 different values."""
-    different = len(set(levels))
-    if different != len(levels) or not 2 <= different <= _MOST_LEVELS:
-        raise InvalidInput(
-            f"{what} must be 2 to {_MOST_LEVELS} different values: found {len(levels)}, "
-            f"{different} of them different; put levels together, or leave the column out"
-        )
 
 
 def levels_declared(model: Any) -> tuple[Any, ...] | None:
@@ -81,11 +76,11 @@ def outcome_levels(
     given: tuple[Any, ...] | None = None,
     numbers: tuple[Any, ...] | None = (0, 1),
 ) -> OutcomeLevels:
-    """Levels of the column `name` without missing values, in the type of its values: those given,
-    the categories, false and true; else those that are there, sorted."""
-    kind = _kind(values, name)
+    """Levels of the column `name` without missing values: those given; the categories, false and
+    true; else those that are there, sorted."""
     if given is not None:
-        return OutcomeLevels(values=tuple(_as_value(own, values, name, kind) for own in given))
+        return OutcomeLevels(values=given)
+    kind = _kind(values, name)
     if kind == "categories":
         return OutcomeLevels(values=tuple(values.cat.categories), read=True)
     if kind == "text":
@@ -101,7 +96,7 @@ def _kind(values: pd.Series, name: str) -> str:
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return "categories"
-    if pd.api.types.is_bool_dtype(dtype):
+    if is_bool_dtype(dtype):
         return "logicals"
     found = "floating"
     if pd.api.types.is_complex_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
@@ -115,68 +110,74 @@ def _kind(values: pd.Series, name: str) -> str:
     return kinds[found]
 
 
-def _as_value(level: Any, values: pd.Series, name: str, kind: str) -> Any:
-    """A given level, possibly a text of the command line, as a value of the column."""
-    if kind == "categories":
-        categories = list(values.cat.categories)
-        same = [own for own in categories if own == level] or [
-            own for own in categories if str(own) == str(level)
-        ]
-        if same:
-            return same[0]
-        held: pd.Series = pd.Series(values.cat.categories)  # a level that no record has
-        return _as_value(level, held, name, _kind(held, name))
-    elif kind == "text":
-        return str(level)
-    elif kind == "logicals" and str(level).lower() in _TRUTH:
-        return _TRUTH[str(level).lower()]
-    elif kind == "numbers":
-        try:
-            number = float(level)
-        except ValueError:
-            pass
-        else:
-            return _plain(number)
-    raise InvalidInput(
-        f"levels must be values that outcome {name!r} can hold: {level!r} is none, the column "
-        f"holds {kind} ({values.dtype})"
-    )
-
-
 def _plain(number: float) -> int | float:
     """A whole number as one."""
     return int(number) if number.is_integer() else number
 
 
+def places_of_levels(column: pd.Series, levels: Sequence[Any]) -> IntArray:
+    """Place of each entry among the levels, -1 of what is none of them, shape (n,): of the same
+    text, else of the same number, so that no other entry has a say. Of several levels that are one
+    number it is the one that is written so, or the first."""
+    ranked = sorted(
+        ((number_in(level), place, level) for place, level in enumerate(levels)),
+        key=lambda own: (isinstance(own[2], str), own[2] != str(_plain(own[0]))),
+    )
+    known: dict[Any, int] = {
+        level: place for x, place, level in ranked if isinstance(level, str) or math.isnan(x)
+    }
+    for number, place, _ in ranked:
+        known.setdefault(number, place)
+    known.pop(math.nan, None)
+
+    def place_of(entry: Any) -> int:
+        number = number_in(entry)
+        other = isinstance(entry, Hashable) and (math.isnan(number) or entry in known)
+        return known.get(entry if other else number, -1)
+
+    entries: Any
+    try:
+        codes, entries = pd.factorize(column)
+    except TypeError:  # lists, which have no hash
+        codes, entries = np.arange(len(column)), column.astype(object)
+    places = np.array([*map(place_of, entries), -1], dtype=np.int64)  # the last of missing ones
+    return np.asarray(places[codes])
+
+
 def level_places(values: pd.Series, name: str, levels: OutcomeLevels) -> FloatArray:
     """Place of each value among the levels, from 0, shape (n,); InvalidInput names the first row of
     a value that is not among them."""
-    kind = _kind(values, name)
-    own = values.to_numpy(dtype=np.float64) if kind == "numbers" else values.to_numpy(dtype=object)
-    place_of = {level: place for place, level in enumerate(levels.values)}
-    places = np.array([place_of.get(value, -1) for value in own.tolist()], dtype=np.float64)
+    places = places_of_levels(values, levels.values)
     if (places < 0).any():
         shown = "0 or 1" if levels.values == (0, 1) else "one of its levels"
         raise InvalidInput(
             f"outcome {name!r} must be {shown}: {first_row(values.index, places < 0)} is not; "
             "declare levels="
         )
-    return places
+    return places.astype(np.float64)
 
 
 def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.Series:
-    """A column with the index, name and dtype of `like` from places among the levels (n,)."""
-    chosen = places.astype(np.intp)
-    if isinstance(like.dtype, pd.CategoricalDtype):
-        dtype: pd.CategoricalDtype = like.dtype
-        if not set(levels.values) <= set(dtype.categories):  # declared: one that no record has
-            dtype = pd.CategoricalDtype(list(levels.values), ordered=dtype.ordered)
-        codes = dtype.categories.get_indexer(pd.Index(levels.values))[chosen]
-        values = pd.Categorical.from_codes(codes.tolist(), dtype=dtype)
-        return column_like(values, like)
-    own = np.empty(len(levels.values), dtype=object)
-    own[:] = levels.values
-    return pd.Series(own[chosen], index=like.index, name=like.name).astype(like.dtype)
+    """A column with the index and name of `like` from places among the levels (n,), in its dtype if
+    that has a value for each of them."""
+    dtype: Any = like.dtype
+    own = held = pd.Series(list(levels.values), dtype=object)
+    if isinstance(dtype, pd.CategoricalDtype):
+        held = pd.Series(dtype.categories)
+    else:
+        with suppress(TypeError, ValueError):
+            held = pd.Series([False, True] if is_bool_dtype(dtype) else own).astype(dtype)
+    known = places_of_levels(held, levels.values).tolist()
+    if not {*known} >= {*range(len(own))}:
+        held, known = own, [*range(len(own))]
+    at = np.array([known.index(place) for place in range(len(own))])[places.astype(np.intp)]
+    made: pd.Series
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype if held is not own else pd.CategoricalDtype(list(own), ordered=dtype.ordered)
+        made = column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
+    else:
+        made = pd.Series(held.array[at], index=like.index, name=like.name, dtype=held.dtype)
+    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,13 +262,11 @@ class Form:
         """Each value as the level that it is."""
         assert self.levels is not None
         there = column.notna().to_numpy(dtype=bool)
-        present, name = column[there], str(column.name)
-        whole = np.full(len(column), None, dtype=object)
-        if len(present):
-            places = level_places(present, name, outcome_levels(present, name, self.levels))
-            own = np.empty(len(self.levels), dtype=object)
-            own[:] = self.levels
-            whole[there] = own[places.astype(np.intp)]
+        places = places_of_levels(column, self.levels)
+        if (places[there] < 0).any():
+            raise InvalidInput("a value is none of the levels")
+        own = np.array([*self.levels, None], dtype=object)
+        whole = own[np.where(there, places, -1)]
         if self._of_numbers:
             whole = np.where(there, whole, np.nan).astype(np.float64)
         return column_like(whole, column)
@@ -299,7 +298,9 @@ def forms_of(model: Any, table: pd.DataFrame) -> dict[str, Form]:
     tells logicals, numbers and categories apart, and nothing else: a neighboring table in which
     they are others is refused."""
     own = getattr(model, "forms", None)
-    found: dict[str, Form] = {} if own is None else own(table)
+    if own is None or not isinstance(table, pd.DataFrame):
+        return {}
+    found: dict[str, Form] = own(table)
     return {name: form for name, form in found.items() if name in table}
 
 
@@ -340,12 +341,22 @@ def number_in(value: Any) -> float:
     return number if math.isfinite(number) else math.nan
 
 
+def numbers_in(column: pd.Series) -> FloatArray:
+    """Entries as floats, each by itself, NaN for what is no number, shape (n,)."""
+    dtype = column.dtype
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    entries = column.astype(object)
+    return np.array([own if isinstance(own, float) else number_in(own) for own in entries])
+
+
 def as_levels(column: pd.Series, levels: Sequence[Any]) -> pd.Series:
-    """A column whose entries are those levels that they are equal to as text or number, each by
-    itself; all else stays."""
-    known = {level_key(level): level for level in levels}
-    if len(known) < len(levels) or (column.isin(list(levels)) | column.isna()).all():
+    """A column whose entries are those levels that they are, see `places_of_levels`; all else
+    stays."""
+    other = "iuf" if any(isinstance(level, bool) for level in levels) else "b"  # 1 is True to isin
+    same = column.isin(list(levels)) | column.isna()
+    if column.dtype.kind not in other and same.all():
         return column
-    values = np.empty(len(column), dtype=object)
-    values[:] = [known.get(level_key(own), own) for own in column.astype(object)]
-    return column_like(values, column)
+    places = places_of_levels(column, levels)
+    own = np.array([*levels, None], dtype=object)
+    return column_like(np.where(places < 0, column.astype(object), own[places]), column)

@@ -232,6 +232,6 @@ def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
         return column_like(values, like).astype(like.dtype)
     whole = column_like(values.astype(np.int64), like)
     limits = np.iinfo(plain_dtype(like.dtype))
-    if limits.min <= values.min() and values.max() <= limits.max:
+    if limits.min <= values.min(initial=0) and values.max(initial=0) <= limits.max:
         return whole.astype(like.dtype)
     return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

@@ -490,7 +490,7 @@ class BoundParts:
         for part in self.parts:
             weights = alpha[part.at]
             rows_of_part = part.bound.stan_rows(weights)
-            n_rows[part.name] = rows_of_part.first.size
+            n_rows[part.name] = max(1, rows_of_part.first.size)
             after = None if frozen is None else frozen.parts.get(part.name)
             own = part.bound.stan_data(
                 weights,
@@ -501,8 +501,8 @@ class BoundParts:
             )
             left_out = (*SHARED, *DROPPED)
             data |= {f"{k}_{part.name}": v for k, v in own.items() if k not in left_out}
-            place, row_of = part.place_of[first], rows_of_part.row_of
-            data[f"row_{part.name}"] = np.where(place < 0, 1, row_of[place] + 2)
+            row_of = np.append(rows_of_part.row_of, -1)  # of a record of none
+            data[f"row_{part.name}"] = row_of[part.place_of[first]] + 2
         return data if frozen is None else terms_with_frozen(data, frozen, n_rows)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenParts:

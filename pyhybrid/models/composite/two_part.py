@@ -160,12 +160,6 @@ class TwoPart(PartsModel):
         )
 
     def _amount(self, df: pd.DataFrame, name: str, model: RegressionModel, at: Positions) -> Part:
-        if not at.size:
-            where = "below 0" if name == "negative" else "beside the point"
-            raise InvalidInput(
-                f"outcome {self._outcome!r} must have a record {where}, for the model {name!r} to "
-                "be fitted: it has none"
-            )
         return Part(name=name, bound=model.bind(df, at), at=at)
 
     def _numbers(self, df: pd.DataFrame, at: Positions) -> FloatArray:

@@ -155,8 +155,6 @@ class WithMissing:
     def _tree(self, df: pd.DataFrame, models: Mapping[str, Any]) -> Node:
         gone = df[self._outcome].isna().to_numpy(dtype=bool)
         there, every = np.flatnonzero(~gone), np.arange(len(df))
-        if not there.size:
-            raise InvalidInput(f"outcome {self._outcome!r} must have a value: all are missing")
         if self.complete and gone.any():
             raise InvalidInput(
                 f"outcome {self._outcome!r} must not be missing, as complete=True declares: "

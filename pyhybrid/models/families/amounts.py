@@ -344,7 +344,7 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     ) -> dict[str, Any]:
         """Least squares, with the ridge that a standard normal prior is."""
         y = y - offset
-        total = max(float(weight.sum()), 1.0)
+        total = float(weight.sum())
         smallest = max(1e-6 * float(np.std(y)), 1e-150)
         sd, center = 1.0, np.zeros(X.shape[1])
         root = np.sqrt(weight)

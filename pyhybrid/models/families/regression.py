@@ -216,7 +216,10 @@ class RegressionModel(ABC):
         """Join the model to `df`, or to its records at the positions `at` (k,) alone; raises
         InvalidInput as `read_design` does, and for outcomes the model cannot take."""
         rank, groups = self.any_rank, self.takes_groups
-        design = read_design(self.formula, df, at=at, any_rank=rank, groups=groups)
+        design = read_design(
+            self.formula, df, at=at, any_rank=rank, groups=groups,
+            one_value=rank and not self.density_above_one,
+        )  # fmt: skip
         self.check_outcome(design, df.index if at is None else df.index[at])
         design = replace(design, y=self.to_support(design.y))
         return BoundRegression(model=self, table=df, design=design, at=at)
@@ -397,21 +400,21 @@ class BoundRegression:
         if self.model.program != "default":
             outcome = self._stan_outcome(self.design.y)
             return published_data(self.model, self.design, alpha, outcome, clip)
-        rows = self.stan_rows(alpha, None if clip is None else clip.unit)
-        y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
-        offset = self.design.offset[rows.first]
-        hints = self._hints(y, X, rows.frequency * weights, offset)
+        rows, own = self.stan_rows(alpha, None if clip is None else clip.unit), self.design
+        chosen = (each[rows.first] for each in (own.y, own.X, own.offset, alpha))
+        y, X, offset, weights, frequency = _some(*chosen, rows.frequency)
+        hints = self._hints(y, X, frequency * weights, offset)
         data = {
             **dispersed(self.model.grouped(hints, self.design.group), dispersion),
             **self.model.prior_data(self.design.columns),
             "n": y.size,
             "K": X.shape[1],
             "y": self._stan_outcome(y),
-            "frequency": rows.frequency,
+            "frequency": frequency,
             "weights": weights,
             "X": X,
             "offsets": offset,
-            **cap_data(clip, rows.first),
+            **cap_data(clip, rows.first if rows.first.size else np.zeros(1, dtype=np.intp)),
             "emit_log_lik": int(emit_log_lik),
         }
         return self._shaped(with_frozen(data, clip, self._stan_outcome))
@@ -456,7 +459,7 @@ class BoundRegression:
     @cached_property
     def _alike(self) -> bool:
         X, offset = self.design.X, self.design.offset
-        return bool((X[0] == X).all() and (offset[0] == offset).all())
+        return bool((X[:1] == X).all() and (offset[:1] == offset).all())
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood, and the prior scales of the coefficients."""
@@ -503,6 +506,13 @@ class BoundRegression:
         """Replicates (n,) as a column in the form of the data's, `like`."""
         decimals = self.model.given_decimals if self.density_above_one else None
         return in_form_of(values, like, decimals)
+
+
+def _some(*rows: FloatArray) -> list[FloatArray]:
+    """Outcomes, predictors and more of rows; in the place of none one row without weight, as Stan's
+    programs have one at least: what comes of them is the prior's."""
+    none = [np.zeros((1, *own.shape[1:])) for own in rows]
+    return [*rows] if rows[0].size else [none[0] + 0.5, *none[1:]]
 
 
 def refuse_rows(

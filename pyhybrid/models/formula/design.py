@@ -157,7 +157,6 @@ def read_design(
             f"write {name} here, a coefficient for each level"
         )
     matrix, coding = _code_table(parsed, df)
-    _check_groups(matrix)
     _check_rank(matrix, any_rank=any_rank)
     dependent = _all_records_terms(coding, df, matrix.X)
     if at is not None:
@@ -255,8 +254,8 @@ def _check_groups(matrix: Matrix) -> None:
 
 
 def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
-    """Refuse columns, those of groups aside, that are combinations of earlier ones, by pivoted QR
-    of the scaled design."""
+    """Refuse groups, and other columns that are combinations of earlier ones, by pivoted QR of the
+    scaled design."""
     from scipy.linalg import qr
 
     X = matrix.X[:, matrix.group == 0]
@@ -266,6 +265,7 @@ def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
         raise InvalidInput("predictors must be small enough to square: rescale the large ones")
     if any_rank:
         return
+    _check_groups(matrix)
     zero = np.flatnonzero(size == 0)
     if zero.size:
         raise InvalidInput(

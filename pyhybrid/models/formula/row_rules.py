@@ -10,8 +10,10 @@ nothing. Neither costs epsilon.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -84,10 +86,21 @@ def read_rules(texts: Sequence[str], columns: Iterable[str]) -> tuple[RowRule, .
     return tuple(_read(text, list(columns)) for text in texts)
 
 
-def rules_met_by(table: pd.DataFrame, rules: Sequence[RowRule]) -> None:
-    """Raise InvalidInput, naming the rule, if no row of the table meets one of them."""
+def rules_met_by(
+    table: pd.DataFrame,
+    rules: Sequence[RowRule],
+    declared: Mapping[str, Sequence[Any] | None] | None = None,
+) -> None:
+    """Raise InvalidInput, naming the rule, if no row of the table meets one of them. Of `declared`
+    columns no record is looked at: each row has their levels in turn; with anything (None), or very
+    many, a rule can be met."""
     for rule in rules:
-        if not rule.holds(table).any():
+        own = {name: each for name, each in (declared or {}).items() if name in rule.columns}
+        levels = [each for each in own.values() if each is not None]
+        if len(levels) < len(own) or math.prod(map(len, levels)) > _TRIES:
+            continue
+        rows = (with_columns(table, dict(zip(own, one, strict=True))) for one in product(*levels))
+        if not any(rule.holds(each).any() for each in rows):
             raise InvalidInput(
                 f"rule {rule.text!r} must be met by some row: none meets it; correct the rule"
             )

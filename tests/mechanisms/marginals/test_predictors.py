@@ -18,15 +18,12 @@ def test_a_number_is_shared_out_between_the_knots_next_to_it() -> None:
     assert ((shares > 0).sum(axis=1) <= 2).all()
 
 
-@pytest.mark.parametrize(
-    ("values", "n_cells"),
-    [
-        (["a", "b", None] * 5, 3), ([1, 2, 3] * 5, 3), ([1.5, None, 3] * 5, 3),
-        ([True, False] * 5, 2), (pd.Categorical(["a", "b"] * 5), 2), ([*range(14), None], 6),
-        ([0.0] * 40 + [1, 2, 3, 4, 5, 6, 7], 2), (["same"] * 5, 1),
-        (pd.array([1, None, 2] * 5, dtype="Int64"), 3),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "n_cells"), [
+    (["a", "b", None] * 5, 3), ([1, 2, 3] * 5, 3), ([1.5, None, 3] * 5, 3),
+    ([True, False] * 5, 2), (pd.Categorical(["a", "b"] * 5), 2), ([*range(14), None], 6),
+    ([0.0] * 40 + [1, 2, 3, 4, 5, 6, 7], 2), (["same"] * 5, 1),
+    (pd.array([1, None, 2] * 5, dtype="Int64"), 3),
+])  # fmt: skip
 def test_every_public_column_has_cells(values: Any, n_cells: int) -> None:
     made = of_public(pd.Series(values, name="x"))
     assert made.cells.shape[1] == made.positions.size == n_cells
