@@ -258,9 +258,8 @@ def _released(task: _Task) -> _Released:
     release = task.mechanism.release_from(
         recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
     )
-    whole = {
-        fit for fit in recording.asked if len(fit[0]) == 8 * recording.bound.n
-    }  # not of fewer records
+    made = {key[0] for key in (*recording.store.sampled, *recording.store.exact)}
+    whole = {fit for fit in recording.asked if fit[0] in made}  # refits without a record are not
     return _Released(release=release, asked=whole, session=recording)
 
 
