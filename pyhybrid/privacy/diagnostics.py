@@ -141,7 +141,8 @@ def _smooth(x: FloatArray) -> float:
     if not (math.isfinite(k) and sigma > 0):
         return math.inf
     share = -np.log1p(-(np.arange(tail.size) + 0.5) / tail.size)
-    quantiles = sigma * (share if abs(k) < np.finfo(float).eps else np.expm1(k * share) / k)
+    with np.errstate(over="ignore"):  # beyond doubles, for which the largest stands
+        quantiles = sigma * (share if abs(k) < np.finfo(float).eps else np.expm1(k * share) / k)
     x[tail] = np.minimum(np.log(quantiles + math.exp(cut)), 0.0) + largest
     return k
 

@@ -180,8 +180,8 @@ def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
     rng = np.random.default_rng(5)
     table = pd.DataFrame({"y": rng.poisson(4, 60), "w": rng.gamma(2, 1, 60)})
     design = ph.measures.SurveyDesign(weights="w")
-    mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), design=design, leave_one_out=0)
-    release = mechanism.release(table, seed=1, engine="embedded")
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), design=design)
+    release = mechanism.release(table, seed=1, engine="embedded", leave_one_out=0)
     account, fit = release.confidential.account, release.fit
     y, w = table["y"].to_numpy(), table["w"].to_numpy()
     f = stats.poisson.logpmf(y, np.exp(fit.draws.flat("beta")))
