@@ -176,7 +176,7 @@ def _turn(line: tuple[str, str, float, int]) -> tuple[bool, ...]:
 
 def _splits(name: str, what: str, epsilon: float) -> int:
     """Most where the goal is, none of the rest for the model that is there for comparison."""
-    if what == "unweighted" or (what == "centered" and epsilon == 1):
+    if what == "unweighted" or (what in ("centered", "budget") and epsilon == 1):
         return CASES[name].splits
     if name in _FOR_COMPARISON:
         return 0
