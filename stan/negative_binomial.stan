@@ -46,9 +46,10 @@ transformed data {
   vector[n] log_factorial = lgamma(count + 1);
   vector[n] weight = frequency .* weights;
   vector[n] weighted_count = weight .* count;
+  array[n] int place = places_of(y);
+  int n_levels = max(place);
+  matrix[n_levels, 2] levels = levels_with_weight(y, place, weight);
   // Without a cap, all that the likelihood reads of the counts but for one sum over the rows.
-  int n_levels = number_of_levels(y);
-  matrix[n_levels, 2] levels = levels_with_weight(y, weight, n_levels);
   row_vector[K] count_X = weighted_count' * X;
   real count_offset = dot_product(weighted_count, offsets);
   real sum_log_factorial = dot_product(weight, log_factorial);
@@ -75,14 +76,13 @@ model {
     // cheaper.
     vector[n] eta = offsets + X * beta;
     vector[n] softplus = log1p_exp(eta - log(phi));
+    vector[n_levels] ratio = gamma_ratio(col(levels, 1), phi);
     if (use_cap == 1) {
-      vector[n] f = gamma_ratio(count, phi) - log_factorial + count .* eta
-                    - (count + phi) .* softplus;
+      vector[n] f = ratio[place] - log_factorial + count .* eta - (count + phi) .* softplus;
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);
     } else {
-      target += dot_product(col(levels, 2), gamma_ratio(col(levels, 1), phi)) - sum_log_factorial
-                + count_X * beta + count_offset
+      target += dot_product(col(levels, 2), ratio) - sum_log_factorial + count_X * beta + count_offset
                 - dot_product(weighted_count + phi * weight, softplus);
     }
   }

@@ -49,6 +49,7 @@ _SMALLEST = math.log(np.finfo(float).tiny)
 _CONSTANT = 1e-10
 _NEGLIGIBLE = 1e-6  # of delta: density of a step of the grid that is left out
 _TILT = np.geomspace(1e-2, 1e4, 150)[:, None]
+_ROUNDED = 1e-12  # what sums of weights are off
 
 
 def _hermite(z: FloatArray) -> FloatArray:
@@ -186,7 +187,8 @@ def depth_of(terms: FloatArray, weights: FloatArray | None = None) -> FloatArray
     moved = np.where(finite, terms, 0.0)
     if weights is None:
         moved, weights = np.sort(moved, axis=0), np.full((len(terms), 1), 1 / len(terms))
-    z = ndtri(np.cumsum(weights, axis=0) - weights / 2)
+    below = np.cumsum(weights, axis=0) - weights / 2
+    z = ndtri(np.clip(below, _ROUNDED, 1 - _ROUNDED))  # of weights of 0, before or after all others
     moved = moved - (weights * moved).sum(axis=0)
     weighted = weights * moved
     expansion = np.einsum("jsk,sk->jk", _hermite(z), weighted) / _FACTORIALS

@@ -289,7 +289,7 @@ def budget_weights(risk: Any, *, mu: float, leverage: Any) -> FloatArray:
     Examples
     --------
     >>> budget_weights([0.01, 0.2, 1.0], mu=0.5, leverage=[0.0056, 0.0056, 0.09]).round(3)
-    array([1.  , 1.  , 0.2 ])
+    array([1. , 1. , 0.2])
     """
     r = check_nonnegative_vector(risk, "risk")
     typical = check_nonnegative_vector(leverage, "leverage", length=r.size)

@@ -5,25 +5,25 @@
       ? lgamma(count + phi) - lgamma(phi) - count * log(phi)
       : (count + phi - 0.5) .* log1p(count / phi) - count + (inv(count + phi) - inv(phi)) / 12;
   }
-  int number_of_levels(array[] int y) {
-    array[size(y)] int sorted = sort_asc(y);
-    int found = 1;
-    for (i in 2:size(y)) {
-      found += sorted[i] != sorted[i - 1];
-    }
-    return found;
-  }
-  // The distinct values of y, and the sum of the weights of each.
-  matrix levels_with_weight(array[] int y, vector weight, int n_levels) {
+  // The place of each y among the distinct values of y, in their order.
+  array[] int places_of(array[] int y) {
     array[size(y)] int order = sort_indices_asc(y);
-    matrix[n_levels, 2] found = rep_matrix(0, n_levels, 2);
-    int level = 0;
+    array[size(y)] int place;
+    int level = 1;
     for (i in 1:size(y)) {
-      if (level == 0 || y[order[i]] != found[level, 1]) {
-        level += 1;
-        found[level, 1] = y[order[i]];
+      if (i > 1) {
+        level += y[order[i]] != y[order[i - 1]];
       }
-      found[level, 2] += weight[order[i]];
+      place[order[i]] = level;
+    }
+    return place;
+  }
+  // These values, and the sum of the weights of each.
+  matrix levels_with_weight(array[] int y, array[] int place, vector weight) {
+    matrix[max(place), 2] found = rep_matrix(0, max(place), 2);
+    for (i in 1:size(y)) {
+      found[place[i], 1] = y[i];
+      found[place[i], 2] += weight[i];
     }
     return found;
   }

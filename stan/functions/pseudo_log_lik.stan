@@ -23,22 +23,22 @@
     }
     if (n_units == 0) {
       vector[n] g = weights .* (f - reference);
+      vector[n] inside;
       real excess = 0;
       if (n_frozen > 0) {
-        real mean_term = 0;
-        real clipped = 0;
+        vector[n_frozen] share = tail(frequency, n_frozen);
+        real mean_term = dot_product(share, tail(g, n_frozen));
         for (j in (own + 1):n) {
-          mean_term += frequency[j] * g[j];
-          clipped += frequency[j] * fmax(-cap_below, fmin(cap_above, g[j]));
+          inside[j] = fmax(-cap_below, fmin(cap_above, g[j]));
         }
-        excess = mean_term - clipped;
+        excess = mean_term - dot_product(share, tail(inside, n_frozen));
         total -= steep * fmax(0, -mean_term - farthest);
       }
       for (i in 1:own) {
-        if (weights[i] > 0) {
-          total += frequency[i] * fmax(-cap_below, fmin(cap_above, g[i] + excess));
-        }
+        inside[i] = fmax(-cap_below, fmin(cap_above, g[i] + excess));
       }
+      // ceil(weights) is 0 for weights of 0, else 1.
+      total += dot_product(head(frequency .* ceil(weights), own), head(inside, own));
     } else {
       vector[n_units] g = rep_vector(0, n_units);
       for (i in 1:n) {
