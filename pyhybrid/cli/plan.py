@@ -17,7 +17,7 @@ from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import names_of, options
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
 from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
@@ -28,7 +28,7 @@ from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.plan import Plan, Table
 from pyhybrid.tables.table_spec import kinds_of
 
-_MOST_SHOWN = 5
+_MOST_SHOWN, _SHOWN = 5, 0.0005
 _UNREAD = "of no kind that is read"
 _CONFIRM = "as in the data: confirm or change"
 
@@ -104,13 +104,14 @@ def describe(data: str) -> None:
         gone = {name: own / max(n, 1) for name, own in looked_at.missing.items()}
     else:
         df = read_table(Path(data)).frame
-        names, n, risky = [str(name) for name in df], len(df), undecided(df)
+        names, n, risky = [str(name) for name in df], len(df), to_decide(df)
         columns = dict(zip(names, (own for _, own in df.items()), strict=True))
         gone = {name: float(own.isna().mean()) for name, own in columns.items()}
     rows = []
     for name in names:
         kind = _seen(columns[name]) if name in columns else None
-        missing = f"{gone[name]:.1%}" if gone.get(name) else ""
+        share = gone.get(name, 0.0)
+        missing = f"{share:.1%}" if share >= _SHOWN else "<0.1%" if share else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
         rows.append([name, *shown, missing, risky.get(name, "")])
     title = f"{data}: {n:,} rows, {len(names)} columns"
@@ -145,6 +146,10 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     decided = Decisions.of(*(names_of(given[own], df) for own in ("drop", "keep", "identifier")))
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
+    if given["unit"] is None:
+        say_repeated(df, " --rows-per-unit ROWS")
+    elif given["unit"] in df and given["unit"] not in decided.keep:
+        decided = decided.with_these(Decisions.of(given["unit"]))
     said = {*decided.drop, *decided.keep, *decided.ids}
     looked = undecided(df if like is None else df.drop(columns=like.columns, errors="ignore"))
     looked |= {} if like is None else undecided(like[[name for name in df if name in like]])
@@ -154,7 +159,6 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     if given["types"] is None and given["reference"] is None:
         raise InvalidInput(_drafted(df, own, list(risky), given))
     check_decided(risky, decided, map(str, df.columns), own)
-    say_unconfirmed(types)
     return Table(
         df,
         sensitive=own,
@@ -167,14 +171,24 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     ).plan()
 
 
+def say_repeated(df: pd.DataFrame, more: str = "") -> None:
+    """Name the columns by which a person may have several rows, and what protects persons; with
+    the `more` that --unit needs."""
+    for name in repeated_identifiers(df):
+        note(
+            f"{name} looks like an identifier of persons, with several rows each: epsilon protects "
+            f"one row, not all rows of a person. --unit {shlex.quote(name)}{more} protects persons"
+        )
+
+
 def say_unconfirmed(types: Mapping[str, Any]) -> None:
     """Say which types are still those of the draft."""
     notes = {name: own.get("note") for name, own in types.items() if isinstance(own, dict)}
     drafted = [name for name, said in notes.items() if said == _CONFIRM]
     if drafted:
         note(
-            f"types of {', '.join(drafted)} are as drafted from the data: going on, you confirm "
-            "that they are public"
+            f"types of {', '.join(drafted)} are as drafted from the data: by this release you "
+            "confirm that they are public"
         )
 
 
@@ -187,6 +201,9 @@ def _drafted(
     drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
     words = ["pyhybrid", "synthesize", str(given["data"]), "--epsilon", f"{given['epsilon']:g}"]
     words += [*itertools.chain.from_iterable(("--drop", text) for text in drop)]
+    for option in ("unit", "rows_per_unit"):
+        if given[option] is not None:
+            words += [f"--{option.replace('_', '-')}", str(given[option])]
     words += ["--types", str(path), "--out", str(given["out"])]
     if path.exists() and not given["overwrite"]:
         return (
@@ -232,6 +249,23 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
     return {str(name): reasons[str(name)] for name in df.columns if str(name) in reasons}
 
 
+def to_decide(df: pd.DataFrame) -> dict[str, str]:
+    """What `describe` says of columns: the same, repeated persons, and which have the same values
+    as another one before them."""
+    reasons, known = undecided(df), dict[bytes, str]()
+    for name in repeated_identifiers(df):
+        more = f"; {reasons[name]}" if name in reasons else ""
+        reasons[name] = f"several rows share a value: see --unit{more}"
+    for name, own in zip(map(str, df.columns), (own for _, own in df.items()), strict=True):
+        try:
+            values = pd.util.hash_pandas_object(own, index=False).to_numpy().tobytes()
+        except TypeError:  # lists, which have no hash
+            continue
+        if known.setdefault(values, name) != name:
+            reasons.setdefault(name, f"has the values of {known[values]}")
+    return reasons
+
+
 def undecided_of(looked_at: LookedAt) -> dict[str, str]:
     """The same of a table that stays where it is, by the rows that were looked at."""
     return {**dict.fromkeys(looked_at.unread, _UNREAD), **undecided(looked_at.table)}
@@ -258,5 +292,6 @@ def _values(kind: Kind) -> str:
         steps = "" if kind.whole else f" by {10.0 ** -(kind.form.decimals or 0):g}"
         return f"{kind.lower:g} to {kind.upper:g}{steps}"
     assert isinstance(kind, Leveled)
-    shown = ", ".join(map(str, kind.levels[:_MOST_SHOWN]))
+    levels = [f"{own:g}" if isinstance(own, float) else str(own) for own in kind.levels]
+    shown = ", ".join(levels[:_MOST_SHOWN])
     return shown if len(kind.levels) <= _MOST_SHOWN else f"{shown}, ... ({len(kind.levels)})"

@@ -12,7 +12,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import note, show, table_of
+from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import converted, named
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.checks import check_count, did_you_mean
@@ -66,13 +66,18 @@ _MOST_NAMED = 6
 def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
     """One line for each column that is POOR, with what to try."""
     from pyhybrid.reports.opening import judged_columns, remedy
+    from pyhybrid.reports.release import baseline_of
     from pyhybrid.reports.verdicts import POOR
 
-    for column, measures in judged_columns(release, data).items():
-        poor = [f"{each.label} {each.text}" for each in measures if each.word == POOR]
-        if poor:
-            how = remedy(release, column, beside).replace("`", "")
-            show(f"[bold red]POOR[/] {escape(column)}: {poor[0]}; {escape(how)}")
+    poor = {
+        column: values
+        for column, measures in judged_columns(release, data).items()
+        if (values := [f"{each.label} {each.text}" for each in measures if each.word == POOR])
+    }
+    beside = baseline_of(release) or beside if poor else None
+    for column, values in poor.items():
+        how = remedy(release, data, column, beside).replace("`", "")
+        show(f"[bold red]POOR[/] {escape(column)}: {values[0]}. {escape(how)}")
 
 
 def _as_they_are(release: Release) -> list[str]:
@@ -128,14 +133,10 @@ def _whole_steps_table(release: Release) -> Table:
 
 def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
     """How good the synthetic columns are, in numbers and words. Confidential."""
-    table = table_of(
-        "How good the synthetic data are (confidential)",
-        ["", *releases],
-        (),
-        caption="good: like a second sample; POOR: more than chance explains",
-    )
-    from pyhybrid.reports.verdicts import judge_outcome
+    from pyhybrid.reports.verdicts import judge_outcome, limits_text
 
+    table = table_of("How good the synthetic data are (confidential)", ["", *releases], ())
+    measures: list[str] = []
     for column in next(iter(releases.values())).synthesized:
         found = [
             judge_outcome(data[column], [each[column] for each in release.synthetic])
@@ -144,7 +145,9 @@ def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
         for one in zip(*found, strict=False):
             cells = (f"{each.text}  [{_COLORS[each.word]}]{each.word}[/]" for each in one)
             table.add_row(f"{escape(column)}: {one[0].label}", *cells)
-    if table.row_count:
+            measures.append(one[0].measure)
+    if measures:
+        table.caption = limits_text(measures)
         show(table)
 
 
@@ -417,7 +420,9 @@ def save_with_these(
         made = with_rows(made, asked.rows, public=asked.public, unit=asked.unit, seed=seed)
     for column, given in asked.totals:
         made = _with_total(made, column, dict(given))
-    source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
+    with progress_bars() as progress:
+        progress("files and the report", 0, 0)
+        source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
     try:
         show_release(source.frame if made.origin is None else made.origin.data, made, out)
     except Exception as error:  # it is saved, and may have been charged

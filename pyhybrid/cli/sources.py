@@ -45,7 +45,6 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
         if given["types"] is None:
             raise InvalidInput(_draft(source, data, given, {*drop, *ids, given["unit"]}))
         types, delta = read_types(given["types"]), given["delta"]
-        say_unconfirmed(types)
         if delta is None and book is None:
             ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
             delta = default_delta(n)
@@ -57,6 +56,7 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
                 **{name: given[name] for name in ("epsilon", "out", "unit", "workers",
                    "rows_per_unit", "n_synthetic", "overwrite")},
             )  # fmt: skip
+    say_unconfirmed(types)
     show(
         f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
         f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); counted by "

@@ -33,6 +33,13 @@ _NAMED = re.compile(
     r"phone|address|street|passport|iban|(^|[_\W])(ssn|tel|fax)($|[_\W])",
     re.IGNORECASE,
 )
+_CODE = r"(?=.*\d)(?=.*[A-Za-z])[\w-]{4,}"
+_REPEATED = re.compile(
+    r"(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|ids|uid|uuid|guid)($|[_\W])|(^|[_\W])(person|patient|"
+    r"subject|respondent|participant|customer|client|household|employee|pupil|student|identifier)"
+    r"s?(_?(id|no|nr|num|number|code|key))?$",
+    re.IGNORECASE,
+)
 _IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($|[_\W])|id$", re.I)
 
 
@@ -62,6 +69,33 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
         if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
             reasons[str(labels.name or "index")] = "row labels are texts that no two rows share"
     return reasons
+
+
+def repeated_identifiers(table: pd.DataFrame) -> list[str]:
+    """Columns that look like identifiers of persons or households of which there are several rows
+    each, of a table whose guarantee may be for a row."""
+    found = []
+    for place, name in enumerate(map(str, table.columns)):
+        held = _hashable(table.iloc[:, place]).dropna()
+        if held.empty or not (_is_text(held.dtype) or _whole(held)):
+            continue
+        rows = held.value_counts()
+        alike = _FEWEST <= rows.size < held.size and rows.iloc[0] * rows.size <= 5 * held.size
+        if alike and (_REPEATED.search(name) or (rows.size > 0.1 * held.size and _codes(held))):
+            found.append(name)
+    return found
+
+
+def _whole(column: pd.Series) -> bool:
+    kind = column.dtype
+    numbers = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+    return numbers and bool((column.to_numpy(dtype=np.float64) % 1 == 0).all())
+
+
+def _codes(column: pd.Series) -> bool:
+    """Texts of letters and digits together."""
+    text = _is_text(column.dtype)
+    return text and column.astype(str).str.fullmatch(_CODE).mean() > 0.9
 
 
 def _is_text(dtype: Any) -> bool:

@@ -1,10 +1,10 @@
 """How good synthetic data are, in words, and the top of each page. CONFIDENTIAL.
 
-Every measure has two limits. Up to the first a value is good: about as far from the data as a
-second sample of the same population. Beyond the second it is poor: chance alone does not explain
-it, or an analyst would notice. Sources: standardized difference and interval overlap, intervals of
-two samples of equal size (they differ by 3 standard errors of one of them in 3 % of cases);
-ratios, Raab, Nowok, Dibben (2021), arXiv:2109.12717, who call up to 3 good and above 10 poor.
+Every measure has two limits: up to the first a value is good, beyond the second it is poor. The
+limits of ratios, interval overlap and standardized difference follow samples of the same size
+(means of two samples differ by 3 standard errors of one of them in 3 % of cases; ratios: Raab,
+Nowok, Dibben (2021), arXiv:2109.12717). The others say what an analyst would notice, whatever the
+number of records is: a second sample of few records can be beyond them.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 }
 """The last good and the first poor value by measure."""
 
+_NEAR_0 = 0.1
+"""Of a deviation of the column: the error of a smaller mean is given in deviations."""
 _NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 _MOST_SETS = 3
 
@@ -61,8 +63,9 @@ class Judged:
 
     @property
     def text(self) -> str:
-        """The value as people write it: an error in percent, the others with two digits."""
-        if self.measure == "mean_error":
+        """The value as people write it: an error in percent, or in deviations of the column, the
+        others with two digits."""
+        if self.measure == "mean_error" and self.label != _IN_DEVIATIONS:
             return f"{self.value:.1%}"
         return number_text(self.value) if abs(self.value) >= 100 else f"{self.value:.2f}"
 
@@ -98,10 +101,15 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
     """Measures of one synthesized column, in the data and in each set: of its mean and
     distribution, or of its shares."""
     if not is_number(data):
-        shares = shares_of(data, {"": sets})
+        shares = shares_of(data, {"": sets}, most=None)
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
         return (_judged("total_variation", "total variation of shares", float(distance)),)
-    return judge_sets(_values(data), [_values(each) for each in sets])
+    found = judge_sets(_values(data), [_values(each) for each in sets])
+    truth, gone = data.isna().mean(), [each.isna().mean() for each in sets]
+    if not max(truth, *gone):
+        return found
+    off = float(np.abs(np.array(gone) - truth).mean())
+    return (*found, _judged("total_variation", "error of the share missing", off))
 
 
 def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ...]:
@@ -111,9 +119,8 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
     found: list[Judged] = []
     error = float(data.std(ddof=1) / np.sqrt(data.size))
     mean, ends = _mean_of_sets(sets)
-    if data.mean() != 0:
-        off = abs(mean - data.mean()) / abs(data.mean())
-        found.append(_judged("mean_error", "error of the mean", float(off)))
+    if data.any():
+        found.append(_judged("mean_error", *mean_error(mean, data.mean(), data.std())))
     if error > 0:
         gap = float(standardised_difference(data.mean(), mean, error))
         found.append(_judged("standardised_difference", "standardized difference", gap))
@@ -123,6 +130,17 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
             found.append(_judged("interval_overlap", "interval overlap", overlap))
     distance = float(np.mean([max_ecdf(data, each) for each in sets[:_MOST_SETS]]))
     return (*found, _judged("max_ecdf", "max-ECDF", distance))
+
+
+_IN_DEVIATIONS = "error of the mean, in deviations"
+
+
+def mean_error(made: float, mean: float, deviation: float) -> tuple[str, float]:
+    """What the error of a mean is called, and the error: a share of the mean, or of the column's
+    deviation where the mean is near 0."""
+    near = abs(mean) < _NEAR_0 * deviation
+    off = abs(made - mean) / ((deviation if near else abs(mean)) or np.nan)
+    return _IN_DEVIATIONS if near else "error of the mean", float(off)
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
@@ -218,9 +236,9 @@ def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
         return "No synthesized column could be compared with the data."
     parts = []
     for word, text in (
-        (GOOD, "about as near to the data as a second sample would be"),
-        (FAIR, "further from the data than a second sample, and still usable for much"),
-        (POOR, "further from the data than chance explains"),
+        (GOOD, "all measures within their first limits"),
+        (FAIR, "a measure between its limits: still usable for much"),
+        (POOR, "a measure beyond its second limit"),
     ):
         columns = [column for column, own in worst.items() if own == word]
         if columns:
@@ -242,8 +260,19 @@ def _judged_table(judged: Mapping[str, Sequence[Judged]]) -> Table:
             each.label: Marked(text=each.text, word=each.word) for each in measures
         }
         rows.append([column, *(cells.get(label, "–") for label in labels)])
-    caption = sentence("verdict", "table")
+    limits = limits_text(each.measure for measures in judged.values() for each in measures)
+    caption = f"{sentence('verdict', 'table')} {limits}"
     return Table(caption=caption, header=["Column", *labels], rows=rows, numbers=True)
+
+
+def limits_text(measures: Iterable[str]) -> str:
+    """What the words mean: the limits of these measures."""
+    each = ", ".join(
+        f"{MEASURES[name].title} {good:g} and {poor:g}"
+        for name in dict.fromkeys(measures)
+        for good, poor in [LIMITS[name]]
+    )
+    return sentence("verdict", "limits", each=each)
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:
@@ -316,15 +345,19 @@ def comparison_verdict(comparison: Comparison) -> Section:
     """Epsilon of each mechanism, and how near its estimates are to those of the data."""
     ends = comparison.estimates.set_index(["source", "statistic"])[["estimate", "lower", "upper"]]
     of_numbers = "mean" in ends.loc[DATA].index
+    outcome = outcome_of(comparison.session.bound)
     cells = {
-        name: (_of_mean if of_numbers else _of_shares)(ends.loc[DATA], ends.loc[name])
+        name: _of_mean(ends.loc[DATA], ends.loc[name], float(outcome.spread()[0]))
+        if of_numbers
+        else _of_shares(ends.loc[DATA], ends.loc[name])
         for name in comparison.releases
     }
     measures = _OF_MEAN if of_numbers else _OF_SHARES
+    limited = ("mean_error", "interval_overlap") if of_numbers else ("total_variation",)
     words = {name: worst_of(cell.word for cell in own) for name, own in cells.items()}
     costs = {name: release.charge.epsilon for name, release in comparison.releases.items()}
     table = Table(
-        caption=sentence("verdict of a comparison", "table"),
+        caption=f"{sentence('verdict of a comparison', 'table')} {limits_text(limited)}",
         header=["Mechanism", "Epsilon", *measures],
         rows=[[name, epsilon_text(cost), *cells[name]] for name, cost in costs.items()],
         numbers=True,
@@ -335,8 +368,8 @@ def comparison_verdict(comparison: Comparison) -> Section:
         if not release.charge.converged
     ]
     wrong += _poor(cells, measures)
-    levels = bool(outcome_of(comparison.session.bound).shares)
     if comparison.moved_away:
+        levels = bool(outcome.shares)
         text = moved_away_text(comparison.moved_away, comparison.outcome, levels=levels)
         wrong.append(f"{text[0].upper()}{text[1:]}.")
     wrong += _costs_more(comparison)
@@ -503,15 +536,16 @@ _OF_MEAN = ("Error of the mean", "Interval overlap of the mean")
 _OF_SHARES = ("Total variation of shares",)
 
 
-def _of_mean(truth: pd.DataFrame, found: pd.DataFrame) -> list[Marked]:
-    """Cells of an outcome of numbers."""
+def _of_mean(truth: pd.DataFrame, found: pd.DataFrame, deviation: float) -> list[Marked]:
+    """Cells of an outcome of numbers, of this deviation."""
     was, now = truth.loc["mean"], found.loc["mean"]
-    off = float(abs(now["estimate"] - was["estimate"]) / abs(was["estimate"] or np.nan))
+    label, off = mean_error(now["estimate"], was["estimate"], deviation)
     ends = [each[["lower", "upper"]].to_numpy(dtype=np.float64) for each in (was, now)]
     short = any(not low < high for low, high in ends)
     overlap = np.nan if short else float(interval_overlap(ends[0], ends[1]))
+    text = f"{off:.2f} deviations" if label == _IN_DEVIATIONS else f"{off:.1%}"
     return [
-        Marked(text="–" if np.isnan(off) else f"{off:.1%}", word=word_of("mean_error", off)),
+        Marked(text="–" if np.isnan(off) else text, word=word_of("mean_error", off)),
         Marked(text="–" if short else f"{overlap:.2f}", word=word_of("interval_overlap", overlap)),
     ]
 

@@ -60,7 +60,14 @@ def read_types(path: str | Path) -> dict[str, Any]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         told = str(error) if isinstance(error, InvalidInput) else "found another form"
         raise InvalidInput(f"types: {path} must be a Table Schema or CSVW: {told}") from None
-    return {name: own for name, own in given.items() if name != SCHEMA} if types is None else types
+    if types is None:
+        types = {name: own for name, own in given.items() if name != SCHEMA}
+    if not types:
+        raise InvalidInput(
+            f"types: {path} must have a type for a column or more, e.g. "
+            '{"sex": {"kind": "Nominal", "levels": ["f", "m"]}}: found none'
+        )
+    return types
 
 
 def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:
