@@ -64,7 +64,7 @@ _MOST_NAMED = 6
 
 
 def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
-    """One line for each column that is POOR, with what to try."""
+    """One line for each column that is POOR, and what to try, once for all that it may help."""
     from pyhybrid.reports.opening import judged_columns, remedy
     from pyhybrid.reports.release import baseline_of
     from pyhybrid.reports.verdicts import POOR
@@ -75,9 +75,12 @@ def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> 
         if (values := [f"{each.label} {each.text}" for each in measures if each.word == POOR])
     }
     beside = baseline_of(release) or beside if poor else None
+    remedies: dict[str, list[str]] = {}
     for column, values in poor.items():
         how = remedy(release, data, column, beside).replace("`", "")
-        show(f"[bold red]POOR[/] {escape(column)}: {values[0]}. {escape(how)}")
+        remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {values[0]}")
+    for how, lines in remedies.items():
+        show(*lines, escape(how))
 
 
 def _as_they_are(release: Release) -> list[str]:

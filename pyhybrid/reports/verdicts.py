@@ -54,19 +54,19 @@ _MOST_SETS = 3
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     """A value of a measure of utility (a key of `pyhybrid.measures.MEASURES`), what it is called
-    and of what it is, and how good it is. Confidential."""
+    and of what it is, and how good it is; an error may be `in_deviations`. Confidential."""
 
     measure: str
     label: str
     value: float
     word: str
+    in_deviations: bool = False
 
     @property
     def text(self) -> str:
-        """The value as people write it: an error in percent, or in deviations of the column, the
-        others with two digits."""
-        if self.measure == "mean_error" and self.label != _IN_DEVIATIONS:
-            return f"{self.value:.1%}"
+        """The value as people write it: an error in percent, the others with two digits."""
+        if self.measure == "mean_error":
+            return _error_text(self.value, self.in_deviations)
         return number_text(self.value) if abs(self.value) >= 100 else f"{self.value:.2f}"
 
 
@@ -120,7 +120,8 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
     error = float(data.std(ddof=1) / np.sqrt(data.size))
     mean, ends = _mean_of_sets(sets)
     if data.any():
-        found.append(_judged("mean_error", *mean_error(mean, data.mean(), data.std())))
+        off, near = mean_error(mean, data.mean(), data.std())
+        found.append(replace(_judged("mean_error", "error of the mean", off), in_deviations=near))
     if error > 0:
         gap = float(standardised_difference(data.mean(), mean, error))
         found.append(_judged("standardised_difference", "standardized difference", gap))
@@ -132,15 +133,15 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
     return (*found, _judged("max_ecdf", "max-ECDF", distance))
 
 
-_IN_DEVIATIONS = "error of the mean, in deviations"
-
-
-def mean_error(made: float, mean: float, deviation: float) -> tuple[str, float]:
-    """What the error of a mean is called, and the error: a share of the mean, or of the column's
-    deviation where the mean is near 0."""
+def mean_error(made: float, mean: float, deviation: float) -> tuple[float, bool]:
+    """The error of a mean as a share of it, or, and then True, in deviations of the column where
+    the mean is near 0."""
     near = abs(mean) < _NEAR_0 * deviation
-    off = abs(made - mean) / ((deviation if near else abs(mean)) or np.nan)
-    return _IN_DEVIATIONS if near else "error of the mean", float(off)
+    return float(abs(made - mean) / ((deviation if near else abs(mean)) or np.nan)), near
+
+
+def _error_text(off: float, in_deviations: bool) -> str:
+    return f"{off:.2f} deviations" if in_deviations else f"{off:.1%}"
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
@@ -268,9 +269,10 @@ def _judged_table(judged: Mapping[str, Sequence[Judged]]) -> Table:
 def limits_text(measures: Iterable[str]) -> str:
     """What the words mean: the limits of these measures."""
     each = ", ".join(
-        f"{MEASURES[name].title} {good:g} and {poor:g}"
+        f"{MEASURES[name].title} {good:{form}} and {poor:{form}}"
         for name in dict.fromkeys(measures)
         for good, poor in [LIMITS[name]]
+        for form in [".0%" if name == "mean_error" else "g"]
     )
     return sentence("verdict", "limits", each=each)
 
@@ -539,13 +541,14 @@ _OF_SHARES = ("Total variation of shares",)
 def _of_mean(truth: pd.DataFrame, found: pd.DataFrame, deviation: float) -> list[Marked]:
     """Cells of an outcome of numbers, of this deviation."""
     was, now = truth.loc["mean"], found.loc["mean"]
-    label, off = mean_error(now["estimate"], was["estimate"], deviation)
+    off, near = mean_error(now["estimate"], was["estimate"], deviation)
     ends = [each[["lower", "upper"]].to_numpy(dtype=np.float64) for each in (was, now)]
     short = any(not low < high for low, high in ends)
     overlap = np.nan if short else float(interval_overlap(ends[0], ends[1]))
-    text = f"{off:.2f} deviations" if label == _IN_DEVIATIONS else f"{off:.1%}"
     return [
-        Marked(text="–" if np.isnan(off) else text, word=word_of("mean_error", off)),
+        Marked(
+            text="–" if np.isnan(off) else _error_text(off, near), word=word_of("mean_error", off)
+        ),
         Marked(text="–" if short else f"{overlap:.2f}", word=word_of("interval_overlap", overlap)),
     ]
 

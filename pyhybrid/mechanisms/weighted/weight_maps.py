@@ -431,7 +431,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:
-                return f"; --epsilon {wider.epsilon:g} is enough, and costs {cost:.3g}"
+                return f"; --epsilon {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         return "; more records are needed, or fewer predictors"
 
 
