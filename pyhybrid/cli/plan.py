@@ -3,7 +3,6 @@ holds, and a draft of types for a table that is released by one command."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -197,25 +196,7 @@ def _drafted(
 ) -> str:
     """Write a draft of the types; returns what is to be done with it."""
     path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
-    draft = drafted_types({name: df[name] for name in own})
-    drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
-    words = ["pyhybrid", "synthesize", str(given["data"]), "--epsilon", f"{given['epsilon']:g}"]
-    words += [*itertools.chain.from_iterable(("--drop", text) for text in drop)]
-    for option in ("unit", "rows_per_unit"):
-        if given[option] is not None:
-            words += [f"--{option.replace('_', '-')}", str(given[option])]
-    words += ["--types", str(path), "--out", str(given["out"])]
-    if path.exists() and not given["overwrite"]:
-        return (
-            f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
-            "--overwrite writes a new one"
-        )
-    write_draft(path, draft)
-    return (
-        f"{path} was written, what each column can hold as seen in the data; a strict release may "
-        "not read that there: confirm or change levels, lower, upper, center, unit, decimals and "
-        f"missing by what is public, then: {shlex.join(words)}"
-    )
+    return write_draft(path, drafted_types({name: df[name] for name in own}), risky, given)
 
 
 def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
@@ -224,14 +205,36 @@ def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
     return {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
 
 
-def write_draft(path: Path, types: Mapping[str, Any]) -> None:
-    """Write types to be confirmed, and beside them the schema by which editors complete them."""
+def write_draft(
+    path: Path, types: Mapping[str, Any], risky: Sequence[str], given: Mapping[str, Any]
+) -> str:
+    """Write types to be confirmed, and beside them the schema by which editors complete them;
+    returns what is to be done, with the command that goes on without the `risky` columns."""
+    if path.exists() and not given["overwrite"]:
+        return (
+            f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
+            "--overwrite writes a new one"
+        )
     schema = path.with_name("types.schema.json")
     named = {SCHEMA: schema.name, **types}
     texts = {path: json.dumps(named, indent=1, ensure_ascii=False) + "\n"}
     write_files(texts, private=True)
     if not schema.exists():
         write_files({schema: json.dumps(schema_of_types(), indent=1) + "\n"}, private=False)
+    options = {
+        "--epsilon": [f"{given['epsilon']:g}"], "--unit": [given["unit"]],
+        "--rows-per-unit": [given["rows_per_unit"]], "--id": given["identifier"],
+        "--drop": [*(given["drop"] or ()), ",".join(risky)], "--types": [path],
+        "--out": [given["out"]],
+    }  # fmt: skip
+    words = ["pyhybrid", "synthesize", str(given["data"])]
+    words += [word for option, own in options.items() for each in own or () if each
+              for word in (option, str(each))]  # fmt: skip
+    return (
+        f"{path} was written: what each column can hold, as seen in the data. A strict release "
+        "must not take that from the data: confirm or change levels, lower, upper, center, unit, "
+        f"decimals and missing by what is public, then: {shlex.join(words)}"
+    )
 
 
 def undecided(df: pd.DataFrame) -> dict[str, str]:

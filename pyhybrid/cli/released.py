@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,8 +93,7 @@ def _as_they_are(release: Release) -> list[str]:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     listed = ", ".join(names[:_MOST_NAMED])
     which = "1 other column is" if len(names) == 1 else f"{len(names)} other columns are"
-    return [f"\n{which} published as {'it is' if len(names) == 1 else 'they are'}: "
-            f"{escape(listed)}{more}"]  # fmt: skip
+    return [f"\n{which} published unchanged: {escape(listed)}{more}"]
 
 
 def first_paragraph(release: Release) -> str:
@@ -150,7 +150,7 @@ def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
             table.add_row(f"{escape(column)}: {one[0].label}", *cells)
             measures.append(one[0].measure)
     if measures:
-        table.caption = limits_text(measures)
+        table.caption = textwrap.fill(limits_text(measures), 78)
         show(table)
 
 
@@ -429,7 +429,7 @@ def save_with_these(
     try:
         show_release(source.frame if made.origin is None else made.origin.data, made, out)
     except Exception as error:  # it is saved, and may have been charged
-        note(f"{out} holds the release; what is shown of it failed ({type(error).__name__})")
+        note(f"the release is saved in {out}; showing it failed ({type(error).__name__})")
 
 
 def _with_total(release: Release, column: str, given: dict[str, str]) -> Release:

@@ -389,8 +389,8 @@ def _by_formula(
         )  # fmt: skip
     if strict and release.charge.kind != STRICT:
         raise SamplingError(
-            "nothing is released: chains that ended in other modes leave the charge asymptotic "
-            "local; give more --draws, or --local"
+            "nothing is released: some chains ended in other modes, so that the charge would be "
+            "local, not strict; give more --draws, or --local"
         )
     return _Made(release=release, source=source, decisions=decisions, book=book)
 
@@ -606,7 +606,7 @@ def _release_within(
         n_draws_released=draws,
         **fitting,
     )
-    note(f"--epsilon: {len(found.steps)} settings were tried")
+    note(f"--epsilon: {len(found.steps)} settings tried")
     release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
     if release.charge.epsilon > target:
         raise BudgetExceeded(
@@ -660,7 +660,7 @@ def _check_columns(
     check_decided(exposed, decisions, columns, [*replaced, *sums])
     for name, reason in exposed.items():
         if name in decisions.keep:
-            note(f"--keep {name}: it is published as it is, although {reason}")
+            note(f"--keep {name}: it is published unchanged, although {reason}")
     read = predictors_of(mechanism, table) if asked.rows is not None else []
     check_afterwards(asked, table, replaced, decisions, read)
 

@@ -88,8 +88,10 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
 
 def _whole(column: pd.Series) -> bool:
     kind = column.dtype
-    numbers = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
-    return numbers and bool((column.to_numpy(dtype=np.float64) % 1 == 0).all())
+    if not pd.api.types.is_integer_dtype(kind) and not pd.api.types.is_float_dtype(kind):
+        return False
+    values = column.to_numpy(dtype=np.float64)
+    return bool(np.isfinite(values).all()) and bool((values % 1 == 0).all())
 
 
 def _codes(column: pd.Series) -> bool:

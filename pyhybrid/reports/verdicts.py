@@ -274,7 +274,7 @@ def limits_text(measures: Iterable[str]) -> str:
         for good, poor in [LIMITS[name]]
         for form in [".0%" if name == "mean_error" else "g"]
     )
-    return sentence("verdict", "limits", each=each)
+    return sentence("verdict", "limits", each=each) if each else ""
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:

@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 
 from pyhybrid.measures.summaries import MEASURES
-from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
+from pyhybrid.reports.verdicts import (
+    FAIR,
+    GOOD,
+    LIMITS,
+    POOR,
+    judge_outcome,
+    limits_text,
+    word_of,
+)
 
 
 def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
@@ -58,7 +66,38 @@ def test_columns_of_levels_are_judged_by_their_shares() -> None:
     assert (found.measure, found.value, found.word) == ("total_variation", pytest.approx(0.3), POOR)
 
 
+def test_all_levels_count_and_not_only_those_drawn() -> None:
+    """Seen: of 100 levels the 30 most frequent ones counted, and half of what was wrong."""
+    data = pd.Series([f"level {k}" for k in range(100)])
+    (found,) = judge_outcome(data, [data.str.replace("level", "other")])
+    assert found.value == pytest.approx(1)
+
+
+def test_the_error_of_a_mean_near_0_is_in_deviations() -> None:
+    """Seen: 14,861,776 %."""
+    data = pd.Series(np.random.default_rng(1).normal(size=400))
+    data -= data.mean() - 1e-9
+    (found,) = (m for m in judge_outcome(data, [data + 0.5]) if m.measure == "mean_error")
+    assert (found.text, found.word) == (f"{0.5 / data.std():.2f} deviations", POOR)
+    assert judge_outcome(data + 5, [data + 5.5])[0].text == "10.0%"
+
+
+def test_the_share_of_missing_values_is_judged() -> None:
+    data = pd.Series(np.arange(100.0))
+    *_, found = judge_outcome(data.where(data < 90), [data.where(data < 70)])
+    assert (found.label, found.value, found.word) == (
+        "error of the share missing", pytest.approx(0.2), POOR,
+    )  # fmt: skip
+
+
+def test_the_key_gives_the_limits() -> None:
+    said = limits_text(["mean_error", "max_ecdf", "max_ecdf"])
+    assert "error of the mean 2% and 10%, max-ECDF 0.05 and 0.1." in said
+    assert limits_text([]) == ""
+
+
 def test_constants_and_missing_values_do_no_harm() -> None:
     constant = pd.Series([0.0, 0.0, 0.0, np.nan])
-    assert [each.measure for each in judge_outcome(constant, [constant])] == ["max_ecdf"]
+    found = [each.measure for each in judge_outcome(constant, [constant])]
+    assert found == ["max_ecdf", "total_variation"]
     assert judge_outcome(pd.Series([1.0]), [pd.Series([1.0])]) == ()
