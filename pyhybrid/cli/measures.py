@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,11 @@ def risk(
         raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
     data, versions = _read_versions(real, synthetic, versus or ())
     named, hidden = (
-        [parse_key(text, option) for each in given or () for text in _split(each, data.columns)]
+        [
+            parse_key(name, option)
+            for text in given or ()
+            for name in ([text] if "=" in text else names_of([text], data.columns))
+        ]
         for given, option in ((key, "--key"), (sensitive, "--sensitive"))
     )
     check_once([name for name, _ in named], "--key")
@@ -165,11 +169,6 @@ def risk(
         for name, sets in versions.items()
     }
     _finish("risk", found, risk_as_dict(found), json_out, html, overwrite)
-
-
-def _split(text: str, columns: Iterable[Any]) -> list[str]:
-    """Names with commas between, or one with its settings."""
-    return [text] if "=" in text else names_of([text], columns)
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:

@@ -3,9 +3,10 @@ holds, and a draft of types for a table that is released by one command."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyhybrid.cli.options import names_of, options
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
+from pyhybrid.mechanisms.mechanism import check_unit_of_noise
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
 from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
@@ -139,6 +141,7 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
         Without --types and --reference, after a draft of types was written; for columns that need a
         decision.
     """
+    check_unit_of_noise(given["unit"], given["rows_per_unit"])
     types = {} if given["types"] is None else read_types(given["types"])
     source, like = _declared(source, types, given["reference"])
     df = source.frame
@@ -156,7 +159,9 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
     check_decided({}, decided, map(str, df.columns), own)
     if given["types"] is None and given["reference"] is None:
-        raise InvalidInput(_drafted(df, own, list(risky), given))
+        path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
+        draft = drafted_types({name: df[name] for name in own})
+        raise InvalidInput(write_draft(path, draft, risky, given))
     check_decided(risky, decided, map(str, df.columns), own)
     return Table(
         df,
@@ -191,14 +196,6 @@ def say_unconfirmed(types: Mapping[str, Any]) -> None:
         )
 
 
-def _drafted(
-    df: pd.DataFrame, own: Sequence[str], risky: Sequence[str], given: Mapping[str, Any]
-) -> str:
-    """Write a draft of the types; returns what is to be done with it."""
-    path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
-    return write_draft(path, drafted_types({name: df[name] for name in own}), risky, given)
-
-
 def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
     """What each column can hold going by its values, to be confirmed; none of no kind."""
     kinds = {name: _seen(own) for name, own in columns.items()}
@@ -206,7 +203,7 @@ def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
 
 
 def write_draft(
-    path: Path, types: Mapping[str, Any], risky: Sequence[str], given: Mapping[str, Any]
+    path: Path, types: Mapping[str, Any], risky: Iterable[str], given: Mapping[str, Any]
 ) -> str:
     """Write types to be confirmed, and beside them the schema by which editors complete them;
     returns what is to be done, with the command that goes on without the `risky` columns."""
@@ -257,15 +254,13 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
     as another one before them."""
     reasons, known = undecided(df), dict[bytes, str]()
     for name in repeated_identifiers(df):
-        more = f"; {reasons[name]}" if name in reasons else ""
-        reasons[name] = f"several rows share a value: see --unit{more}"
-    for name, own in zip(map(str, df.columns), (own for _, own in df.items()), strict=True):
-        try:
+        also = ["several rows share a value: see --unit", *([reasons[name]] * (name in reasons))]
+        reasons[name] = "; ".join(also)
+    for column, own in df.items():
+        with contextlib.suppress(TypeError):  # lists, which have no hash
             values = pd.util.hash_pandas_object(own, index=False).to_numpy().tobytes()
-        except TypeError:  # lists, which have no hash
-            continue
-        if known.setdefault(values, name) != name:
-            reasons.setdefault(name, f"has the values of {known[values]}")
+            if known.setdefault(values, str(column)) != str(column):
+                reasons.setdefault(str(column), f"has the values of {known[values]}")
     return reasons
 
 

@@ -61,7 +61,6 @@ def show_release(
 
 
 _MOST_SHOWN = 3  # columns with a table of their own; the report has all
-_MOST_NAMED = 6
 
 
 def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
@@ -90,10 +89,10 @@ def _as_they_are(release: Release) -> list[str]:
     names = [str(name) for name in release.synthetic[0].columns if str(name) not in changed]
     if not names:
         return []
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    listed = ", ".join(names[:_MOST_NAMED])
+    from pyhybrid.reports.verdicts import listed
+
     which = "1 other column is" if len(names) == 1 else f"{len(names)} other columns are"
-    return [f"\n{which} published unchanged: {escape(listed)}{more}"]
+    return [f"\n{which} published unchanged: {escape(listed(names, 6))}"]
 
 
 def first_paragraph(release: Release) -> str:

@@ -137,4 +137,4 @@ def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | 
         say_repeated(looked_at.table, " --rows-per-unit ROWS")
     draft, risky = drafted_types(looked_at.columns), undecided_of(looked_at)
     kept = {name: kind for name, kind in draft.items() if name not in risky}
-    return write_draft(path, kept, list(risky), given)
+    return write_draft(path, kept, risky, given)

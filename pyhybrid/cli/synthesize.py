@@ -239,8 +239,7 @@ def synthesize(
         if rows_per_unit is not None or workers != 1:
             raise InvalidInput(
                 "--rows-per-unit goes with a whole table, and --workers with one that stays where "
-                "it is, a folder or pattern of Parquet files or a table of a database: leave out "
-                "--formula"
+                "it is (Parquet files, a database): leave out --formula"
             )
         if types is not None:
             raise InvalidInput(
@@ -285,8 +284,8 @@ def _with_delta_of_ledger(given: Mapping[str, Any]) -> Mapping[str, Any]:
     delta = Ledger(given["ledger"]).delta
     if delta is None:
         note(
-            "the ledger has no delta, so that the release has pure epsilon and Laplace noise; with "
-            "a delta its noise would be Gaussian, and smaller for many columns"
+            "the ledger has no delta: the release has pure epsilon and Laplace noise; with a delta "
+            "it would have Gaussian noise, which is smaller for many columns"
         )
     return {**given, "delta": delta}
 
@@ -467,8 +466,7 @@ def _texts(
     if given["unit"] is not None:
         raise InvalidInput(
             "--reference goes without --unit, as its center is for single records: leave out "
-            "--formula (a strict release of the whole table, with --unit and --rows-per-unit), or "
-            "leave out --reference (a local one)"
+            "--formula, and give --rows-per-unit; or leave out --reference for a local release"
         )
     if not given["holds_no_released_record"] and not given["local"]:
         raise InvalidInput(

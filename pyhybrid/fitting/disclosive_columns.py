@@ -33,7 +33,7 @@ _NAMED = re.compile(
     r"phone|address|street|passport|iban|(^|[_\W])(ssn|tel|fax)($|[_\W])",
     re.IGNORECASE,
 )
-_CODE = r"(?=.*\d)(?=.*[A-Za-z])[\w-]{4,}"
+_EVEN = 5  # times the mean: rows of a person at most
 _REPEATED = re.compile(
     r"(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|ids|uid|uuid|guid)($|[_\W])|(^|[_\W])(person|patient|"
     r"subject|respondent|participant|customer|client|household|employee|pupil|student|identifier)"
@@ -72,32 +72,16 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
 
 
 def repeated_identifiers(table: pd.DataFrame) -> list[str]:
-    """Columns that look like identifiers of persons or households of which there are several rows
-    each, of a table whose guarantee may be for a row."""
+    """Columns that by their names identify persons or households, with several rows of each, of a
+    table whose guarantee may be for a row."""
     found = []
     for place, name in enumerate(map(str, table.columns)):
-        held = _hashable(table.iloc[:, place]).dropna()
-        if held.empty or not (_is_text(held.dtype) or _whole(held)):
-            continue
-        rows = held.value_counts()
-        alike = _FEWEST <= rows.size < held.size and rows.iloc[0] * rows.size <= 5 * held.size
-        if alike and (_REPEATED.search(name) or (rows.size > 0.1 * held.size and _codes(held))):
-            found.append(name)
+        if _REPEATED.search(name):
+            rows = _hashable(table.iloc[:, place]).value_counts()
+            n, most = int(rows.sum()), rows.max()
+            if _FEWEST <= rows.size < n and most * rows.size <= _EVEN * n:
+                found.append(name)
     return found
-
-
-def _whole(column: pd.Series) -> bool:
-    kind = column.dtype
-    if not pd.api.types.is_integer_dtype(kind) and not pd.api.types.is_float_dtype(kind):
-        return False
-    values = column.to_numpy(dtype=np.float64)
-    return bool(np.isfinite(values).all()) and bool((values % 1 == 0).all())
-
-
-def _codes(column: pd.Series) -> bool:
-    """Texts of letters and digits together."""
-    text = _is_text(column.dtype)
-    return text and column.astype(str).str.fullmatch(_CODE).mean() > 0.9
 
 
 def _is_text(dtype: Any) -> bool:

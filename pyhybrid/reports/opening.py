@@ -27,7 +27,7 @@ from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Card, Marked, Section, picture_of, section, sentence
-from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, worst_of
+from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, listed, worst_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -232,7 +232,7 @@ def next_steps(
     by_remedy: dict[str, list[str]] = {}
     for column in poor:
         by_remedy.setdefault(remedy(release, data, column, baseline), []).append(column)
-    found = [f"{_listed(columns)}: {text}" for text, columns in by_remedy.items()]
+    found = [f"{listed(columns, 6)}: {text}" for text, columns in by_remedy.items()]
     found += _few_records(release)
     if baseline is not None:
         found += _beside(release, baseline, data)
@@ -272,20 +272,11 @@ def _beside(release: Release, baseline: Release, data: pd.DataFrame) -> list[str
         return []
     column = release.synthesized[0]
     first = [
-        judge_outcome(data[column], [t[column] for t in r.synthetic])[:1]
+        measures[0]
         for r in (baseline, release)
+        if (measures := judge_outcome(data[column], [t[column] for t in r.synthetic]))
     ]
-    if not all(first):
-        return []
-    (error,), (instead,) = first
     return [
-        sentence(
-            "next", "baseline", name=other.mechanism, column=column, least=other.epsilon,
-            most=own.epsilon, label=error.label, error=error.text, instead=instead.text,
-        )
+        sentence("next", "baseline", name=other.mechanism, column=column, least=other.epsilon,
+                 most=own.epsilon, errors=first)
     ]  # fmt: skip
-
-
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 }
 """The last good and the first poor value by measure."""
 
-_NEAR_0 = 0.1
-"""Of a deviation of the column: the error of a smaller mean is given in deviations."""
+_NEAR_0 = 0.1  # deviations: the error of a smaller mean is given in deviations
 _NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 _MOST_SETS = 3
 
@@ -105,10 +105,10 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
         return (_judged("total_variation", "total variation of shares", float(distance)),)
     found = judge_sets(_values(data), [_values(each) for each in sets])
-    truth, gone = data.isna().mean(), [each.isna().mean() for each in sets]
-    if not max(truth, *gone):
+    gone = np.array([each.isna().mean() for each in (data, *sets)])
+    if not gone.any():
         return found
-    off = float(np.abs(np.array(gone) - truth).mean())
+    off = float(np.abs(gone[1:] - gone[0]).mean())
     return (*found, _judged("total_variation", "error of the share missing", off))
 
 
@@ -141,7 +141,8 @@ def mean_error(made: float, mean: float, deviation: float) -> tuple[float, bool]
 
 
 def _error_text(off: float, in_deviations: bool) -> str:
-    return f"{off:.2f} deviations" if in_deviations else f"{off:.1%}"
+    percent = "–" if np.isnan(off) else f"{off:.1%}"
+    return f"{off:.2f} deviations" if in_deviations else percent
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
@@ -243,7 +244,7 @@ def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
     ):
         columns = [column for column, own in worst.items() if own == word]
         if columns:
-            parts.append(f"{word[0].upper()}{word[1:]} ({text}): {_listed(columns)}.")
+            parts.append(f"{word[0].upper()}{word[1:]} ({text}): {listed(columns)}.")
     return " ".join(parts)
 
 
@@ -277,7 +278,8 @@ def limits_text(measures: Iterable[str]) -> str:
     return sentence("verdict", "limits", each=each) if each else ""
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names with commas between, so many at `most`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
@@ -348,12 +350,8 @@ def comparison_verdict(comparison: Comparison) -> Section:
     ends = comparison.estimates.set_index(["source", "statistic"])[["estimate", "lower", "upper"]]
     of_numbers = "mean" in ends.loc[DATA].index
     outcome = outcome_of(comparison.session.bound)
-    cells = {
-        name: _of_mean(ends.loc[DATA], ends.loc[name], float(outcome.spread()[0]))
-        if of_numbers
-        else _of_shares(ends.loc[DATA], ends.loc[name])
-        for name in comparison.releases
-    }
+    of = partial(_of_mean, deviation=float(outcome.spread()[0])) if of_numbers else _of_shares
+    cells = {name: of(ends.loc[DATA], ends.loc[name]) for name in comparison.releases}
     measures = _OF_MEAN if of_numbers else _OF_SHARES
     limited = ("mean_error", "interval_overlap") if of_numbers else ("total_variation",)
     words = {name: worst_of(cell.word for cell in own) for name, own in cells.items()}
@@ -546,9 +544,7 @@ def _of_mean(truth: pd.DataFrame, found: pd.DataFrame, deviation: float) -> list
     short = any(not low < high for low, high in ends)
     overlap = np.nan if short else float(interval_overlap(ends[0], ends[1]))
     return [
-        Marked(
-            text="–" if np.isnan(off) else _error_text(off, near), word=word_of("mean_error", off)
-        ),
+        Marked(text=_error_text(off, near), word=word_of("mean_error", off)),
         Marked(text="–" if short else f"{overlap:.2f}", word=word_of("interval_overlap", overlap)),
     ]
 

@@ -157,14 +157,44 @@ def test_one_cell_changes_how_no_other_is_read(
     (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
     (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
     (["--epsilon", "4", "--types", "own.json"], "'person': it looks like an identifier"),
-    (["--epsilon", "4", "--types", "own.json"], "--drop"),
+    (["--epsilon", "4", "--types", "own.json"], "Leave them out (--drop person,name,const)"),
+    (["--epsilon", "4", "--types", "empty.json"], "must have the type of a column or more: found none"),
+    (["--epsilon", "4", "--unit", "sex"], "--unit and --rows-per-unit must be given together"),
 ])  # fmt: skip
 def test_what_is_wrong_is_one_line(run: Run, csv: Path, more: list[str], said: str) -> None:
     (csv.parent / "own.json").write_text('{"sex": {"kind": "Nominal", "levels": ["f", "m"]}}')
+    (csv.parent / "empty.json").write_text("{}")
     code, _, error = run("synthesize", str(csv), "--out", str(csv.parent / "released"), *more)
     assert code == 2
     assert said in error
     assert "Traceback" not in error
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path) -> None:
+    """Seen: a panel was released at an epsilon of single rows without a word."""
+    table = pd.read_csv(csv)[["sex", "visits"]].assign(pid=np.arange(300) // 3)
+    table["again"], table["visits"] = table["sex"], table["visits"].where(table.index != 5)
+    table.to_csv(csv, index=False)
+    assert "several rows share a" in run("describe", str(csv))[1]
+    out = csv.parent / "released"
+    asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(out)]
+    assert "epsilon protects one row, not all rows of a person. --unit pid" in run(*asked)[2]
+    *_, error = run(*asked, "--unit", "pid", "--rows-per-unit", "3", "--overwrite")
+    command = shlex.split(error.partition("then: pyhybrid ")[2])
+    draft = csv.parent / "survey.types.json"
+    draft.write_text(draft.read_text().replace('"missing": true', '"missing": false'))
+    error = run(*command)[2]
+    assert 'Set "missing": true for it in the --types file' in error
+    assert "you confirm" not in error, "before an error it confirms nothing"
+    draft.write_text(draft.read_text().replace('"missing": false', '"missing": true'))
+    ledger = str(csv.parent / "ledger.jsonl")
+    run("ledger", "create", ledger, *"--budget 50 --kind strict --relation remove".split())
+    code, _, error = run(*command, "--ledger", ledger)
+    assert (code, "the ledger has no delta" in error) == (0, True), error
+    assert "all records of one pid" in (out / "public" / "privacy_statement.md").read_text()
+    assert "pid" not in pd.read_csv(out / "public" / "synthetic_1.csv")
+    assert "more of its 'pid'" in run(*command[:-2], "--out", "o", "--rows-per-unit", "2")[2]
 
 
 def test_a_table_is_described(run: Run, csv: Path) -> None:
