@@ -189,14 +189,15 @@ def remedy(
     step: ReleaseRecord = next(
         (each for each in release.parts if column in each.synthesized), release
     )
-    mechanism, plain = step.charge.mechanism, None
+    truth, mechanism, plain = data[column], step.charge.mechanism, None
     if baseline is not None and baseline.charge.mechanism == _UNWEIGHTED:
-        plain = [table[column] for table in baseline.synthetic]
+        plain = _poor(truth, [table[column] for table in baseline.synthetic])
+    poor = _poor(truth, [table[column] for table in release.synthetic])
     if mechanism == _MARGINALS:
-        how = "cells" if _poor(data[column], _without_noise(step, data[column])) else "noise"
+        how = "cells" if poor <= _poor(truth, _without_noise(step, truth)) else "noise"
     elif not step.confidential.alpha.size:
         how = "histogram"
-    elif mechanism == _UNWEIGHTED or (plain is not None and _poor(data[column], plain)):
+    elif mechanism == _UNWEIGHTED or (plain is not None and poor <= plain):
         how = "model"
     else:
         how = "unknown" if plain is None else "strict" if step.charge.kind == STRICT else "weights"
@@ -206,8 +207,10 @@ def remedy(
                     unweighted=mechanism == _UNWEIGHTED)  # fmt: skip
 
 
-def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> bool:
-    return bool(sets) and POOR in {each.word for each in judge_outcome(data, sets)}
+def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
+    """Measures that are POOR; none of no sets."""
+    judged = judge_outcome(data, sets) if sets else ()
+    return {each.measure for each in judged if each.word == POOR}
 
 
 def _without_noise(step: ReleaseRecord, data: pd.Series) -> list[pd.Series]:

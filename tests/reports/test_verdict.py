@@ -209,8 +209,8 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     shuffled = data.assign(visits=data["visits"].sample(frac=1, random_state=3).to_numpy())
     shown = _with(release, [shuffled])
     (said,) = verdict_section(shown, data, lost_relations(shown, data)).bullets
-    assert said.startswith("visits by site: 2 of 2 groups are off by up to ")
-    assert "(POOR): the relation is not kept." in said
+    assert said.startswith("visits by site: 2 of 2 groups off by up to ")
+    assert "(POOR). The relation is not kept." in said
 
 
 def test_groups_without_records_or_spread_are_not_judged() -> None:
