@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pyhybrid as ph
 from pyhybrid.cli.tables import read_table
 from pyhybrid.tables import read_types
 from tests.tables.conftest import survey_of
@@ -158,7 +159,7 @@ def test_one_cell_changes_how_no_other_is_read(
     (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
     (["--epsilon", "4", "--types", "own.json"], "'person': it looks like an identifier"),
     (["--epsilon", "4", "--types", "own.json"], "Leave them out (--drop person,name,const)"),
-    (["--epsilon", "4", "--types", "empty.json"], "must have the type of a column or more: found none"),
+    (["--epsilon", "4", "--types", "empty.json"], "the type of a column or more: found none"),
     (["--epsilon", "4", "--unit", "sex"], "--unit and --rows-per-unit must be given together"),
 ])  # fmt: skip
 def test_what_is_wrong_is_one_line(run: Run, csv: Path, more: list[str], said: str) -> None:
@@ -188,9 +189,8 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     assert 'Set "missing": true for it in the --types file' in error
     assert "you confirm" not in error, "before an error it confirms nothing"
     draft.write_text(draft.read_text().replace('"missing": false', '"missing": true'))
-    ledger = str(csv.parent / "ledger.jsonl")
-    run("ledger", "create", ledger, *"--budget 50 --kind strict --relation remove".split())
-    code, _, error = run(*command, "--ledger", ledger)
+    book = ph.Ledger(csv.parent / "ledger.jsonl", budget=50, kind="strict", relation="remove")
+    code, _, error = run(*command, "--ledger", str(book.path))
     assert (code, "the ledger has no delta" in error) == (0, True), error
     assert "all records of one pid" in (out / "public" / "privacy_statement.md").read_text()
     assert "pid" not in pd.read_csv(out / "public" / "synthetic_1.csv")
