@@ -1,5 +1,5 @@
-"""`pyhybrid plan`, and `pyhybrid synthesize --plan`: two commands from a file to a release; what is bad
-in tables, rules and plans is one line.
+"""`pyhybrid plan`, and `synthesize --plan`: two commands from a file to a release; bad tables, rules
+and plans are one line, and nothing is written."""
 
 import json
 from collections.abc import Callable
