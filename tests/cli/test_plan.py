@@ -1,5 +1,5 @@
-"""`pyhybrid plan`, and `synthesize --plan`: two commands from a file to a release; bad tables, rules
-and plans are one line, and nothing is written."""
+"""`pyhybrid plan`, and `synthesize --plan`: two commands from a file to a release; bad tables and
+rules are one line, and nothing is written."""
 
 import json
 from collections.abc import Callable
