@@ -505,6 +505,7 @@ def _release_by_plan(
     """A whole table; text of other columns comes back before the decisions on them."""
     reference, kinds = given["reference"], plan.kinds
     with progress_bars() as progress:
+        progress("noisy counts and their model" if mechanism == "marginals" else "columns", 0, 0)
         return synthesize_table(
             plan,
             mechanism=mechanism,

@@ -163,8 +163,7 @@ def synthesize_table(
         _check_word(plan, reference, calibration or {}, holds_no_released_record)
     told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
-    decisions = plan.decisions
-    exposed = exposed_columns(table.df, own)
+    decisions, exposed = plan.decisions, exposed_columns(table.df, own)
     bought: MarginalsOfPlan | None = None
     centers: Mapping[str, Calibration] = {}
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
@@ -177,8 +176,6 @@ def synthesize_table(
             plan, epsilon, relation, delta=delta, select=select, reference=reference, **told
         )
         noisy = replace(noisy, unit=unit, rows_per_unit=rows_per_unit)
-        if progress is not None:
-            progress("noisy counts and their model", 0, 0)
         if warning := noisy.too_few(len(table.df)):
             warnings.warn(warning, stacklevel=2)
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
