@@ -254,8 +254,8 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
     as another one before them."""
     reasons, known = undecided(df), dict[bytes, str]()
     for name in repeated_identifiers(df):
-        also = ["several rows share a value: see --unit", *([reasons[name]] * (name in reasons))]
-        reasons[name] = "; ".join(also)
+        told = f"several rows share a value: see --unit; {reasons.get(name, '')}"
+        reasons[name] = told.removesuffix("; ")
     for column, own in df.items():
         with contextlib.suppress(TypeError):  # lists, which have no hash
             values = pd.util.hash_pandas_object(own, index=False).to_numpy().tobytes()

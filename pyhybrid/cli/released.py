@@ -69,16 +69,13 @@ def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> 
     from pyhybrid.reports.release import baseline_of
     from pyhybrid.reports.verdicts import POOR
 
-    poor = {
-        column: values
-        for column, measures in judged_columns(release, data).items()
-        if (values := [f"{each.label} {each.text}" for each in measures if each.word == POOR])
-    }
-    beside = baseline_of(release) or beside if poor else None
     remedies: dict[str, list[str]] = {}
-    for column, values in poor.items():
-        how = remedy(release, data, column, beside).replace("`", "")
-        remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {values[0]}")
+    for column, measures in judged_columns(release, data).items():
+        poor = [f"{each.label} {each.text}" for each in measures if each.word == POOR]
+        if poor:
+            beside = beside or baseline_of(release)
+            how = remedy(release, data, column, beside).replace("`", "")
+            remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {poor[0]}")
     for how, lines in remedies.items():
         show(*lines, escape(how))
 

@@ -262,8 +262,7 @@ def _judged_table(judged: Mapping[str, Sequence[Judged]]) -> Table:
             each.label: Marked(text=each.text, word=each.word) for each in measures
         }
         rows.append([column, *(cells.get(label, "–") for label in labels)])
-    limits = limits_text(each.measure for measures in judged.values() for each in measures)
-    caption = f"{sentence('verdict', 'table')} {limits}"
+    caption = sentence("verdict", "table")
     return Table(caption=caption, header=["Column", *labels], rows=rows, numbers=True)
 
 
@@ -353,11 +352,10 @@ def comparison_verdict(comparison: Comparison) -> Section:
     of = partial(_of_mean, deviation=float(outcome.spread()[0])) if of_numbers else _of_shares
     cells = {name: of(ends.loc[DATA], ends.loc[name]) for name in comparison.releases}
     measures = _OF_MEAN if of_numbers else _OF_SHARES
-    limited = ("mean_error", "interval_overlap") if of_numbers else ("total_variation",)
     words = {name: worst_of(cell.word for cell in own) for name, own in cells.items()}
     costs = {name: release.charge.epsilon for name, release in comparison.releases.items()}
     table = Table(
-        caption=f"{sentence('verdict of a comparison', 'table')} {limits_text(limited)}",
+        caption=f"{sentence('verdict of a comparison', 'table')} {limits_text(measures.values())}",
         header=["Mechanism", "Epsilon", *measures],
         rows=[[name, epsilon_text(cost), *cells[name]] for name, cost in costs.items()],
         numbers=True,
@@ -380,7 +378,7 @@ def comparison_verdict(comparison: Comparison) -> Section:
     )  # fmt: skip
 
 
-def _poor(found: Mapping[str, Sequence[Marked]], measures: Sequence[str]) -> list[str]:
+def _poor(found: Mapping[str, Sequence[Marked]], measures: Iterable[str]) -> list[str]:
     """A sentence for each mechanism with measures that are POOR, which names them."""
     sentences = []
     for name, cells in found.items():
@@ -532,8 +530,8 @@ def _by_word(words: Mapping[str, str]) -> str:
     return " ".join(parts) or "Nothing that has limits could be computed."
 
 
-_OF_MEAN = ("Error of the mean", "Interval overlap of the mean")
-_OF_SHARES = ("Total variation of shares",)
+_OF_MEAN = {"Error of the mean": "mean_error", "Interval overlap of the mean": "interval_overlap"}
+_OF_SHARES = {"Total variation of shares": "total_variation"}
 
 
 def _of_mean(truth: pd.DataFrame, found: pd.DataFrame, deviation: float) -> list[Marked]:

@@ -71,7 +71,7 @@ OF_SIZE = ["--mechanism", "lipschitz"]
     ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
     ("visits\n1\n2,3\n", ["data.csv", *FORMULA], "cannot be read"),
     ("a,visits\n1,2,9\n1,2,9\n", ["data.csv", *FORMULA], "cannot be read"),
-    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "save it as UTF-8, e.g. by iconv -f latin1"),
+    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "iconv -f latin1 -t utf-8"),
     ("visits\n1\n", ["data.xlsx", *FORMULA], "must end in .csv or .parquet"),
     ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
     ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA, *NAMED], "must not be missing: row 1"),
