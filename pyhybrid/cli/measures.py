@@ -146,13 +146,10 @@ def risk(
         raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
     data, versions = _read_versions(real, synthetic, versus or ())
     named, hidden = (
-        [
-            parse_key(name, option)
-            for text in given or ()
-            for name in ([text] if "=" in text else names_of([text], data.columns))
-        ]
+        [parse_key(name, option) for text in given or ()
+         for name in ([text] if "=" in text else names_of([text], data.columns))]
         for given, option in ((key, "--key"), (sensitive, "--sensitive"))
-    )
+    )  # fmt: skip
     check_once([name for name, _ in named], "--key")
     outside = None if holdout is None else read_table(holdout).frame
     found = {

@@ -124,11 +124,9 @@ def release_report(
     statement_part = section("statement", other_rows=other_rows)
     lost, judged = lost_relations(release, data), judged_columns(release, data)
     top = verdict_section(release, data, lost)
-    about = sentence(
-        "at a glance", "text", columns=len(judged), few=release.charge.n_synthetic > 1,
-        sets=min(3, len(release.synthetic)),
-        limits=limits_text(each.measure for own in judged.values() for each in own),
-    )  # fmt: skip
+    limits = limits_text(each.measure for own in judged.values() for each in own)
+    about = sentence("at a glance", "text", columns=len(judged), few=release.charge.n_synthetic > 1,
+                     sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
     steps = next_steps(release, data, judged, lost, baseline)
     beside = side_by_side(dict(reversed(releases.items())), data)
     made = [*steps_section(release), *_convergence(release), _provenance(release)]
