@@ -190,6 +190,7 @@ def remedy(
         (each for each in release.parts if column in each.synthesized), release
     )
     truth, mechanism, plain = data[column], step.charge.mechanism, None
+    strict = step.charge.kind == STRICT
     if baseline is not None and baseline.charge.mechanism == _UNWEIGHTED:
         plain = _poor(truth, [table[column] for table in baseline.synthetic])
     poor = _poor(truth, [table[column] for table in release.synthetic])
@@ -200,11 +201,11 @@ def remedy(
     elif mechanism == _UNWEIGHTED or (plain is not None and poor <= plain):
         how = "model"
     else:
-        how = "unknown" if plain is None else "strict" if step.charge.kind == STRICT else "weights"
+        how = "unknown" if plain is None else "strict" if strict else "weights"
     asked = float(step.settings.get("epsilon") or 0) / (step.charge.epsilon or 1.0)
     more = 2 * release.charge.epsilon * max(1.0, asked)
     return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
-                    unweighted=mechanism == _UNWEIGHTED)  # fmt: skip
+                    unweighted=mechanism == _UNWEIGHTED, strict=strict)  # fmt: skip
 
 
 def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
