@@ -136,7 +136,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _with_example(message: str, arguments: Sequence[str]) -> str:
     """A usage error in one line, with a call of the same command that is right."""
-    said = " ".join(message.split()).rstrip(".")
+    said = " ".join(message.split()).rstrip(".") or "a command must be given"
     name = next((each for each in arguments if each in COMMANDS), None)
     if name is None:
         from pyhybrid.core.checks import did_you_mean  # imports numpy, which help texts do not need

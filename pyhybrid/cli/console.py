@@ -44,8 +44,8 @@ def progress_bars() -> Iterator[Progress]:
 
         def report(label: str, done: int, total: int) -> None:
             if label not in tasks:
-                tasks[label] = int(bars.add_task(label, total=total))
-            bars.update(tasks[label], completed=done)  # type: ignore[arg-type]
+                tasks[label] = int(bars.add_task(label, total=total or None))
+            bars.update(tasks[label], completed=done, total=total or None)  # type: ignore[arg-type]
 
         yield report
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import check_once, listed, options, survey_design
+from pyhybrid.cli.options import check_once, listed, names_of, options, survey_design
 from pyhybrid.cli.sources import utility_where_it_is
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
@@ -133,8 +133,8 @@ def risk(
     """Disclosure risk of synthetic data from anywhere: matching on keys. Confidential.
 
     Options:
-    key: A column that the intruder knows: sex or age:radius=2; a radius that is a share of the
-        value is followed by ,kind=relative; repeatable.
+    key: Columns that the intruder knows: sex,region or age:radius=2; a radius that is a share of
+        the value is followed by ,kind=relative; repeatable.
     sensitive: A column that the intruder wants to learn, e.g. income:radius=1000; repeatable.
     holdout: Records that were not used for the synthesis, to compare.
     rows_correspond: Row i of a set is the synthetic version of row i of REAL.
@@ -144,10 +144,13 @@ def risk(
     _check_outputs(json_out, html, overwrite)
     if not key:
         raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
-    named = [parse_key(text, "--key") for text in key]
-    hidden = [parse_key(text, "--sensitive") for text in sensitive or ()]
-    check_once([name for name, _ in named], "--key")
     data, versions = _read_versions(real, synthetic, versus or ())
+    named, hidden = (
+        [parse_key(name, option) for text in given or ()
+         for name in ([text] if "=" in text else names_of([text], data.columns))]
+        for given, option in ((key, "--key"), (sensitive, "--sensitive"))
+    )  # fmt: skip
+    check_once([name for name, _ in named], "--key")
     outside = None if holdout is None else read_table(holdout).frame
     found = {
         name: risk_summary(

@@ -375,7 +375,7 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     if inner is not model:
         own += ":missing=model"
     if own != (default_name(formula, df) or "negative_binomial"):
-        note(f"model by what the column holds: {own}; --model names another")
+        note(f"model chosen by the column's values: {own}; --model takes another")
     return model
 
 

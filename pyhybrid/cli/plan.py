@@ -3,10 +3,10 @@ holds, and a draft of types for a table that is released by one command."""
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import names_of, options
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
+from pyhybrid.mechanisms.mechanism import check_unit_of_noise
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
 from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
@@ -28,7 +29,7 @@ from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.plan import Plan, Table
 from pyhybrid.tables.table_spec import kinds_of
 
-_MOST_SHOWN = 5
+_MOST_SHOWN, _SHOWN = 5, 0.0005
 _UNREAD = "of no kind that is read"
 _CONFIRM = "as in the data: confirm or change"
 
@@ -104,13 +105,14 @@ def describe(data: str) -> None:
         gone = {name: own / max(n, 1) for name, own in looked_at.missing.items()}
     else:
         df = read_table(Path(data)).frame
-        names, n, risky = [str(name) for name in df], len(df), undecided(df)
+        names, n, risky = [str(name) for name in df], len(df), to_decide(df)
         columns = dict(zip(names, (own for _, own in df.items()), strict=True))
         gone = {name: float(own.isna().mean()) for name, own in columns.items()}
     rows = []
     for name in names:
         kind = _seen(columns[name]) if name in columns else None
-        missing = f"{gone[name]:.1%}" if gone.get(name) else ""
+        share = gone.get(name, 0.0)
+        missing = f"{share:.1%}" if share >= _SHOWN else "<0.1%" if share else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
         rows.append([name, *shown, missing, risky.get(name, "")])
     title = f"{data}: {n:,} rows, {len(names)} columns"
@@ -139,12 +141,17 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
         Without --types and --reference, after a draft of types was written; for columns that need a
         decision.
     """
+    check_unit_of_noise(given["unit"], given["rows_per_unit"])
     types = {} if given["types"] is None else read_types(given["types"])
     source, like = _declared(source, types, given["reference"])
     df = source.frame
     decided = Decisions.of(*(names_of(given[own], df) for own in ("drop", "keep", "identifier")))
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
+    if given["unit"] is None:
+        say_repeated(df, " --rows-per-unit ROWS")
+    elif given["unit"] in df and given["unit"] not in decided.keep:
+        decided = decided.with_these(Decisions.of(given["unit"]))
     said = {*decided.drop, *decided.keep, *decided.ids}
     looked = undecided(df if like is None else df.drop(columns=like.columns, errors="ignore"))
     looked |= {} if like is None else undecided(like[[name for name in df if name in like]])
@@ -152,9 +159,10 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
     check_decided({}, decided, map(str, df.columns), own)
     if given["types"] is None and given["reference"] is None:
-        raise InvalidInput(_drafted(df, own, list(risky), given))
+        path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
+        draft = drafted_types({name: df[name] for name in own})
+        raise InvalidInput(write_draft(path, draft, risky, given))
     check_decided(risky, decided, map(str, df.columns), own)
-    say_unconfirmed(types)
     return Table(
         df,
         sensitive=own,
@@ -167,38 +175,25 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     ).plan()
 
 
+def say_repeated(df: pd.DataFrame, more: str = "") -> None:
+    """Name the columns by which a person may have several rows, and what protects persons; with
+    the `more` that --unit needs."""
+    for name in repeated_identifiers(df):
+        note(
+            f"{name} looks like an identifier of persons, with several rows each: epsilon protects "
+            f"one row, not all rows of a person. --unit {shlex.quote(name)}{more} protects persons"
+        )
+
+
 def say_unconfirmed(types: Mapping[str, Any]) -> None:
     """Say which types are still those of the draft."""
     notes = {name: own.get("note") for name, own in types.items() if isinstance(own, dict)}
     drafted = [name for name, said in notes.items() if said == _CONFIRM]
     if drafted:
         note(
-            f"types of {', '.join(drafted)} are as drafted from the data: going on, you confirm "
-            "that they are public"
+            f"types of {', '.join(drafted)} are as drafted from the data: by this release you "
+            "confirm that they are public"
         )
-
-
-def _drafted(
-    df: pd.DataFrame, own: Sequence[str], risky: Sequence[str], given: Mapping[str, Any]
-) -> str:
-    """Write a draft of the types; returns what is to be done with it."""
-    path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
-    draft = drafted_types({name: df[name] for name in own})
-    drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
-    words = ["pyhybrid", "synthesize", str(given["data"]), "--epsilon", f"{given['epsilon']:g}"]
-    words += [*itertools.chain.from_iterable(("--drop", text) for text in drop)]
-    words += ["--types", str(path), "--out", str(given["out"])]
-    if path.exists() and not given["overwrite"]:
-        return (
-            f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
-            "--overwrite writes a new one"
-        )
-    write_draft(path, draft)
-    return (
-        f"{path} was written, what each column can hold as seen in the data; a strict release may "
-        "not read that there: confirm or change levels, lower, upper, center, unit, decimals and "
-        f"missing by what is public, then: {shlex.join(words)}"
-    )
 
 
 def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
@@ -207,14 +202,36 @@ def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
     return {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
 
 
-def write_draft(path: Path, types: Mapping[str, Any]) -> None:
-    """Write types to be confirmed, and beside them the schema by which editors complete them."""
+def write_draft(
+    path: Path, types: Mapping[str, Any], risky: Iterable[str], given: Mapping[str, Any]
+) -> str:
+    """Write types to be confirmed, and beside them the schema by which editors complete them;
+    returns what is to be done, with the command that goes on without the `risky` columns."""
+    if path.exists() and not given["overwrite"]:
+        return (
+            f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
+            "--overwrite writes a new one"
+        )
     schema = path.with_name("types.schema.json")
     named = {SCHEMA: schema.name, **types}
     texts = {path: json.dumps(named, indent=1, ensure_ascii=False) + "\n"}
     write_files(texts, private=True)
     if not schema.exists():
         write_files({schema: json.dumps(schema_of_types(), indent=1) + "\n"}, private=False)
+    options = {
+        "--epsilon": [f"{given['epsilon']:g}"], "--unit": [given["unit"]],
+        "--rows-per-unit": [given["rows_per_unit"]], "--id": given["identifier"],
+        "--drop": [*(given["drop"] or ()), ",".join(risky)], "--types": [path],
+        "--out": [given["out"]],
+    }  # fmt: skip
+    words = ["pyhybrid", "synthesize", str(given["data"])]
+    words += [word for option, own in options.items() for each in own or () if each
+              for word in (option, str(each))]  # fmt: skip
+    return (
+        f"{path} was written: what each column can hold, as seen in the data. A strict release "
+        "must not take that from the data: confirm or change levels, lower, upper, center, unit, "
+        f"decimals and missing by what is public, then: {shlex.join(words)}"
+    )
 
 
 def undecided(df: pd.DataFrame) -> dict[str, str]:
@@ -230,6 +247,21 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
     }
     reasons = {**unread, **many, **alike, **risky}
     return {str(name): reasons[str(name)] for name in df.columns if str(name) in reasons}
+
+
+def to_decide(df: pd.DataFrame) -> dict[str, str]:
+    """What `describe` says of columns: the same, repeated persons, and which have the same values
+    as another one before them."""
+    reasons, known = undecided(df), dict[bytes, str]()
+    for name in repeated_identifiers(df):
+        told = f"several rows share a value: see --unit; {reasons.get(name, '')}"
+        reasons[name] = told.removesuffix("; ")
+    for column, own in df.items():
+        with contextlib.suppress(TypeError):  # lists, which have no hash
+            values = pd.util.hash_pandas_object(own, index=False).to_numpy().tobytes()
+            if known.setdefault(values, str(column)) != str(column):
+                reasons.setdefault(str(column), f"has the values of {known[values]}")
+    return reasons
 
 
 def undecided_of(looked_at: LookedAt) -> dict[str, str]:
@@ -258,5 +290,6 @@ def _values(kind: Kind) -> str:
         steps = "" if kind.whole else f" by {10.0 ** -(kind.form.decimals or 0):g}"
         return f"{kind.lower:g} to {kind.upper:g}{steps}"
     assert isinstance(kind, Leveled)
-    shown = ", ".join(map(str, kind.levels[:_MOST_SHOWN]))
+    levels = [f"{own:g}" if isinstance(own, float) else str(own) for own in kind.levels]
+    shown = ", ".join(levels[:_MOST_SHOWN])
     return shown if len(kind.levels) <= _MOST_SHOWN else f"{shown}, ... ({len(kind.levels)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import note, show, table_of
+from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import converted, named
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.checks import check_count, did_you_mean
@@ -60,19 +61,23 @@ def show_release(
 
 
 _MOST_SHOWN = 3  # columns with a table of their own; the report has all
-_MOST_NAMED = 6
 
 
 def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
-    """One line for each column that is POOR, with what to try."""
+    """One line for each column that is POOR, and what to try, once for all that it may help."""
     from pyhybrid.reports.opening import judged_columns, remedy
+    from pyhybrid.reports.release import baseline_of
     from pyhybrid.reports.verdicts import POOR
 
+    remedies: dict[str, list[str]] = {}
     for column, measures in judged_columns(release, data).items():
         poor = [f"{each.label} {each.text}" for each in measures if each.word == POOR]
         if poor:
-            how = remedy(release, column, beside).replace("`", "")
-            show(f"[bold red]POOR[/] {escape(column)}: {poor[0]}; {escape(how)}")
+            beside = beside or baseline_of(release)
+            how = remedy(release, data, column, beside).replace("`", "")
+            remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {poor[0]}")
+    for how, lines in remedies.items():
+        show(*lines, escape(how))
 
 
 def _as_they_are(release: Release) -> list[str]:
@@ -81,11 +86,10 @@ def _as_they_are(release: Release) -> list[str]:
     names = [str(name) for name in release.synthetic[0].columns if str(name) not in changed]
     if not names:
         return []
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    listed = ", ".join(names[:_MOST_NAMED])
+    from pyhybrid.reports.verdicts import listed
+
     which = "1 other column is" if len(names) == 1 else f"{len(names)} other columns are"
-    return [f"\n{which} published as {'it is' if len(names) == 1 else 'they are'}: "
-            f"{escape(listed)}{more}"]  # fmt: skip
+    return [f"\n{which} published unchanged: {escape(listed(names, 6))}"]
 
 
 def first_paragraph(release: Release) -> str:
@@ -128,14 +132,10 @@ def _whole_steps_table(release: Release) -> Table:
 
 def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
     """How good the synthetic columns are, in numbers and words. Confidential."""
-    table = table_of(
-        "How good the synthetic data are (confidential)",
-        ["", *releases],
-        (),
-        caption="good: like a second sample; POOR: more than chance explains",
-    )
-    from pyhybrid.reports.verdicts import judge_outcome
+    from pyhybrid.reports.verdicts import judge_outcome, limits_text
 
+    table = table_of("How good the synthetic data are (confidential)", ["", *releases], ())
+    measures: list[str] = []
     for column in next(iter(releases.values())).synthesized:
         found = [
             judge_outcome(data[column], [each[column] for each in release.synthetic])
@@ -144,7 +144,9 @@ def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
         for one in zip(*found, strict=False):
             cells = (f"{each.text}  [{_COLORS[each.word]}]{each.word}[/]" for each in one)
             table.add_row(f"{escape(column)}: {one[0].label}", *cells)
-    if table.row_count:
+            measures.append(one[0].measure)
+    if measures:
+        table.caption = textwrap.fill(limits_text(measures), 78)
         show(table)
 
 
@@ -417,11 +419,13 @@ def save_with_these(
         made = with_rows(made, asked.rows, public=asked.public, unit=asked.unit, seed=seed)
     for column, given in asked.totals:
         made = _with_total(made, column, dict(given))
-    source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
+    with progress_bars() as progress:
+        progress("files and the report", 0, 0)
+        source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
     try:
         show_release(source.frame if made.origin is None else made.origin.data, made, out)
     except Exception as error:  # it is saved, and may have been charged
-        note(f"{out} holds the release; what is shown of it failed ({type(error).__name__})")
+        note(f"the release is saved in {out}; showing it failed ({type(error).__name__})")
 
 
 def _with_total(release: Release, column: str, given: dict[str, str]) -> Release:

@@ -56,9 +56,11 @@ def open(release: Path) -> None:
 def _page_of(release: Path) -> Path:
     page = release / _PAGE
     if not page.is_file():
-        missing = "has no report" if (release / "public").is_dir() else "is no release"
+        if not (release / "public").is_dir():
+            missing = "is no release" if release.is_dir() else "does not exist"
+            raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
         raise InvalidInput(
-            f"{release} must be the folder of a release with a report: it {missing}; "
-            f"pyhybrid report {release} --data FILE makes one"
+            f"{release} must have a report: it has none; pyhybrid report {release} --data FILE "
+            "makes one"
         )
     return page

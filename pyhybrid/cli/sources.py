@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import glob
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import names_of
-from pyhybrid.cli.plan import drafted_types, say_unconfirmed, undecided_of, write_draft
+from pyhybrid.cli.plan import (
+    drafted_types,
+    say_repeated,
+    say_unconfirmed,
+    undecided_of,
+    write_draft,
+)
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_types
@@ -45,7 +50,6 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
         if given["types"] is None:
             raise InvalidInput(_draft(source, data, given, {*drop, *ids, given["unit"]}))
         types, delta = read_types(given["types"]), given["delta"]
-        say_unconfirmed(types)
         if delta is None and book is None:
             ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
             delta = default_delta(n)
@@ -57,6 +61,7 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
                 **{name: given[name] for name in ("epsilon", "out", "unit", "workers",
                    "rows_per_unit", "n_synthetic", "overwrite")},
             )  # fmt: skip
+    say_unconfirmed(types)
     show(
         f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
         f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); counted by "
@@ -127,22 +132,9 @@ def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | 
     """Write a draft of the types; returns what is to be done with it."""
     named = [part for part in re.split(r"[/:]+", data) if part and not glob.has_magic(part)]
     path = Path(given["out"]).absolute().parent / f"{named[-1] if named else 'table'}.types.json"
-    if path.exists() and not given["overwrite"]:
-        return (
-            f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
-            "--overwrite writes a new one"
-        )
     looked_at = columns_to_look_at(source, [name for name in source.columns if name not in said])
+    if given["unit"] is None:
+        say_repeated(looked_at.table, " --rows-per-unit ROWS")
     draft, risky = drafted_types(looked_at.columns), undecided_of(looked_at)
     kept = {name: kind for name, kind in draft.items() if name not in risky}
-    drop = [*(given["drop"] or ()), *([",".join(risky)] if risky else [])]
-    write_draft(path, kept)
-    words = ["pyhybrid", "synthesize", data, "--epsilon", f"{given['epsilon']:g}"]
-    words += [word for text in drop for word in ("--drop", text)]
-    words += [word for text in given["identifier"] or () for word in ("--id", text)]
-    words += ["--types", str(path), "--out", str(given["out"])]
-    return (
-        f"{path} was written, what each column can hold as seen in the data; a strict release may "
-        "not read that there: confirm or change levels, lower, upper, center, unit, decimals and "
-        f"missing by what is public, then: {shlex.join(words)}"
-    )
+    return write_draft(path, kept, risky, given)

@@ -27,7 +27,7 @@ from pyhybrid.cli.options import (
     with_program,
     with_target,
 )
-from pyhybrid.cli.plan import planned_whole
+from pyhybrid.cli.plan import planned_whole, say_repeated, say_unconfirmed
 from pyhybrid.cli.released import (
     Afterwards,
     check_afterwards,
@@ -57,6 +57,7 @@ from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model
 from pyhybrid.models.columns.form import levels_declared
+from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions, check_decided
@@ -74,7 +75,7 @@ _TAKEN = (
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
     "delta", "select", "holds_no_released_record",
 )  # fmt: skip
-_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
+_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier", "unit", "rows_per_unit")
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _LARGE = 10.0  # epsilon, beyond which none is recommended
 _STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
@@ -182,7 +183,7 @@ def synthesize(
     support: Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable:
         epsilon is then the largest over them, too. The outcome must be declared.
     unit: Column whose equal values are one person's rows: epsilon by person.
-    rows_per_unit: With --unit and a table that stays where it is: rows a unit can have at most.
+    rows_per_unit: With --unit and a whole table: rows a unit can have at most, a public number.
     survey: Survey design: weights=COLUMN and, of strata, clusters, unit, population, largest,
         calibrated, what there is; e.g. weights=w,unit=household.
     reweight: Raise weights that leave slack below the bound.
@@ -237,8 +238,13 @@ def synthesize(
     else:
         if rows_per_unit is not None or workers != 1:
             raise InvalidInput(
-                "--rows-per-unit and --workers go with a table that stays where it is: a folder "
-                "or pattern of Parquet files, or a table of a database"
+                "--rows-per-unit goes with a whole table, and --workers with one that stays where "
+                "it is (Parquet files, a database): leave out --formula"
+            )
+        if types is not None:
+            raise InvalidInput(
+                "--types goes with a whole table: leave out --formula, or declare what the outcome "
+                "can hold by --model, e.g. --model ordinal:levels=low+middle+high"
             )
         of_mechanism = {
             **{name: context.params[name] for name in _OF_MECHANISM},
@@ -275,7 +281,13 @@ def _with_delta_of_ledger(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Delta, if none is given, as the ledger that is charged has it."""
     if given["delta"] is not None or given["ledger"] is None:
         return given
-    return {**given, "delta": Ledger(given["ledger"]).delta}
+    delta = Ledger(given["ledger"]).delta
+    if delta is None:
+        note(
+            "the ledger has no delta: the release has pure epsilon and Laplace noise; with a delta "
+            "it would have Gaussian noise, which is smaller for many columns"
+        )
+    return {**given, "delta": delta}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -317,6 +329,8 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     names = [column.name for column in planned.columns]
     check_afterwards(asked, planned.table.df, names, planned.decisions, planned.kept)
     release = _release_by_plan(planned, texts[0], given, fitting)
+    if own_plan and given["types"] is not None:
+        say_unconfirmed(read_types(given["types"]))
     return _Made(release=release, source=source, decisions=planned.decisions, book=book)
 
 
@@ -358,6 +372,8 @@ def _by_formula(
         known = by_kind[0] if by_kind else None
         source = _at_known_levels(source, chosen.synthesizes[0], levels_declared(known))
     _check_columns(source.frame, chosen, decisions, asked)
+    if given["unit"] is None and given["survey"] is None:
+        say_repeated(source.frame)
     with progress_bars() as progress:
         if like is not None:
             reference = like.read_as(declared).frame
@@ -372,8 +388,8 @@ def _by_formula(
         )  # fmt: skip
     if strict and release.charge.kind != STRICT:
         raise SamplingError(
-            "nothing is released: chains that ended in other modes leave the charge asymptotic "
-            "local; give more --draws, or --local"
+            "nothing is released: some chains ended in other modes, so that the charge would be "
+            "local, not strict; give more --draws, or --local"
         )
     return _Made(release=release, source=source, decisions=decisions, book=book)
 
@@ -421,7 +437,7 @@ def _check_strict(mechanism: Mechanism, df: pd.DataFrame) -> None:
     for step in getattr(mechanism, "mechanisms", (mechanism,)):
         lacks = step.why_local(step.bind(df)) if isinstance(step, Censored) else None
         if lacks is not None:
-            raise InvalidInput(f"a strict release needs {lacks}; --local takes a local charge")
+            raise InvalidInput(f"a strict release lacks {lacks}; --local makes a local one")
 
 
 def _texts(
@@ -446,7 +462,12 @@ def _texts(
             "--reference makes a calibration: give --epsilon, and no other mechanism"
         )
     if len(formulas) != 1:
-        raise InvalidInput("--reference is for one --formula, or for a whole table with --plan")
+        raise InvalidInput("--reference is for one --formula, or for a whole table")
+    if given["unit"] is not None:
+        raise InvalidInput(
+            "--reference goes without --unit, as its center is for single records: leave out "
+            "--formula, and give --rows-per-unit; or leave out --reference for a local release"
+        )
     if not given["holds_no_released_record"] and not given["local"]:
         raise InvalidInput(
             "a strict release needs you to confirm, if it is true, that the reference holds none "
@@ -484,6 +505,7 @@ def _release_by_plan(
     """A whole table; text of other columns comes back before the decisions on them."""
     reference, kinds = given["reference"], plan.kinds
     with progress_bars() as progress:
+        progress("noisy counts and their model" if mechanism == "marginals" else "columns", 0, 0)
         return synthesize_table(
             plan,
             mechanism=mechanism,
@@ -494,6 +516,8 @@ def _release_by_plan(
             epsilon=given["epsilon"],
             delta=given["delta"] or None,
             select=given["select"],
+            unit=given["unit"],
+            rows_per_unit=given["rows_per_unit"],
             holds_no_released_record=given["holds_no_released_record"],
             **fitting,
         )
@@ -571,7 +595,7 @@ def _release_within(
         session = None if release.origin is None else release.origin.session
         if isinstance(mechanism, _WITH_ADVICE) and session is not None:
             _advise(mechanism, session.by_unit(mechanism.unit), release)
-        if isinstance(mechanism, BudgetWeighted):
+        if isinstance(mechanism, BudgetWeighted) and release.confidential.alpha.min() < 1:
             _say_left(mechanism.epsilon, release.charge.epsilon)
         return release
     found = meet_epsilon(
@@ -581,7 +605,7 @@ def _release_within(
         n_draws_released=draws,
         **fitting,
     )
-    note(f"--epsilon: {len(found.steps)} settings were tried")
+    note(f"--epsilon: {len(found.steps)} settings tried")
     release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
     if release.charge.epsilon > target:
         raise BudgetExceeded(
@@ -595,8 +619,8 @@ def _say_left(most: float, cost: float) -> None:
     """How much more a budget could be, where little of it is charged."""
     if cost < 0.6 * most and most <= _LARGE:
         note(
-            f"epsilon {epsilon_text(cost)} is charged of {most:g}: at --epsilon "
-            f"{0.9 * most**2 / cost:.2g} weights are higher, and the cost nearer to {most:g}"
+            f"this release costs {epsilon_text(cost)}; you allowed {most:g}. --epsilon "
+            f"{0.9 * most**2 / cost:.2g} would use more of it"
         )
 
 
@@ -610,19 +634,15 @@ def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: R
     plain = Unweighted(mechanism.model, **shared)
     least = plain.charge_of(session, plain.fit(session), **released).epsilon
     if least < charge.epsilon:
-        note(f"weights of 1 would cost less, epsilon {epsilon_text(least)}: --mechanism unweighted")
+        note(f"--mechanism unweighted would cost less, about {epsilon_text(least)}")
     largest = np.sort(account.mu_by_record)[::-1]
     if charge.epsilon <= 1 or largest[0] < 1.5 * largest[min(10, largest.size - 1)]:
         return
     budget = BudgetWeighted(mechanism.model, n_draws=charge.n_draws_released, **shared)
     path = budget.fit(session)
-    cost, alpha = budget.charge_of(session, path, **released).epsilon, session.once(path.fit.alpha)
-    if cost <= min(budget.epsilon, least):
-        note(
-            f"few records set epsilon: --mechanism budget --epsilon 1 would cost "
-            f"{epsilon_text(cost)} and lower the weights of {(alpha < alpha.max()).sum()} of "
-            f"{alpha.size:,} beyond those of all"
-        )
+    if budget.charge_of(session, path, **released).epsilon <= min(budget.epsilon, least):
+        few = "records" if mechanism.unit is None else f"units of {mechanism.unit}"
+        note(f"few {few} set epsilon: --mechanism budget --epsilon 1 costs at most 1")
 
 
 def _check_columns(
@@ -639,7 +659,7 @@ def _check_columns(
     check_decided(exposed, decisions, columns, [*replaced, *sums])
     for name, reason in exposed.items():
         if name in decisions.keep:
-            note(f"--keep {name}: it is published as it is, although {reason}")
+            note(f"--keep {name}: it is published unchanged, although {reason}")
     read = predictors_of(mechanism, table) if asked.rows is not None else []
     check_afterwards(asked, table, replaced, decisions, read)
 

@@ -109,7 +109,7 @@ def read_table(path: str | Path) -> SourceTable:
 def _reason(error: Exception) -> str:
     """Why a file cannot be read, without what its reader may quote of it."""
     if isinstance(error, UnicodeDecodeError):
-        return f"it is not UTF-8 at byte {error.start}"
+        return f"it is not UTF-8 at byte {error.start}; iconv -f latin1 -t utf-8 OLD > NEW makes it"
     if isinstance(error, pd.errors.EmptyDataError):
         return "it is empty"
     line = re.search(r"line (\d+)", str(error))

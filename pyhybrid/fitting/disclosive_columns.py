@@ -33,6 +33,13 @@ _NAMED = re.compile(
     r"phone|address|street|passport|iban|(^|[_\W])(ssn|tel|fax)($|[_\W])",
     re.IGNORECASE,
 )
+_EVEN = 5  # times the mean: rows of a person at most
+_REPEATED = re.compile(
+    r"(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|ids|uid|uuid|guid)($|[_\W])|(^|[_\W])(person|patient|"
+    r"subject|respondent|participant|customer|client|household|employee|pupil|student|identifier)"
+    r"s?(_?(id|no|nr|num|number|code|key))?$",
+    re.IGNORECASE,
+)
 _IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($|[_\W])|id$", re.I)
 
 
@@ -62,6 +69,19 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
         if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
             reasons[str(labels.name or "index")] = "row labels are texts that no two rows share"
     return reasons
+
+
+def repeated_identifiers(table: pd.DataFrame) -> list[str]:
+    """Columns that by their names identify persons or households, with several rows of each, of a
+    table whose guarantee may be for a row."""
+    found = []
+    for place, name in enumerate(map(str, table.columns)):
+        if _REPEATED.search(name):
+            rows = _hashable(table.iloc[:, place]).value_counts()
+            n, most = int(rows.sum()), rows.max()
+            if _FEWEST <= rows.size < n and most * rows.size <= _EVEN * n:
+                found.append(name)
+    return found
 
 
 def _is_text(dtype: Any) -> bool:

@@ -456,6 +456,7 @@ class FitSession:
         report = self.progress
         if report is None:
             return None
+        report(label, 0, 0)  # before a program is compiled
         return lambda done, total: report(label, done, total)
 
 

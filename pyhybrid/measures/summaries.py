@@ -143,7 +143,7 @@ MEASURES = {
     "mean_error": _utility(
         "error of the mean",
         "Distance of the mean of the synthetic sets from that of the data, as a share of the "
-        "latter.",
+        "latter; of the column's deviation where the mean is near 0.",
         "from 0", _LESS, "0", "in the order of 1",
     ),
     "matching_risk": _risk(

@@ -77,8 +77,8 @@ def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
     largest = float(-np.sqrt(2) * ndtri(0.05 / (2 * max(groups, 1))))
     chance = max(LIMITS["standardised_difference"][1], largest)
     return [
-        f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups are off by up to "
-        f"{np.nanmax(off):.1f} standard errors of the data (POOR): the relation is not kept."
+        f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups off by up to "
+        f"{np.nanmax(off):.1f} standard errors of the data (POOR). The relation is not kept."
         for (outcome, name), off in far.items()
         if (off > chance).any()
     ]

@@ -513,8 +513,9 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
     if values.size == 0 or values.shape[0] != values.shape[1] or not (values >= 0).all():
         raise InvalidInput("ratios must be a square table of numbers >= 0")
     k = len(values)
-    size = min(8.0, 2.6 + 0.36 * k)
-    ax = draw.new_panels(size + 0.9, size)[0]
+    size, few = min(8.0, 2.6 + 0.36 * k), k <= 12
+    ax = draw.new_panels(size, size + 0.9)[0]
+    ax.tick_params(labelsize=draw.TEXT + 3 * few)
     image = ax.imshow(np.minimum(values, _CAP), cmap="cividis", vmin=0, vmax=_CAP)
     names = [draw.plain(name) for name in ratios.columns]
     ax.set_xticks(range(k), names, rotation=60, ha="right", rotation_mode="anchor")
@@ -524,10 +525,10 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
         for (i, j), value in np.ndenumerate(values):
             color = "black" if value > _CAP / 2 else "white"
             text = f"{value:.1f}" if value < 99.95 else f"{value:.0f}" if value < 1e3 else ">999"
-            ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=color)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, extend="max")
-    bar.set_label("table ratio (1: as a second sample)", fontsize=draw.TEXT)
-    bar.ax.tick_params(labelsize=draw.TEXT)
+            ax.text(j, i, text, ha="center", va="center", fontsize=6.5 + 2.5 * few, color=color)
+    bar = ax.figure.colorbar(image, ax=ax, location="top", extend="max")
+    bar.set_label("table ratio (1: as a second sample)", fontsize=draw.TEXT + 3 * few)
+    bar.ax.tick_params(labelsize=draw.TEXT + 3 * few)
     figure: Figure = ax.figure
     return figure
 

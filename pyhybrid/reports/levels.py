@@ -29,15 +29,17 @@ class LevelShares:
     synthetic: Mapping[str, FloatArray]
 
 
-def shares_of(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> LevelShares:
-    """Shares of at most 30 levels: the most frequent ones, those of ordered categories in order."""
+def shares_of(
+    data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]], *, most: int | None = _MOST
+) -> LevelShares:
+    """Shares of the `most` frequent levels, or of all; those of ordered categories in order."""
     truth = _shares(data)
     sets = {name: [_shares(each) for each in columns] for name, columns in synthetic.items()}
     known = truth.index
     for each in (share for shares in sets.values() for share in shares):
         known = known.union(each.index, sort=False)
     shares = truth.reindex(known, fill_value=0.0).to_numpy()
-    chosen = list(np.argsort(-shares, kind="stable")[:_MOST])
+    chosen = list(np.argsort(-shares, kind="stable")[:most])
     if isinstance(data.dtype, pd.CategoricalDtype) and data.dtype.ordered:
         place = {str(level): k for k, level in enumerate(data.dtype.categories)}
         chosen.sort(key=lambda k: place.get(str(known[k]), len(place)))
@@ -81,4 +83,5 @@ def level_table(column: str, truth: pd.Series, sets: Mapping[str, Sequence[pd.Se
 
 
 def _shares(column: pd.Series) -> pd.Series:
-    return column.astype(str).value_counts(normalize=True)
+    known: pd.Series = column.astype(str).where(column.notna(), "missing")
+    return known.value_counts(normalize=True)

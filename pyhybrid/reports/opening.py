@@ -18,6 +18,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.tables.distributions import table_utility
 from pyhybrid.measures.tables.reconcile import reconcile_tables
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -26,7 +27,7 @@ from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Card, Marked, Section, picture_of, section, sentence
-from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, worst_of
+from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, listed, worst_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +37,7 @@ _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
 _SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
 _LARGE = 10.0
-_MARGINALS = "NoisyMarginals"
+_MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 
 
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
@@ -180,25 +181,46 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
     ]
 
 
-def remedy(release: Release, column: str, baseline: Release | None = None) -> str:
-    """What to try where a column is POOR, by how it was made."""
+def remedy(
+    release: Release, data: pd.DataFrame, column: str, baseline: Release | None = None
+) -> str:
+    """What to try where a column is POOR, by why it is: as far as a `baseline` without weights, or
+    cells without noise, tell. An epsilon is named where a larger one helps, and is not large."""
     step: ReleaseRecord = next(
         (each for each in release.parts if column in each.synthesized), release
     )
-    charge = step.charge
-    poor_too = baseline is not None and release.origin is not None and POOR in {
-        each.word
-        for each in judge_outcome(
-            release.origin.data[column], [table[column] for table in baseline.synthetic]
-        )
-    }  # fmt: skip
-    if charge.mechanism == _MARGINALS:
-        how = "marginals"
-    elif charge.kind == STRICT:
-        how = "strict"
+    truth, mechanism, plain = data[column], step.charge.mechanism, None
+    strict = step.charge.kind == STRICT
+    if baseline is not None and baseline.charge.mechanism == _UNWEIGHTED:
+        plain = _poor(truth, [table[column] for table in baseline.synthetic])
+    poor = _poor(truth, [table[column] for table in release.synthetic])
+    if mechanism == _MARGINALS:
+        how = "cells" if poor <= _poor(truth, _without_noise(step, truth)) else "noise"
+    elif not step.confidential.alpha.size:
+        how = "histogram"
+    elif mechanism == _UNWEIGHTED or (plain is not None and poor <= plain):
+        how = "model"
     else:
-        how = "model" if poor_too else "weights"
-    return sentence("remedy", how, column=column, double=2 * release.charge.epsilon)
+        how = "unknown" if plain is None else "strict" if strict else "weights"
+    asked = float(step.settings.get("epsilon") or 0) / (step.charge.epsilon or 1.0)
+    more = 2 * release.charge.epsilon * max(1.0, asked)
+    return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
+                    unweighted=mechanism == _UNWEIGHTED, strict=strict)  # fmt: skip
+
+
+def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
+    """Measures that are POOR; none of no sets."""
+    judged = judge_outcome(data, sets) if sets else ()
+    return {each.measure for each in judged if each.word == POOR}
+
+
+def _without_noise(step: ReleaseRecord, data: pd.Series) -> list[pd.Series]:
+    """The column drawn from its own cells; none of one whose cells are not known."""
+    try:
+        own = ColumnDomain.from_dict(step.settings["domain"][data.name])
+        return [own.values(own.places(data), np.random.default_rng(0), data)]
+    except (InvalidInput, KeyError):
+        return []
 
 
 def next_steps(
@@ -213,8 +235,8 @@ def next_steps(
     poor = [column for column, word in words.items() if word == POOR]
     by_remedy: dict[str, list[str]] = {}
     for column in poor:
-        by_remedy.setdefault(remedy(release, column, baseline), []).append(column)
-    found = [f"{_listed(columns)}: {text}" for text, columns in by_remedy.items()]
+        by_remedy.setdefault(remedy(release, data, column, baseline), []).append(column)
+    found = [f"{listed(columns, 6)}: {text}" for text, columns in by_remedy.items()]
     found += _few_records(release)
     if baseline is not None:
         found += _beside(release, baseline, data)
@@ -253,18 +275,12 @@ def _beside(release: Release, baseline: Release, data: pd.DataFrame) -> list[str
     if not other.epsilon < own.epsilon:
         return []
     column = release.synthesized[0]
-    errors = [
-        next((m.text for m in judge_outcome(data[column], [t[column] for t in r.synthetic])), "")
+    first = [
+        measures[0]
         for r in (baseline, release)
+        if (measures := judge_outcome(data[column], [t[column] for t in r.synthetic]))
     ]
     return [
-        sentence(
-            "next", "baseline", name=other.mechanism, column=column, least=other.epsilon,
-            most=own.epsilon, error=errors[0], instead=errors[1],
-        )
+        sentence("next", "baseline", name=other.mechanism, column=column, least=other.epsilon,
+                 most=own.epsilon, errors=first)
     ]  # fmt: skip
-
-
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"

@@ -61,7 +61,7 @@ from pyhybrid.reports.page import (
 )
 from pyhybrid.reports.record_loss import loss_section, told_section
 from pyhybrid.reports.side_by_side import side_by_side
-from pyhybrid.reports.verdicts import verdict_section
+from pyhybrid.reports.verdicts import limits_text, verdict_section
 
 
 def release_pages(release: Release) -> dict[str, str]:
@@ -74,15 +74,15 @@ def release_pages(release: Release) -> dict[str, str]:
     if release.origin is None:
         return checklist
     data = release.origin.data
-    named = release.origin.table
-    pages = {"report.html": release_report(release, data, baseline=_baseline(release), table=named)}
+    named, plain = release.origin.table, baseline_of(release)
+    pages = {"report.html": release_report(release, data, baseline=plain, table=named)}
     for place, (columns, step) in enumerate(release.steps.items(), start=1):
         title = f"Step {place} of {len(release.parts)}: {columns}"
         pages[f"report_step_{place}.html"] = release_report(step, data, title=title, table=named)
     return {**pages, **checklist}
 
 
-def _baseline(release: Release) -> Release | None:
+def baseline_of(release: Release) -> Release | None:
     """The unweighted release, of as many sets and draws, so that the epsilons can be compared."""
     origin, charge = release.origin, release.charge
     if origin is None or origin.model is None or charge.mechanism == "Unweighted":
@@ -124,8 +124,9 @@ def release_report(
     statement_part = section("statement", other_rows=other_rows)
     lost, judged = lost_relations(release, data), judged_columns(release, data)
     top = verdict_section(release, data, lost)
+    limits = limits_text(each.measure for own in judged.values() for each in own)
     about = sentence("at a glance", "text", columns=len(judged), few=release.charge.n_synthetic > 1,
-                     sets=min(3, len(release.synthetic)))  # fmt: skip
+                     sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
     steps = next_steps(release, data, judged, lost, baseline)
     beside = side_by_side(dict(reversed(releases.items())), data)
     made = [*steps_section(release), *_convergence(release), _provenance(release)]

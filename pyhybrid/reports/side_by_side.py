@@ -222,7 +222,7 @@ def _measures(caption: str, found: Mapping[str, dict[str, float]], ends: list[st
     }
     measures = list(dict.fromkeys(name.partition(", ")[0] for name in of_columns))
     meaning = " ".join(
-        f"{MEASURES[key].title}: {MEASURES[key].definition} {MEASURES[key].direction}."
+        f"{MEASURES[key].title}: {MEASURES[key].definition} {MEASURES[key].direction.capitalize()}."
         for key in measures
     )
     rows = [

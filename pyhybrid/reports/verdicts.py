@@ -1,16 +1,17 @@
 """How good synthetic data are, in words, and the top of each page. CONFIDENTIAL.
 
-Every measure has two limits. Up to the first a value is good: about as far from the data as a
-second sample of the same population. Beyond the second it is poor: chance alone does not explain
-it, or an analyst would notice. Sources: standardized difference and interval overlap, intervals of
-two samples of equal size (they differ by 3 standard errors of one of them in 3 % of cases);
-ratios, Raab, Nowok, Dibben (2021), arXiv:2109.12717, who call up to 3 good and above 10 poor.
+Every measure has two limits: up to the first a value is good, beyond the second it is poor. The
+limits of ratios, interval overlap and standardized difference follow samples of the same size
+(means of two samples differ by 3 standard errors of one of them in 3 % of cases; ratios: Raab,
+Nowok, Dibben (2021), arXiv:2109.12717). The others say what an analyst would notice, whatever the
+number of records is: a second sample of few records can be beyond them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 }
 """The last good and the first poor value by measure."""
 
+_NEAR_0 = 0.1  # deviations: the error of a smaller mean is given in deviations
 _NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 _MOST_SETS = 3
 
@@ -52,18 +54,19 @@ _MOST_SETS = 3
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     """A value of a measure of utility (a key of `pyhybrid.measures.MEASURES`), what it is called
-    and of what it is, and how good it is. Confidential."""
+    and of what it is, and how good it is; an error may be `in_deviations`. Confidential."""
 
     measure: str
     label: str
     value: float
     word: str
+    in_deviations: bool = False
 
     @property
     def text(self) -> str:
         """The value as people write it: an error in percent, the others with two digits."""
         if self.measure == "mean_error":
-            return f"{self.value:.1%}"
+            return _error_text(self.value, self.in_deviations)
         return number_text(self.value) if abs(self.value) >= 100 else f"{self.value:.2f}"
 
 
@@ -98,10 +101,15 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
     """Measures of one synthesized column, in the data and in each set: of its mean and
     distribution, or of its shares."""
     if not is_number(data):
-        shares = shares_of(data, {"": sets})
+        shares = shares_of(data, {"": sets}, most=None)
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
         return (_judged("total_variation", "total variation of shares", float(distance)),)
-    return judge_sets(_values(data), [_values(each) for each in sets])
+    found = judge_sets(_values(data), [_values(each) for each in sets])
+    gone = np.array([each.isna().mean() for each in (data, *sets)])
+    if not gone.any():
+        return found
+    off = float(np.abs(gone[1:] - gone[0]).mean())
+    return (*found, _judged("total_variation", "error of the share missing", off))
 
 
 def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ...]:
@@ -111,9 +119,9 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
     found: list[Judged] = []
     error = float(data.std(ddof=1) / np.sqrt(data.size))
     mean, ends = _mean_of_sets(sets)
-    if data.mean() != 0:
-        off = abs(mean - data.mean()) / abs(data.mean())
-        found.append(_judged("mean_error", "error of the mean", float(off)))
+    if data.any():
+        off, near = mean_error(mean, data.mean(), data.std())
+        found.append(replace(_judged("mean_error", "error of the mean", off), in_deviations=near))
     if error > 0:
         gap = float(standardised_difference(data.mean(), mean, error))
         found.append(_judged("standardised_difference", "standardized difference", gap))
@@ -123,6 +131,18 @@ def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ..
             found.append(_judged("interval_overlap", "interval overlap", overlap))
     distance = float(np.mean([max_ecdf(data, each) for each in sets[:_MOST_SETS]]))
     return (*found, _judged("max_ecdf", "max-ECDF", distance))
+
+
+def mean_error(made: float, mean: float, deviation: float) -> tuple[float, bool]:
+    """The error of a mean as a share of it, or, and then True, in deviations of the column where
+    the mean is near 0."""
+    near = abs(mean) < _NEAR_0 * deviation
+    return float(abs(made - mean) / ((deviation if near else abs(mean)) or np.nan)), near
+
+
+def _error_text(off: float, in_deviations: bool) -> str:
+    percent = "–" if np.isnan(off) else f"{off:.1%}"
+    return f"{off:.2f} deviations" if in_deviations else percent
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
@@ -218,13 +238,13 @@ def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
         return "No synthesized column could be compared with the data."
     parts = []
     for word, text in (
-        (GOOD, "about as near to the data as a second sample would be"),
-        (FAIR, "further from the data than a second sample, and still usable for much"),
-        (POOR, "further from the data than chance explains"),
+        (GOOD, "all measures within their first limits"),
+        (FAIR, "a measure between its limits: still usable for much"),
+        (POOR, "a measure beyond its second limit"),
     ):
         columns = [column for column, own in worst.items() if own == word]
         if columns:
-            parts.append(f"{word[0].upper()}{word[1:]} ({text}): {_listed(columns)}.")
+            parts.append(f"{word[0].upper()}{word[1:]} ({text}): {listed(columns)}.")
     return " ".join(parts)
 
 
@@ -246,7 +266,19 @@ def _judged_table(judged: Mapping[str, Sequence[Judged]]) -> Table:
     return Table(caption=caption, header=["Column", *labels], rows=rows, numbers=True)
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
+def limits_text(measures: Iterable[str]) -> str:
+    """What the words mean: the limits of these measures."""
+    each = ", ".join(
+        f"{MEASURES[name].title} {good:{form}} and {poor:{form}}"
+        for name in dict.fromkeys(measures)
+        for good, poor in [LIMITS[name]]
+        for form in [".0%" if name == "mean_error" else "g"]
+    )
+    return sentence("verdict", "limits", each=each) if each else ""
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names with commas between, so many at `most`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
@@ -316,15 +348,14 @@ def comparison_verdict(comparison: Comparison) -> Section:
     """Epsilon of each mechanism, and how near its estimates are to those of the data."""
     ends = comparison.estimates.set_index(["source", "statistic"])[["estimate", "lower", "upper"]]
     of_numbers = "mean" in ends.loc[DATA].index
-    cells = {
-        name: (_of_mean if of_numbers else _of_shares)(ends.loc[DATA], ends.loc[name])
-        for name in comparison.releases
-    }
+    outcome = outcome_of(comparison.session.bound)
+    of = partial(_of_mean, deviation=float(outcome.spread()[0])) if of_numbers else _of_shares
+    cells = {name: of(ends.loc[DATA], ends.loc[name]) for name in comparison.releases}
     measures = _OF_MEAN if of_numbers else _OF_SHARES
     words = {name: worst_of(cell.word for cell in own) for name, own in cells.items()}
     costs = {name: release.charge.epsilon for name, release in comparison.releases.items()}
     table = Table(
-        caption=sentence("verdict of a comparison", "table"),
+        caption=f"{sentence('verdict of a comparison', 'table')} {limits_text(measures.values())}",
         header=["Mechanism", "Epsilon", *measures],
         rows=[[name, epsilon_text(cost), *cells[name]] for name, cost in costs.items()],
         numbers=True,
@@ -335,8 +366,8 @@ def comparison_verdict(comparison: Comparison) -> Section:
         if not release.charge.converged
     ]
     wrong += _poor(cells, measures)
-    levels = bool(outcome_of(comparison.session.bound).shares)
     if comparison.moved_away:
+        levels = bool(outcome.shares)
         text = moved_away_text(comparison.moved_away, comparison.outcome, levels=levels)
         wrong.append(f"{text[0].upper()}{text[1:]}.")
     wrong += _costs_more(comparison)
@@ -347,7 +378,7 @@ def comparison_verdict(comparison: Comparison) -> Section:
     )  # fmt: skip
 
 
-def _poor(found: Mapping[str, Sequence[Marked]], measures: Sequence[str]) -> list[str]:
+def _poor(found: Mapping[str, Sequence[Marked]], measures: Iterable[str]) -> list[str]:
     """A sentence for each mechanism with measures that are POOR, which names them."""
     sentences = []
     for name, cells in found.items():
@@ -499,19 +530,19 @@ def _by_word(words: Mapping[str, str]) -> str:
     return " ".join(parts) or "Nothing that has limits could be computed."
 
 
-_OF_MEAN = ("Error of the mean", "Interval overlap of the mean")
-_OF_SHARES = ("Total variation of shares",)
+_OF_MEAN = {"Error of the mean": "mean_error", "Interval overlap of the mean": "interval_overlap"}
+_OF_SHARES = {"Total variation of shares": "total_variation"}
 
 
-def _of_mean(truth: pd.DataFrame, found: pd.DataFrame) -> list[Marked]:
-    """Cells of an outcome of numbers."""
+def _of_mean(truth: pd.DataFrame, found: pd.DataFrame, deviation: float) -> list[Marked]:
+    """Cells of an outcome of numbers, of this deviation."""
     was, now = truth.loc["mean"], found.loc["mean"]
-    off = float(abs(now["estimate"] - was["estimate"]) / abs(was["estimate"] or np.nan))
+    off, near = mean_error(now["estimate"], was["estimate"], deviation)
     ends = [each[["lower", "upper"]].to_numpy(dtype=np.float64) for each in (was, now)]
     short = any(not low < high for low, high in ends)
     overlap = np.nan if short else float(interval_overlap(ends[0], ends[1]))
     return [
-        Marked(text="–" if np.isnan(off) else f"{off:.1%}", word=word_of("mean_error", off)),
+        Marked(text=_error_text(off, near), word=word_of("mean_error", off)),
         Marked(text="–" if short else f"{overlap:.2f}", word=word_of("interval_overlap", overlap)),
     ]
 

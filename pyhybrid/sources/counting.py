@@ -288,9 +288,8 @@ def _merged(counts: IntArray, domain: ColumnDomain, few: ColumnDomain) -> IntArr
 def _refused(name: str, where: str, missing: bool) -> str:
     if missing:
         return (
-            f"column {name!r} must not be missing: it is in {where}; declare missing=True in its "
-            'type ("missing": true in the file of --types), which makes missing values a cell of '
-            "their own"
+            f'column {name!r} must not be missing: it is in {where}. Set "missing": true for it '
+            "in the --types file (missing=True in its type)"
         )
     return (
         f"column {name!r} must lie in its domain: not all of {where} does; levels and bins are "

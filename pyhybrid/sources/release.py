@@ -148,6 +148,8 @@ def synthesize_source(
         try:
             if drawn is None:
                 new = True
+                if progress is not None:
+                    progress("noisy counts and their model", 0, 0)
                 with open_source(data) as source:
                     drawn = _measured(source, kinds, asked, begun_with, at_work)
                 begin(folder, drawn)

@@ -71,6 +71,8 @@ def synthesize_table(
     center_share: float = 0.25,
     delta: float | None = None,
     select: str | None = None,
+    unit: str | None = None,
+    rows_per_unit: int | None = None,
     relation: str = "remove",
     n_synthetic: int = 1,
     n_draws_released: int | None = None,
@@ -119,6 +121,8 @@ def synthesize_table(
         all pairs, or, where a column's model of all would be large, a private choice (with a
         reference the plan's): Gaussian noise grows by the root of the number of tables, Laplace
         noise by their number.
+    unit, rows_per_unit : str, int, optional
+        Of "marginals": whose rows are protected together, and how many one can have.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism.release`. With m draws
@@ -153,14 +157,13 @@ def synthesize_table(
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
-    _check_used(mechanism, only=("marginals",), delta=delta, select=select)
+    _check_used(mechanism, only=("marginals",), delta=delta, select=select, unit=unit)
     if mechanism in ("censored", "marginals"):
         check_declared(plan)
         _check_word(plan, reference, calibration or {}, holds_no_released_record)
     told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
-    decisions = plan.decisions
-    exposed = exposed_columns(table.df, own)
+    decisions, exposed = plan.decisions, exposed_columns(table.df, own)
     bought: MarginalsOfPlan | None = None
     centers: Mapping[str, Calibration] = {}
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
@@ -172,6 +175,7 @@ def synthesize_table(
         noisy = marginals_by_plan(
             plan, epsilon, relation, delta=delta, select=select, reference=reference, **told
         )
+        noisy = replace(noisy, unit=unit, rows_per_unit=rows_per_unit)
         if warning := noisy.too_few(len(table.df)):
             warnings.warn(warning, stacklevel=2)
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)

@@ -71,7 +71,7 @@ OF_SIZE = ["--mechanism", "lipschitz"]
     ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
     ("visits\n1\n2,3\n", ["data.csv", *FORMULA], "cannot be read"),
     ("a,visits\n1,2,9\n1,2,9\n", ["data.csv", *FORMULA], "cannot be read"),
-    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "cannot be read"),
+    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "iconv -f latin1 -t utf-8"),
     ("visits\n1\n", ["data.xlsx", *FORMULA], "must end in .csv or .parquet"),
     ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
     ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA, *NAMED], "must not be missing: row 1"),
@@ -106,6 +106,10 @@ OF_SIZE = ["--mechanism", "lipschitz"]
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
     ("visits\n1\n2\n", ["data.csv"], "--formula"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--types", "t.json"],
+     "--types goes with a whole table"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--reference", "data.csv", "--unit", "visits",
+     "--holds-no-released-record"], "--reference goes without --unit"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
     change: str | bytes | None, arguments: list[str], message: str, refused: Run, tmp_path: Path
@@ -209,6 +213,8 @@ def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyP
 
 def test_version_and_help(run: Run) -> None:
     assert run("--version")[1].strip() == f"pyhybrid {ph.__version__}"
+    code, _, error = run()
+    assert (code, "a command must be given; pyhybrid --help" in error) == (2, True)
     code, out, _ = run("synthesize", "--help")
     assert code == 0
     assert "--n-synthetic" in out

@@ -78,13 +78,13 @@ def test_utility_says_where_the_permutations_stand(
 
 
 def test_utility_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*UTILITY, "--formula", "income ~ age + sex", "--json", "-"]) == 0
+    assert run([*UTILITY, "--formula", "income ~ `age` + sex", "--json", "-"]) == 0
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     sets = [pd.read_csv(f"synthetic_{i}.csv") for i in (1, 2)]
     real = pd.read_csv("real.csv")
     own = ph.measures.utility_summary(
-        real, sets, formulas=["income ~ age + sex"], n_permutations=2, rng=1
+        real, sets, formulas=["income ~ `age` + sex"], n_permutations=2, rng=1
     )
     assert found["versions"]["synthetic"]["measures"] == pytest.approx(own.overall())
     assert found["confidential"] is True
@@ -95,6 +95,8 @@ def test_utility_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFix
 def test_risk_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*RISK, "--sensitive", "zip", "--versus", "plain.csv", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
+    assert run([*RISK[:4], "--key", "age,sex", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["versions"]["synthetic"]["keys"] == ["age", "sex"]
     sets = [pd.read_csv(f"synthetic_{i}.csv") for i in (1, 2)]
     own = ph.measures.matching_risk(
         pd.read_csv("real.csv"), sets, keys=["age", "sex", "income"],

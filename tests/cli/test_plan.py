@@ -1,4 +1,5 @@
-"""`pyhybrid plan`, and `pyhybrid synthesize --plan`: two commands from a file to a release."""
+"""`pyhybrid plan`, and `synthesize --plan`: two commands from a file to a release; bad tables and
+rules are one line, and nothing is written."""
 
 import json
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import typer
 import pyhybrid as ph
 from pyhybrid.cli.app import app
 from pyhybrid.cli.synthesize import _TAKEN
+from tests.conftest import require_opendp
 from tests.tables.conftest import TYPES, survey_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -106,7 +108,7 @@ def test_a_reference_gives_ranges_and_what_lies_beyond_is_counted_at_their_ends(
     assert "in the first or last one: age, pay" in (out / "public" / "charge.json").read_text()
 
 
-def _release(run: Any, csv: Path, *more: str) -> Any:
+def released(run: Any, csv: Path, *more: str) -> Any:
     plan, out = csv.parent / "plan.json", csv.parent / "out"
     return run("synthesize", str(csv), "--plan", str(plan), "--out", str(out), *more)
 
@@ -135,18 +137,18 @@ def test_bad_releases_are_one_line_and_nothing_is_written(
     run: Run, refused: Any, csv: Path, more: tuple[str, ...], message: str
 ) -> None:
     assert planned(run, csv)[0] == 0
-    assert message in _release(refused, csv, *more)
+    assert message in released(refused, csv, *more)
 
 
 def test_data_that_do_not_fit_the_plan_are_refused(run: Run, refused: Any, csv: Path) -> None:
     assert planned(run, csv)[0] == 0
     changed: dict[str, Any] = {"voted": "perhaps"}
     survey_of(200, 1).assign(**changed).to_csv(csv, index=False)
-    assert "'voted' must vary" in _release(refused, csv, "--epsilon", "1")
+    assert "'voted' must vary" in released(refused, csv, "--epsilon", "1")
     other = survey_of(200, 1)
     other.loc[other.index[7], "voted"] = "perhaps"
     other.to_csv(csv, index=False)
-    error = _release(refused, csv, "--epsilon", "1")
+    error = released(refused, csv, "--epsilon", "1")
     assert "'voted' must have declared levels only: row 7" in error
     assert "perhaps" not in error
 
@@ -172,7 +174,7 @@ def test_no_option_that_a_plan_does_not_take_is_ignored(run: Run, refused: Any, 
     assert planned(run, csv)[0] == 0
     for option, value in _VALUES.items():
         more = (option,) if value is None else (option, value)
-        error = _release(refused, csv, "--epsilon", "1", *more)
+        error = released(refused, csv, "--epsilon", "1", *more)
         assert f"leave out {option}, or --plan" in error
 
 
@@ -187,4 +189,53 @@ def test_a_ledger_that_would_refuse_says_so_before_any_work(
     ph.Ledger(csv.parent / "ledger.json", budget=2, kind=kind, relation=relation)
     csv.unlink()  # the data are not even read
     more = ("--epsilon", "3", "--ledger", str(csv.parent / "ledger.json"))
-    assert message in _release(refused, csv, *more)
+    assert message in released(refused, csv, *more)
+
+
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+DATA: dict[str, tuple[Change, str]] = {
+    "a level not declared": (lambda t: t.assign(voted=t["voted"].where(t.index != 3, "maybe")),
+                             "column 'voted' must"),
+    "an all-missing column": (lambda t: t.assign(voted=None), "column 'voted' must have values"),
+    "two ids per row": (lambda t: t.assign(person=t["person"].iloc[0]), "must name each row once"),
+    "an unknown column": (lambda t: t.drop(columns="voted"), "'voted'"),
+}  # fmt: skip
+ENGINES = ("censored", "marginals")
+
+
+@pytest.mark.parametrize("what", list(DATA))
+def test_bad_data_are_refused_by_plan(refused: Any, csv: Path, what: str) -> None:
+    change, words = DATA[what]
+    change(pd.read_csv(csv)).to_csv(csv, index=False)
+    error = planned(refused, csv)
+    assert words in error
+    assert "maybe" not in error
+
+
+@pytest.mark.parametrize("mechanism", ENGINES)
+def test_bad_data_are_refused_by_a_good_plan(
+    run: Run, refused: Any, csv: Path, mechanism: str
+) -> None:
+    """A plan that was made of other data: this year's are read with it, and refused."""
+    require_opendp()
+    assert planned(run, csv)[0] == 0
+    own = pd.read_csv(csv)
+    for what, (change, words) in DATA.items():
+        change(own).to_csv(csv, index=False)
+        error = released(refused, csv, "--epsilon", "1", "--mechanism", mechanism)
+        assert (words if what != "an unknown column" else "voted") in error
+        assert "maybe" not in error
+
+
+@pytest.mark.parametrize("mechanism", ENGINES)
+def test_a_plan_changed_by_hand_is_refused(
+    run: Run, refused: Any, csv: Path, mechanism: str
+) -> None:
+    """The true values of a sensitive column as a predictor, and predictors that are none."""
+    assert planned(run, csv)[0] == 0
+    plan = json.loads((csv.parent / "plan.json").read_text())
+    for reads, words in ((["region"], "not synthesized before it"), (["agge"], "'agge'")):
+        columns = [dict(each) for each in plan["columns"]]
+        columns[0]["predictors"] = columns[0]["tables"] = reads
+        (csv.parent / "plan.json").write_text(json.dumps({**plan, "columns": columns}))
+        assert words in released(refused, csv, "--epsilon", "1", "--mechanism", mechanism)

@@ -45,3 +45,6 @@ def test_what_is_no_release_is_named(run: Run, tmp_path: Path) -> None:
     for command in ("report", "open"):
         code, _, error = run(command, str(tmp_path))
         assert (code, "it is no release" in error) == (2, True)
+        assert "nosuch must be the folder of a release (--out): it does not exist" in run(
+            command, "nosuch"
+        )[2]  # fmt: skip

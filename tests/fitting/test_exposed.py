@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 
 N = 400
 RNG = np.random.default_rng(5)
@@ -119,3 +119,11 @@ def test_cells_that_are_lists_are_compared_by_their_text() -> None:
     table = pd.DataFrame({"y": np.arange(24) % 7, "x": [[i % 3, 1] for i in range(24)]})
     assert exposed_columns(table, ("y",)) == {}
     assert "x" in exposed_columns(table.assign(x=[[v] for v in table["y"]]), ("y",))
+
+
+def test_identifiers_with_several_rows_each_are_named() -> None:
+    """By their names; the controls are unique, of few values, or most often 0."""
+    k = np.arange(300)
+    table = pd.DataFrame({"pid": k // 3, "Patient_No": [f"p{each % 60}" for each in k], "id": k,
+                          "household": k % 5, "user_id": np.where(k % 2, 0, k)})  # fmt: skip
+    assert repeated_identifiers(table) == ["pid", "Patient_No"]

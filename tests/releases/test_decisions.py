@@ -120,7 +120,7 @@ def test_on_the_command_line_before_anything_is_fitted(
     assert "source" not in error
     code, _, err = run(*common, "--id", "person_id")
     assert code == 0
-    assert "--keep surname: it is published as it is, although its name" in err
+    assert "--keep surname: it is published unchanged, although its name" in err
     assert "source" not in pd.read_csv("out/public/synthetic_1.csv").columns
     run_record = json.loads(Path("out/confidential/run.json").read_text())
     assert run_record["decisions"] == {

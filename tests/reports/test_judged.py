@@ -5,17 +5,21 @@ import pandas as pd
 import pytest
 
 from pyhybrid.measures.summaries import MEASURES
-from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
+from pyhybrid.reports import verdicts
+from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, judge_outcome, limits_text, word_of
 
 
 def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
-    for measure, (good, poor) in LIMITS.items():
+    for measure, (good, poor) in verdicts.LIMITS.items():
         larger_is_better = MEASURES[measure].direction.startswith("larger")
         assert (good > poor) == larger_is_better
         assert [word_of(measure, value) for value in (good, (good + poor) / 2, poor)] == [
             GOOD, FAIR, FAIR,
         ]  # fmt: skip
         assert word_of(measure, poor + 0.01 * (poor - good)) == POOR
+    said = limits_text(["mean_error", "max_ecdf", "max_ecdf"])
+    assert "error of the mean 2% and 10%, max-ECDF 0.05 and 0.1." in said
+    assert limits_text([]) == ""
 
 
 def test_what_has_no_limits_has_no_word() -> None:
@@ -56,9 +60,23 @@ def test_columns_of_levels_are_judged_by_their_shares() -> None:
     data = pd.Series(["a"] * 50 + ["b"] * 50)
     (found,) = judge_outcome(data, [pd.Series(["a"] * 80 + ["b"] * 20)])
     assert (found.measure, found.value, found.word) == ("total_variation", pytest.approx(0.3), POOR)
+    many = pd.Series([f"level {k}" for k in range(100)])  # seen: 30 of them counted
+    assert judge_outcome(many, [many.str.replace("level", "other")])[0].value == pytest.approx(1)
 
 
-def test_constants_and_missing_values_do_no_harm() -> None:
-    constant = pd.Series([0.0, 0.0, 0.0, np.nan])
-    assert [each.measure for each in judge_outcome(constant, [constant])] == ["max_ecdf"]
+def test_the_error_of_a_mean_near_0_is_in_deviations() -> None:
+    """Seen: 14,861,776 %."""
+    data = pd.Series(np.random.default_rng(1).normal(size=400))
+    data -= data.mean() - 1e-9
+    (found,) = (m for m in judge_outcome(data, [data + 0.5]) if m.measure == "mean_error")
+    assert (found.text, found.word) == (f"{0.5 / data.std():.2f} deviations", POOR)
+    assert judge_outcome(data + 5, [data + 5.5])[0].text == "10.0%"
+
+
+def test_constants_do_no_harm_and_missing_values_are_judged() -> None:
+    data, constant = pd.Series(np.arange(100.0)), pd.Series([0.0, 0.0, 0.0, np.nan])
+    *_, share = judge_outcome(data.where(data < 90), [data.where(data < 70)])
+    assert (share.label, share.text, share.word) == ("error of the share missing", "0.20", POOR)
+    found = [each.measure for each in judge_outcome(constant, [constant])]
+    assert found == ["max_ecdf", "total_variation"]
     assert judge_outcome(pd.Series([1.0]), [pd.Series([1.0])]) == ()

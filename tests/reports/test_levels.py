@@ -32,4 +32,4 @@ def test_ordered_categories_keep_their_order_and_thirty_levels_are_shown() -> No
 def test_ordered_keys_of_a_mask_stand_in_their_order_not_by_frequency() -> None:
     school = pd.Series([12, 12, 12, 9, 9, 10, None], dtype="Int64")
     assert shares_of(school, {}).levels[0] == "12"
-    assert shares_of(_in_order(school), {}).levels == ("9", "10", "12")
+    assert shares_of(_in_order(school), {}).levels == ("9", "10", "12", "missing")

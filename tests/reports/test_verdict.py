@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from pyhybrid.reports.columns import (
     grouped_means,
     lost_relations,
 )
-from pyhybrid.reports.opening import next_steps
+from pyhybrid.reports.opening import next_steps, remedy
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
@@ -61,10 +62,10 @@ def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataF
 def test_what_is_promised_differs_by_kind(release: ph.Release, data: pd.DataFrame) -> None:
     local = verdict_section(release, data).paragraphs[0][2]
     assert release.charge.cost in local
-    assert "It is local" in local
+    assert "This is local" in local
     histogram = ph.PerturbedHistogram(column="stays", lower=0, upper=20, n_bins=21, epsilon=1.0)
     strict = histogram.release(data, n_synthetic=1)
-    assert "It is strict" in verdict_section(strict, data).paragraphs[0][2]
+    assert "This is strict" in verdict_section(strict, data).paragraphs[0][2]
 
 
 def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
@@ -80,7 +81,7 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
         ("stays", "poor"), ("visits", "good")
     ]  # fmt: skip
     assert "<h2>What to try next</h2>" in top
-    assert "stays: the weights hold too much back" in top
+    assert "stays: The model does not fit: no weights hold it back." in top
     assert below.count("<summary>") >= 4
     assert not re.search(r"\d\.\d{9,}", re.sub(r'src="[^"]+"', "", top))
     first = _with(release, [data])
@@ -89,7 +90,42 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     kept = replace(first.confidential, account=account)
     charge = replace(first.charge, epsilon=9.0, delta=1e-6, accounting="gaussian", bound=None)
     (said,) = next_steps(replace(first, confidential=kept, charge=charge), data, {}, [], None)
-    assert said.startswith("1 record sets epsilon: by all others it would be about")
+    assert said.startswith("1 record sets epsilon: that of all others is about")
+
+
+def _made(mechanism: str, y: pd.Series, kind: str = "asymptotic local", **settings: Any) -> Any:
+    charge = SimpleNamespace(mechanism=mechanism, kind=kind, epsilon=0.4)
+    alpha = np.ones(0 if mechanism == "NoisyMarginals" else 3)
+    return SimpleNamespace(parts=(), charge=charge, settings=settings, synthesized=("y",),
+                           confidential=SimpleNamespace(alpha=alpha),
+                           synthetic=[pd.DataFrame({"y": y})])  # fmt: skip
+
+
+def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
+    """Seen: twice the charge, also of unweighted fits, and where the fit without weights was POOR,
+    too, or the cells were too coarse for any epsilon."""
+    data = pd.DataFrame({"y": np.random.default_rng(1).gamma(1, 2, 400).round(1)})
+    own, off = data["y"], data["y"] + 2
+    for mechanism, kind, plain, said in (
+        ("BudgetWeighted", "asymptotic local", own, "without weights is better. Try `--epsilon 2`"),
+        ("Censored", "strict", own, "Clipping keeps too little of the data"),
+        ("BudgetWeighted", "asymptotic local", off, "without weights is POOR, too. A larger eps"),
+        ("BudgetWeighted", "asymptotic local", None, "`--mechanism unweighted` tells which"),
+        ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon does"),
+    ):
+        beside = None if plain is None else _made("Unweighted", plain)
+        found = remedy(_made(mechanism, off, kind, epsilon=1.0), data, "y", beside)
+        assert said in found
+        assert ("`--epsilon 2`" in found) == (plain is own)
+    large = _made("BudgetWeighted", off, epsilon=12.0)
+    assert "--epsilon" not in remedy(large, data, "y", _made("Unweighted", own))
+    for bins, said in (
+        ((0, 40, 80), "Its cells are too coarse"),
+        ((*range(40), 40), "noise is larger"),
+    ):
+        domain = {"y": {"bins": bins, "step": 0.1}}
+        made = _made("NoisyMarginals", off, "strict", domain=domain, epsilon=0.4)
+        assert said in remedy(made, data, "y")
 
 
 def _account(release: ph.Release) -> Any:
@@ -173,8 +209,8 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     shuffled = data.assign(visits=data["visits"].sample(frac=1, random_state=3).to_numpy())
     shown = _with(release, [shuffled])
     (said,) = verdict_section(shown, data, lost_relations(shown, data)).bullets
-    assert said.startswith("visits by site: 2 of 2 groups are off by up to ")
-    assert "(POOR): the relation is not kept." in said
+    assert said.startswith("visits by site: 2 of 2 groups off by up to ")
+    assert "(POOR). The relation is not kept." in said
 
 
 def test_groups_without_records_or_spread_are_not_judged() -> None:

@@ -41,6 +41,7 @@ SINGLE = "single"
 MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
+_BACKTICKS = re.compile(r"`([^`]+)`")
 _WITH_WEIGHTS = ("ols", "glm", "logit", "probit", "poisson")
 _ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
 
@@ -251,7 +252,7 @@ def model_utility(
     real, synthetic
         As in `pyhybrid.measures.propensity_utility`.
     formula : str
-        As `statsmodels.formula.api` reads it.
+        As `statsmodels.formula.api` reads it; names may stand in backticks.
     model : str, default "ols"
         Name of a model in `statsmodels.formula.api`: ols, logit, probit, poisson, glm,
         negativebinomial, quantreg, ...
@@ -384,13 +385,14 @@ def fit_model(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them is checked below
-            built = build(formula, table, **options)
+            read = _BACKTICKS.sub(lambda name: f"Q({name[1]!r})", formula)  # as patsy has them
+            built = build(read, table, **options)
             design = np.asarray(built.exog)
             quiet = {"disp": 0} if model not in ("ols", "wls", "gls", "glm", "quantreg") else {}
             if sampled is None or (sampled.weights is None and sampled.clusters is None):
                 fit = built.fit(**quiet)
             else:
-                fit = _survey_fit(built, formula, table, model, options, sampled)
+                fit = _survey_fit(built, read, table, model, options, sampled)
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimizers raise their own kinds
         reason = _without_data(str(error).split("\n")[0], formula)

@@ -129,8 +129,7 @@ _SENTENCES = {
     "about: for these the charge rests on the draws of one posterior alone, and with few records "
     "it may be too small.",
     # What no charge covers
-    "unsynthesized": "Columns that were not synthesized: any beside {columns} is released as "
-    "it is.",
+    "unsynthesized": "All columns except {columns} are published unchanged.",
     "public": "The number of records, their labels and order, {whose}and who is in the data: they "
     "are taken as public. The guarantee hides values and their influence, not membership.",
     "several rows": "A person with several rows: the unit of privacy is one row, and k rows of one "
@@ -516,7 +515,7 @@ def _in_one_line(*names: str) -> str:
 
 
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
-    """That any column beside those given is released as it is."""
+    """That all columns except those given are published unchanged."""
     return _said({"unsynthesized": True}, columns=_in_one_line(*synthesized))[0]
 
 

@@ -57,11 +57,11 @@ _COMPARED = 40
 class Censored(CappedMechanism):
     r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i (f_i - c_i)))`.
 
-    A term moves by at most 2 M, for any parameters and any n. With a **center** theta_ref, c_i is
-    log p(x_i | theta_ref): clipping starts where a term has moved by M, and a strict epsilon of 1
-    leaves most data nearly as they were. Without one, c_i = 0 is the censoring of [C25], which
-    clips terms by their size. A calibration of this version holds a center; without a calibration
-    a public one can be given.
+    Removing one record changes the log posterior density by at most 2 M, for any n. With a
+    **center** theta_ref, c_i is log p(x_i | theta_ref): clipping starts where a term has moved by
+    M, and a strict epsilon of 1 leaves most data nearly as they were. Without one, c_i = 0 is the
+    censoring of [C25], which clips terms by their size. A calibration of this version holds a
+    center; without a calibration a public one can be given.
 
     The charge is strict if each weight is a function of its own record: with `Unweighted` inside,
     or with a frozen `Calibration` of other records, which its owner has to say. Weights from the

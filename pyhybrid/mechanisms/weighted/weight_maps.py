@@ -417,9 +417,10 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
     def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
         if charge.epsilon > self.epsilon:
+            whose = "records" if self.unit is None else f"units of {self.unit}"
             raise BudgetExceeded(
                 f"a release must cost at most epsilon = {self.epsilon:g}: with these "
-                f"{session.n_units:,} records it would cost {charge.epsilon:.3g}"
+                f"{session.n_units:,} {whose} it would cost {charge.epsilon:.3g}"
                 f"{self._enough(session, charge)}"
             )
 
@@ -430,7 +431,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:
-                return f"; --epsilon {wider.epsilon:g} is enough, and costs {cost:.3g}"
+                return f"; --epsilon {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         return "; more records are needed, or fewer predictors"
 
 

@@ -60,7 +60,10 @@ def read_types(path: str | Path) -> dict[str, Any]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         told = str(error) if isinstance(error, InvalidInput) else "found another form"
         raise InvalidInput(f"types: {path} must be a Table Schema or CSVW: {told}") from None
-    return {name: own for name, own in given.items() if name != SCHEMA} if types is None else types
+    own_form = {name: own for name, own in given.items() if name != SCHEMA}
+    if not (own_form if types is None else types):
+        raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
+    return own_form if types is None else types
 
 
 def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:
