@@ -35,10 +35,9 @@
         total -= steep * fmax(0, -mean_term - farthest);
       }
       for (i in 1:own) {
-        inside[i] = fmax(-cap_below, fmin(cap_above, g[i] + excess));
+        inside[i] = weights[i] > 0 ? fmax(-cap_below, fmin(cap_above, g[i] + excess)) : 0;
       }
-      // ceil(weights) is 0 for weights of 0, else 1.
-      total += dot_product(head(frequency .* ceil(weights), own), head(inside, own));
+      total += dot_product(head(frequency, own), head(inside, own));
     } else {
       vector[n_units] g = rep_vector(0, n_units);
       for (i in 1:n) {
