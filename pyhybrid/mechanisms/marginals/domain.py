@@ -175,12 +175,13 @@ class ColumnDomain:
             if absent[wrong[0]]:
                 raise InvalidInput(
                     f"column {name!r} must not be missing: {row} is; declare missing=True in its "
-                    "domain (its type, of a plan), which makes missing values a cell of their own"
+                    "domain (its type, of a plan: --types FILE, beside --reference as well), which "
+                    "makes missing values a cell of their own"
                 )
             raise InvalidInput(
                 f"column {name!r} must lie in its domain: {row} does not; levels and bins are part "
-                "of the guarantee, so declare all that can occur, or change such values by a rule "
-                "that does not look at the others"
+                "of the guarantee, so declare all that can occur (--types FILE, beside --reference "
+                "as well), or change such values by a rule that does not look at the others"
             )
         return place
 
