@@ -18,7 +18,16 @@ from pyhybrid.cli.options import names_of, options
 from pyhybrid.cli.tables import SourceTable, read_table, text_among_numbers
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number, Ordered, Real, kind_of
+from pyhybrid.models.columns.kinds import (
+    Amounts,
+    Counts,
+    Kind,
+    Leveled,
+    Number,
+    Ordered,
+    Real,
+    kind_of,
+)
 from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
 from pyhybrid.models.formula.values import are_dates
 from pyhybrid.releases.column_decisions import Decisions, check_decided

@@ -189,8 +189,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
     more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
     return (
-        f"it holds numbers, but text in row {rows}{more} (counted from 0 below the header), so that "
-        "it is read as text: mend these cells, or leave them empty"
+        f"it holds numbers, but text in row {rows}{more} (counted from 0 below the header), and is "
+        "read as text: mend these cells, or leave them empty"
     )
 
 

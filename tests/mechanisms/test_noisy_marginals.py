@@ -66,9 +66,9 @@ def shares(df: pd.DataFrame, *columns: str) -> np.ndarray:
 
 
 def test_the_bins_of_auto_follow_the_noise_and_read_no_record(table: pd.DataFrame) -> None:
-    """Root of n over 5 mean sizes of the noise on a cell: five tables at .8 of epsilon 2."""
+    """Root of n over 5 mean sizes of the noise on a cell: tables at two thirds of epsilon 2."""
     own = mechanism(domain=FINE, epsilon=2.0, most_bins="auto")
-    size = 2 * own.n_tables / (0.8 * 2.0)  # of Laplace noise under "replace"
+    size = 2 * own.n_tables / (2 / 3 * 2.0)  # of Laplace noise under "replace"
     assert own.bins_of(3000) == round(np.sqrt(3000 / (5 * size)))
     assert (own.bins_of(50), own.bins_of(10**7)) == (3, 20)
     near = mechanism(
@@ -319,7 +319,7 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     assert np.abs(found - truth).max() < 5 * 0.5 / np.sqrt(len(table)) + 0.02
     assert sets.charge.epsilon == 1e4
     assert sets.provenance.noise.count("discrete") == 3
-    assert sets.settings["one_way_share"] == 0.2
+    assert sets.settings["one_way_share"] == 1 / 3
 
 
 @pytest.mark.parametrize(("changes", "words"), [
