@@ -70,6 +70,7 @@ AUTO = "auto"
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
+_KEPT = 16.0  # cells of a table that noise leaves apart: a third of what pairs tell is then kept
 _EPSILONS = (*(k / 2 for k in range(1, 21)), *range(11, 100))
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "
@@ -287,11 +288,10 @@ class NoisyMarginals(NoiseMechanism):
 
     def too_few(self, n: int) -> str | None:
         """What to say of n records whose relations this epsilon hides; public."""
-        least = float(_AUTO_BINS[0] ** 2)
-        if self.n_tables < 2 or self.reference is not None or self._told(n) >= least:
+        if self.n_tables < 2 or self.reference is not None or self._told(n) >= _KEPT:
             return None
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = next((own.epsilon for own in others if own._told(n) >= least), None)
+        enough = next((own.epsilon for own in others if own._told(n) >= _KEPT), None)
         told = (
             "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} would do"
         )
