@@ -196,7 +196,7 @@ class Measuring:
         """Every column alone, and what that says of it."""
         counted = dict(zip(self.order, self.one_way(df, tuple(self.order)), strict=True))
         blocks = self.blocks()
-        wide = [in_blocks(counted[name], own) for name, own in blocks.items()]
+        wide = [counted[name].in_blocks(own) for name, own in blocks.items()]
         answer = self.noisy([*counted.values(), *wide], self.price.part(self.share))
         tables = answer.tables()
         counts = dict(zip(self.order, tables, strict=False))
@@ -264,7 +264,7 @@ class Measuring:
         number of tables, and no reference tells of tails."""
         if self.reference is not None or self.price.rho is None:
             return {}
-        own = {name: blocks_of(self.domain[name]) for name in self.order}
+        own = {name: self.domain[name].blocks for name in self.order}
         return {
             name: block for name, block in own.items() if block[-1] + 1 < _MOST_BLOCKS * block.size
         }
@@ -363,27 +363,6 @@ class Measuring:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 
-def check_predictors(
-    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
-) -> None:
-    """Refuse predictors that are neither public nor synthesized before their column."""
-    known = (*given, *synthesizes)
-    for column, reads in predictors.items():
-        if column not in synthesizes:
-            raise InvalidInput(
-                f"predictors must be of columns that are synthesized: {column!r} is none"
-                f"{did_you_mean(column, synthesizes)}"
-            )
-        before = (*given, *synthesizes[: synthesizes.index(column)])
-        for name in reads:
-            if name not in before:
-                why = "comes later in domain" if name in known else "is no column of given"
-                raise InvalidInput(
-                    f"predictors of {column!r} must be public or synthesized before it: "
-                    f"{name!r} {why}{did_you_mean(name, before)}"
-                )
-
-
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     """Cells of a column in tables with predictors, at most."""
     merged_bins = 0 if most_bins is None else max(0, len(domain.bins) - 1 - most_bins)
@@ -419,32 +398,6 @@ class OneWay:
         """n draws of the shares."""
         normals = rng.standard_normal((n, self.root.shape[1]))
         return [_shares(self.mode + self.root @ normal) for normal in normals]
-
-
-def blocks_of(domain: ColumnDomain) -> IntArray:
-    """Block of each cell, shape (K,), public: bins whose distance from the center, or from where
-    most are expected, is alike within a factor of 2; levels and missing values alone."""
-    first, n_bins, edges = len(domain.levels), max(0, len(domain.bins) - 1), np.array(domain.bins)
-    block = np.arange(domain.n_cells)
-    if not n_bins:
-        return block
-    low, high = edges[0], edges[-1]
-    expected = max(low, 0.0) if low >= 0 or domain.levels else (low + high) / 2
-    center = expected if domain.center is None else domain.center
-    least = max((domain.unit or (high - low) / 100) / 2, domain.step or 0.0)
-    far = least * 2.0 ** np.arange(np.ceil(np.log2((high - low) / least)) + 1)
-    cuts = np.concatenate([center - far, [center], center + far])
-    at = np.unique(np.searchsorted(edges[1:-1], np.sort(cuts)))
-    block[first : first + n_bins] = first + np.searchsorted(at, np.arange(n_bins), side="left")
-    return np.unique(block, return_inverse=True)[1]
-
-
-def in_blocks(table: CrossTable | CountedTable, block: IntArray) -> CrossTable | CountedTable:
-    """The same records in blocks of rows. Confidential."""
-    if isinstance(table, CrossTable):
-        return replace(table, codes=block[table.codes], n_rows=int(block[-1]) + 1)
-    starts = np.flatnonzero(np.diff(block, prepend=-1))
-    return replace(table, counts=np.add.reduceat(table.counts, starts, axis=0))
 
 
 def _shares(log_counts: FloatArray) -> FloatArray:

@@ -46,7 +46,6 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     Records,
     Reference,
-    check_predictors,
     most_cells,
     reference_of,
     within,
@@ -563,6 +562,27 @@ def columns_of(
         values[column] = domain[column].values(own, rng, like, even=even)
     columns: pd.DataFrame = pd.DataFrame(values, index=index)
     return columns
+
+
+def check_predictors(
+    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
+) -> None:
+    """Refuse predictors that are neither public nor synthesized before their column."""
+    known = (*given, *synthesizes)
+    for column, reads in predictors.items():
+        if column not in synthesizes:
+            raise InvalidInput(
+                f"predictors must be of columns that are synthesized: {column!r} is none"
+                f"{did_you_mean(column, synthesizes)}"
+            )
+        before = (*given, *synthesizes[: synthesizes.index(column)])
+        for name in reads:
+            if name not in before:
+                why = "comes later in domain" if name in known else "is no column of given"
+                raise InvalidInput(
+                    f"predictors of {column!r} must be public or synthesized before it: "
+                    f"{name!r} {why}{did_you_mean(name, before)}"
+                )
 
 
 def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:

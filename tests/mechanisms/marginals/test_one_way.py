@@ -8,7 +8,6 @@ from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.measurement import (
-    blocks_of,
     fit_one_way,
     merged,
     within,
@@ -59,7 +58,7 @@ def test_empty_cells_of_a_long_range_do_not_move_a_mean() -> None:
     values, n, sd = np.arange(200), 4400, 20.0
     truth = n * stats.nbinom(0.4, 0.65).pmf(values)
     domain = ColumnDomain(bins=tuple(range(201)))
-    block, off = blocks_of(domain), []
+    block, off = domain.blocks, []
     assert (np.diff(np.bincount(block)[1:-1]) >= 0).all()
     for seed in range(20):
         rng = np.random.default_rng(seed)
