@@ -35,10 +35,7 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert not out.exists()
     schema = json.loads((csv.parent / json.loads(draft.read_text())["$schema"]).read_text())
     assert schema["additionalProperties"]["oneOf"]
-    assert (shown, list(types)) == (
-        "",
-        ["age", "sex", "voted", "region", "visits", "wage", "income"],
-    )
+    assert [shown, *types] == ["", "age", "sex", "voted", "region", "visits", "wage", "income"]
     assert types["sex"]["levels"] == ["f", "m"]
     assert all(own["note"] == "from the data: confirm or change" for own in types.values())
     assert draft.stat().st_mode & 0o077 == 0, "of the confidential data: for the owner alone"
@@ -73,7 +70,7 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
     assert "column 'visits': it holds numbers, but text in row 4, 7, 9 and 1 more" in error
     asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "released")]
     code, _, refused = run(*asked)
-    assert (code, (csv.parent / "survey.types.json").exists()) == (2, False)
+    assert (code, [*csv.parent.glob("*.types.json")]) == (2, [])
     assert "'until': it holds 150 dates: make a column of numbers of them, days since" in refused
     assert "'visits': it holds numbers, but text in row 4, 7, 9 and 1 more" in refused
     assert "secret" not in shown + error + refused

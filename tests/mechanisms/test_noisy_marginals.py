@@ -398,33 +398,6 @@ def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) 
         assert re.search("noisy tables|tables with noise", page)
 
 
-def covered(seed: int, *, noise_aware: bool) -> np.ndarray:
-    """Whether the intervals of four quantities hold the truth, in one simulated data set."""
-    rng, n = np.random.default_rng(seed), 500
-    x, g = rng.integers(0, 3, n), rng.integers(0, 2, n)
-    score = np.column_stack([np.zeros(n), -0.3 + 0.5 * x, -0.8 + 0.7 * g + 0.2 * x])
-    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
-    y = (rng.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    own = ph.NoisyMarginals(
-        domain={"y": (0, 1, 2)}, given=["x", "g"], epsilon=0.35, noise_aware=noise_aware
-    )
-    release = own.release(pd.DataFrame({"y": y, "x": x, "g": g}), n_synthetic=20)
-    design = np.column_stack([np.ones(n), x, g])
-    spread = np.diag(np.linalg.inv(design.T @ design))
-    q, v = [], []
-    for each in release.synthetic:
-        drawn = each["y"].to_numpy()
-        slopes = np.linalg.lstsq(design, drawn, rcond=None)[0]
-        share = (drawn[g == 1] == 2).mean()
-        q.append([*slopes, share])
-        error = (drawn - design @ slopes).var()
-        v.append([*(error * spread), share * (1 - share) / (g == 1).sum()])
-    truth = [*np.linalg.lstsq(design, p @ [0, 1, 2], rcond=None)[0], p[g == 1, 2].mean()]
-    rule = "noise_aware" if noise_aware else "partially_synthetic"
-    low, high = ph.measures.pool([*zip(q, v, strict=True)], rule=rule).combined.interval()
-    return (low <= truth) & (truth <= high)
-
-
 @pytest.mark.long
 def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> None:
     """95 % intervals in the benchmark of coverage, on 12 whole tables of each form; four quantities

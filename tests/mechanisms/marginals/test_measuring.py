@@ -9,11 +9,7 @@ import pytest
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
-from pyhybrid.mechanisms.marginals.measurement import (
-    Measuring,
-    most_cells,
-    reference_of,
-)
+from pyhybrid.mechanisms.marginals.measurement import Measuring, most_cells, reference_of
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 
