@@ -15,12 +15,22 @@ import pandas as pd
 from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import names_of, options
-from pyhybrid.cli.tables import SourceTable, read_table
+from pyhybrid.cli.tables import SourceTable, read_table, text_among_numbers
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.mechanisms.mechanism import check_unit_of_noise
-from pyhybrid.models.columns.kinds import Kind, Leveled, Number, kind_of
+from pyhybrid.models.columns.kinds import (
+    Amounts,
+    Counts,
+    Kind,
+    Leveled,
+    Number,
+    Ordered,
+    Real,
+    kind_of,
+)
 from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
+from pyhybrid.models.formula.values import are_dates
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.sources.drafting import LookedAt, columns_to_look_at
@@ -31,7 +41,10 @@ from pyhybrid.tables.table_spec import kinds_of
 
 _MOST_SHOWN, _SHOWN = 5, 0.0005
 _UNREAD = "of no kind that is read"
-_CONFIRM = "as in the data: confirm or change"
+_CONFIRM = "from the data: confirm or change"
+_DAYS = "make a column of numbers of them, days since a fixed day"
+_OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
+_MOST_DATES = 60
 
 
 @options
@@ -159,6 +172,8 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
     check_decided({}, decided, map(str, df.columns), own)
     if given["types"] is None and given["reference"] is None:
+        if mend := [f"{n!r}: {why}" for n, why in _to_mend(df).items() if n in risky]:
+            raise InvalidInput(f"columns must be mended, or left out (--drop): {'; '.join(mend)}")
         path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
         draft = drafted_types({name: df[name] for name in own})
         raise InvalidInput(write_draft(path, draft, risky, given))
@@ -188,7 +203,7 @@ def say_repeated(df: pd.DataFrame, more: str = "") -> None:
 def say_unconfirmed(types: Mapping[str, Any]) -> None:
     """Say which types are still those of the draft."""
     notes = {name: own.get("note") for name, own in types.items() if isinstance(own, dict)}
-    drafted = [name for name, said in notes.items() if said == _CONFIRM]
+    drafted = [name for name, said in notes.items() if said in (_CONFIRM, _OF_DATES)]
     if drafted:
         note(
             f"types of {', '.join(drafted)} are as drafted from the data: by this release you "
@@ -199,7 +214,8 @@ def say_unconfirmed(types: Mapping[str, Any]) -> None:
 def drafted_types(columns: Mapping[str, pd.Series]) -> dict[str, Any]:
     """What each column can hold going by its values, to be confirmed; none of no kind."""
     kinds = {name: _seen(own) for name, own in columns.items()}
-    return {n: {**kind.as_dict(), "note": _CONFIRM} for n, kind in kinds.items() if kind}
+    notes = {name: _OF_DATES if are_dates(own) else _CONFIRM for name, own in columns.items()}
+    return {n: {**kind.as_dict(), "note": notes[n]} for n, kind in kinds.items() if kind}
 
 
 def write_draft(
@@ -245,7 +261,7 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
         for name, kind in kinds.items()
         if isinstance(kind, Leveled) and len(kind.levels) > MOST_EFFECTS_OF_A_COLUMN
     }
-    reasons = {**unread, **many, **alike, **risky}
+    reasons = {**unread, **many, **_to_mend(df), **alike, **risky}
     return {str(name): reasons[str(name)] for name in df.columns if str(name) in reasons}
 
 
@@ -261,6 +277,17 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
             values = pd.util.hash_pandas_object(own, index=False).to_numpy().tobytes()
             if known.setdefault(values, str(column)) != str(column):
                 reasons.setdefault(str(column), f"has the values of {known[values]}")
+    return reasons
+
+
+def _to_mend(df: pd.DataFrame) -> dict[str, str]:
+    """Reason by column, for levels that are to be numbers: text among these, and many dates."""
+    reasons = {}
+    for name, own in df.items():
+        if why := text_among_numbers(own):
+            reasons[str(name)] = why
+        elif are_dates(own) and (n_dates := own.nunique()) > _MOST_DATES:
+            reasons[str(name)] = f"it holds {n_dates:,} dates: {_DAYS}"
     return reasons
 
 
@@ -282,7 +309,14 @@ def _seen(column: pd.Series) -> Kind | None:
         kind = kind_of(column)
     except InvalidInput:
         return None
-    return ranged(kind, column) if isinstance(kind, Number) else kind
+    if isinstance(kind, Leveled):
+        in_order = are_dates(column) and str(kind.levels[0])[4] == "-"  # day first is not
+        return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
+    assert isinstance(kind, Number)
+    if isinstance(kind, (Amounts, Counts)) and 2 * column.min() > column.max():  # years, codes
+        own = {name: getattr(kind, name) for name in ("missing", "center", "unit")}
+        kind = Real(decimals=kind.form.decimals, **own)
+    return ranged(kind, column)
 
 
 def _values(kind: Kind) -> str:

@@ -102,7 +102,8 @@ def read_table(path: str | Path) -> SourceTable:
         return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
     for name in typed.columns:
-        _say_unlike(typed[name], source)
+        if why := text_among_numbers(typed[name]):
+            note(f"{source.name}: column {name!r}: {why}")
     return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name)
 
 
@@ -172,25 +173,25 @@ def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:
     return numbers.astype(np.int64) if whole else numbers
 
 
-def _say_unlike(column: pd.Series, source: Path) -> None:
-    """Name the first rows with text in a column that is of numbers otherwise; rows, no values."""
+def text_among_numbers(column: pd.Series) -> str | None:
+    """The first rows with text in a column that is of numbers otherwise; rows, no values."""
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return
+        return None
     known = column.dropna()
     try:
         if pd.to_numeric(known.head(_LOOKED_AT), errors="coerce").notna().mean() < _MOSTLY:
-            return
+            return None
         odd = np.flatnonzero(pd.to_numeric(known, errors="coerce").isna())
-    except OverflowError:  # hundreds of digits: no number of this table
-        return
-    if known.size and odd.size < (1 - _MOSTLY) * known.size:
-        rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
-        more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
-        note(
-            f"{source.name}: column {column.name!r} holds numbers, but text in row {rows}{more} "
-            "(counted from 0 below the header): it is read as text; mend these cells, or "
-            "leave them empty"
-        )
+    except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
+        return None
+    if not 0 < odd.size < (1 - _MOSTLY) * known.size:
+        return None
+    rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
+    more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
+    return (
+        f"it holds numbers, but text in row {rows}{more} (counted from 0 below the header), and is "
+        "read as text: mend these cells, or leave them empty"
+    )
 
 
 def read_by_column(path: str | Path, what: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,10 @@ class CrossTable:
         """Rows and columns of the table."""
         return self.n_rows, int(self.cells.shape[1])
 
+    def in_blocks(self, block: IntArray) -> CrossTable:
+        """The same records in the block (K,) of each row."""
+        return replace(self, codes=block[self.codes], n_rows=int(block[-1]) + 1)
+
     def __repr__(self) -> str:
         return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
 
@@ -72,6 +76,11 @@ class CountedTable:
         """Rows and columns of the table."""
         n_rows, n_columns = self.counts.shape
         return n_rows, n_columns
+
+    def in_blocks(self, block: IntArray) -> CountedTable:
+        """The same records in the block (K,) of each row, whose neighbors share one."""
+        starts = np.flatnonzero(np.diff(block, prepend=-1))
+        return replace(self, counts=np.add.reduceat(self.counts, starts, axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)

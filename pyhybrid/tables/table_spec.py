@@ -219,7 +219,7 @@ def check_levels(column: pd.Series, kind: Kind, *, whose: str = "declared") -> N
             + (
                 "add it to levels= in its type"
                 if whose == "declared"
-                else "declare its type (pyhybrid plan --types FILE)"
+                else "declare its type (--types FILE, beside --reference)"
             )
         )
 

@@ -135,6 +135,24 @@ class ColumnDomain:
             at[:first] = np.linspace(0, 1, first)
         return at
 
+    @property
+    def blocks(self) -> IntArray:
+        """Block of each cell, shape (K,), for tails: bins whose distance from the center, or from
+        where most are expected, is alike within a factor of 2; levels and missing values alone."""
+        first, n_bins, edges = len(self.levels), max(0, len(self.bins) - 1), np.array(self.bins)
+        block = np.arange(self.n_cells)
+        if not n_bins:
+            return block
+        low, high = edges[0], edges[-1]
+        expected = max(low, 0.0) if low >= 0 or self.levels else (low + high) / 2
+        center = expected if self.center is None else self.center
+        least = max((self.unit or (high - low) / 100) / 2, self.step or 0.0)
+        far = least * 2.0 ** np.arange(np.ceil(np.log2(max((high - low) / least, 1))) + 1)
+        cuts = np.concatenate([center - far, [center], center + far])
+        at = np.unique(np.searchsorted(edges[1:-1], np.sort(cuts)))
+        block[first : first + n_bins] = first + np.searchsorted(at, np.arange(n_bins), side="left")
+        return np.unique(block, return_inverse=True)[1].astype(np.int64)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
@@ -175,12 +193,13 @@ class ColumnDomain:
             if absent[wrong[0]]:
                 raise InvalidInput(
                     f"column {name!r} must not be missing: {row} is; declare missing=True in its "
-                    "domain (its type, of a plan), which makes missing values a cell of their own"
+                    "domain (its type, of a plan: --types FILE, beside --reference as well), which "
+                    "makes missing values a cell of their own"
                 )
             raise InvalidInput(
                 f"column {name!r} must lie in its domain: {row} does not; levels and bins are part "
-                "of the guarantee, so declare all that can occur, or change such values by a rule "
-                "that does not look at the others"
+                "of the guarantee, so declare all that can occur (--types FILE, beside --reference "
+                "as well), or change such values by a rule that does not look at the others"
             )
         return place
 

@@ -18,7 +18,8 @@ scales that maximize the approximate marginal likelihood, is found by Gauss-Newt
 effects and scales together come from a Gibbs sampler.
 
 Only the noisy tables, public predictors and records of a reference come in: whatever is done here
-is post-processing. Of records of a reference the likelihood is the model's own, to a power.
+is post-processing. Of records of a reference the likelihood is the model's own, to a power that
+falls with the noise of what was measured: see `power_of_known`.
 
 **A chain of columns.** The joint distribution is p(y_1 | x) p(y_2 | y_1, x) ...: one model for each
 factor. The first has public predictors only, whose rows are known. A later one has predictors whose
@@ -65,6 +66,8 @@ from pyhybrid.mechanisms.marginals.domain import (
     stacked,
 )
 
+DRIFT = 0.1
+"""Public: deviation of a count of a reference from that of the data beside sampling, in parts."""
 _LEAST_VARIANCE = 1e-9  # variance of a cell that is divided by
 IntArray = npt.NDArray[np.int64]
 MOST_EFFECTS = 3000
@@ -168,6 +171,19 @@ class Known:
         times = np.full(rows.size, self.weight * self.outcome.size / rows.size)
         information = covariance(p[rows], times, design, design)
         return information.reshape(slope.size, slope.size), self.weight * slope.ravel()
+
+
+def power_of_known(mu: FloatArray, variance: FloatArray, times: float) -> FloatArray:
+    """Power of a reference's likelihood beside noisy counts of about `mu` records.
+
+    Of the records' own counts the noisy ones have an error of `variance`, and those of a
+    reference, each record of which stands for so many `times`, one of sampling and of drift, times
+    mu + (DRIFT mu)^2. Each is to weigh by its precision; but in the likelihood of the noisy ones is
+    the sampling of the records, too. The power is 0 without noise, and 1 at most.
+    """
+    sampling = times * mu
+    of_drift = sampling / (sampling + np.square(DRIFT * mu))
+    return np.asarray(of_drift * variance / (mu + variance))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -578,11 +594,21 @@ def fit_link(
             of_predictors=[each.positions for each in first],
         ),
         unknown=[each.synthesized for each in first],
-        known=None if known is None else known(column, reads),
+        known=None if known is None else _by_noise(known(column, reads), tables, before.n),
         rng=random.generator(f"fit/{column}"),
     )
     model = problem.fit(None if earlier is None else _start(earlier, reads, first))
     return Link(column=column, reads=tuple(reads), model=model)
+
+
+def _by_noise(known: Known, tables: Sequence[Measurement], n: int) -> Known:
+    """The reference at the power that is right for a middle cell, mean over tables: public."""
+    times = n / (known.weight * known.outcome.size)
+    powers = [
+        power_of_known(np.full(own.counts.shape, n / own.counts.size), own.variances, times).mean()
+        for own in tables
+    ]
+    return replace(known, weight=known.weight * float(np.mean(powers)))
 
 
 def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:

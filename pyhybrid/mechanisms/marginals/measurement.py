@@ -10,14 +10,15 @@ within a wide bin are alike. So a column is first measured alone in all bins of 
 .. math:: \mu = n\, \operatorname{softmax}(\log w + s + e),\qquad
     \tilde c_k \mid \mu \approx N(\mu_k,\ \mu_k + \sigma^2),
 
-with n the public number of records, w the widths of bins (where a center and a unit are declared,
-times a t density with 3 degrees of freedom about them, from which s departs by little unless counts
-say so), s smooth (second differences
-N(0, 1 / lambda): a P-spline on the bins) and e independent, N(0, tau^2), for heaps; levels have no
-s. Both scales maximize the approximate marginal likelihood. Differences are taken on the scale
-arsinh((y - median) / unit), unit half the distance of the quartiles, of the noisy counts: a long
-tail is few steps long there, so that what noise drowns keeps falling. Noise that is cut at zero in
-each of many empty cells would add up, and move a mean by more than all else.
+with n the public number of records, w the widths of bins times a t density with 3 degrees of
+freedom, from which s departs by little unless counts say so; its center and unit are declared, or
+are the median and half the distance of the quartiles of the noisy counts. s is smooth (second
+differences N(0, 1 / lambda): a P-spline on the bins) and e independent, N(0, tau^2), for heaps;
+levels have no s. Both scales maximize the approximate marginal likelihood. Differences are taken on
+the scale arsinh((y - median) / unit): a long tail is few steps long there, so that what noise
+drowns keeps falling. Noise that is cut at zero in each of many empty cells would add up, and move a
+mean by more than all else. Blocks of bins, wider the further they are from the center, have a table
+of their own where noise is Gaussian: they tell what a tail holds with less noise than their bins.
 
 References
 ----------
@@ -58,6 +59,7 @@ from pyhybrid.mechanisms.marginals.log_linear import (
     KnownOf,
     Measurement,
     fit_link,
+    power_of_known,
     predictors_of,
 )
 from pyhybrid.primitives.selection import NoisyChoice
@@ -69,8 +71,8 @@ _BY_CELLS = {"laplace": 1 / 2, "gaussian": 2 / 3}
 size of noise, summed over tables, is then least."""
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
-_SD_OF_LINE = 10.0  # of what second differences leave free
-_SD_ABOUT_CENTER = 1.0  # the same, where a center is declared
+_SD_OF_LEVEL = 10.0  # of a log count
+_SD_OF_LINE = 1.0  # of what second differences leave free
 _SPREAD = 1.7  # of the density about it, in units
 _MOST_OF_REFERENCE = 1500  # effects of a column, with those that a reference alone informs,
 _MANY = 10  # of so many columns; of more fewer, so that all take no longer
@@ -78,6 +80,7 @@ _UNTOLD = 1e3  # deviation of a count that was not measured, in n
 _FEWEST_EDGES = 3  # of a column that is smoothed
 _FARTHEST = 2.0  # that a log count moves in a step
 _LEAST = 0.5  # records: what is not in a reference may be in the data
+_MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
 
@@ -191,9 +194,15 @@ class Measuring:
 
     def first(self, df: Records) -> First:
         """Every column alone, and what that says of it."""
-        answer = self.noisy(self.one_way(df, tuple(self.order)), self.price.part(self.share))
-        counts = dict(zip(self.order, answer.tables(), strict=True))
-        alone = self.alone(counts, answer.variance, len(df))
+        counted = dict(zip(self.order, self.one_way(df, tuple(self.order)), strict=True))
+        blocks = self.blocks()
+        wide = [counted[name].in_blocks(own) for name, own in blocks.items()]
+        answer = self.noisy([*counted.values(), *wide], self.price.part(self.share))
+        tables = answer.tables()
+        counts = dict(zip(self.order, tables, strict=False))
+        of_blocks = dict(zip(blocks, tables[len(counts) :], strict=True))
+        coarse = {name: (block, of_blocks[name].ravel()) for name, block in blocks.items()}
+        alone = self.alone(counts, answer.variance, len(df), coarse)
         domain = self.merged(alone)
         return First(
             answer=answer,
@@ -250,8 +259,24 @@ class Measuring:
                 found[place] = Measurement(counts=counts, variance=answer.variance)
         return tuple(answers), [found[place] for place in range(len(counted))]
 
-    def alone(self, counts: Mapping[str, FloatArray], variance: float, n: int) -> dict[str, OneWay]:
-        """Columns of bins from their noisy counts (K, 1)."""
+    def blocks(self) -> dict[str, IntArray]:
+        """Blocks of cells that are counted, too, where Gaussian noise grows by the root of the
+        number of tables, and no reference tells of tails."""
+        if self.reference is not None or self.price.rho is None:
+            return {}
+        own = {name: self.domain[name].blocks for name in self.order}
+        return {
+            name: block for name, block in own.items() if block[-1] + 1 < _MOST_BLOCKS * block.size
+        }
+
+    def alone(
+        self,
+        counts: Mapping[str, FloatArray],
+        variance: float,
+        n: int,
+        coarse: Mapping[str, tuple[IntArray, FloatArray]],
+    ) -> dict[str, OneWay]:
+        """Columns of bins from their noisy counts (K, 1), and from `coarse` ones."""
         reference = self.reference
         return {
             name: fit_one_way(
@@ -260,6 +285,7 @@ class Measuring:
                 domain=self.domain[name],
                 n=n,
                 known=None if reference is None else reference.counts(name, self.domain[name]),
+                coarse=coarse.get(name),
             )
             for name in self.order
             if len(self.domain[name].bins) > _FEWEST_EDGES
@@ -337,27 +363,6 @@ class Measuring:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 
-def check_predictors(
-    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
-) -> None:
-    """Refuse predictors that are neither public nor synthesized before their column."""
-    known = (*given, *synthesizes)
-    for column, reads in predictors.items():
-        if column not in synthesizes:
-            raise InvalidInput(
-                f"predictors must be of columns that are synthesized: {column!r} is none"
-                f"{did_you_mean(column, synthesizes)}"
-            )
-        before = (*given, *synthesizes[: synthesizes.index(column)])
-        for name in reads:
-            if name not in before:
-                why = "comes later in domain" if name in known else "is no column of given"
-                raise InvalidInput(
-                    f"predictors of {column!r} must be public or synthesized before it: "
-                    f"{name!r} {why}{did_you_mean(name, before)}"
-                )
-
-
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     """Cells of a column in tables with predictors, at most."""
     merged_bins = 0 if most_bins is None else max(0, len(domain.bins) - 1 - most_bins)
@@ -407,9 +412,11 @@ def fit_one_way(
     domain: ColumnDomain,
     n: int,
     known: FloatArray | None = None,
+    coarse: tuple[IntArray, FloatArray] | None = None,
 ) -> OneWay:
-    """Smooth one noisy table (K,) of n records; `known` (K,) are a reference's counts."""
-    return _OneWayProblem(noisy, variance, domain, n, known).fit()
+    """Smooth one noisy table (K,) of n records; `known` (K,) are a reference's counts, `coarse` the
+    block (K,) of each cell and noisy counts (B,) of blocks, of the same variance."""
+    return _OneWayProblem(noisy, variance, domain, n, known, coarse).fit()
 
 
 class _OneWayProblem:
@@ -423,20 +430,30 @@ class _OneWayProblem:
         domain: ColumnDomain,
         n: int,
         known: FloatArray | None,
+        coarse: tuple[IntArray, FloatArray] | None,
     ) -> None:
+        # Errors of cells given both counts: variance on the diagonal, less `shared` in a block.
+        self.block, self.shared = np.arange(noisy.size), np.zeros(noisy.size)
+        if coarse is not None:
+            self.block, of_blocks = coarse
+            parts = 1 / (np.bincount(self.block) + 1)
+            noisy = noisy + (parts * (of_blocks - np.bincount(self.block, noisy)))[self.block]
+            self.shared = variance * parts
+        self.starts = np.flatnonzero(np.diff(self.block, prepend=-1))
         self.noisy, self.variance, self.n, self.known = noisy, variance, n, known
         first, n_bins, n_cells = len(domain.levels), max(0, len(domain.bins) - 1), domain.n_cells
         self.bins = bins = slice(first, first + n_bins)
         self.design, self.offset, self.rough = np.eye(n_cells), np.zeros(n_cells), np.zeros(n_bins)
-        self.sd_of_line = _SD_OF_LINE
         if n_bins:
             # Widths in steps, so that a level is a cell of one step, at their middle size.
             widths = np.log(np.diff(domain.bins))
             self.offset[bins] = widths - np.median(widths)
-        if n_bins and domain.center is not None and domain.unit is not None:
-            away = (np.array(domain.bins[1:]) + domain.bins[:-1]) / 2 - domain.center
-            self.offset[bins] -= 2 * np.log1p((away / (_SPREAD * domain.unit)) ** 2)
-            self.sd_of_line = _SD_ABOUT_CENTER
+            edges = np.array(domain.bins)
+            center, unit = _middle(edges, noisy[bins])
+            if domain.center is not None and domain.unit is not None:
+                center, unit = domain.center, domain.unit
+            away = (edges[1:] + edges[:-1]) / 2 - center
+            self.offset[bins] -= 2 * np.log1p((away / (_SPREAD * unit)) ** 2)
         if n_bins > 2:
             second = _roughness(np.array(domain.bins), noisy[bins])
             values, self.design[bins, bins] = linalg.eigh(second)
@@ -456,10 +473,10 @@ class _OneWayProblem:
 
     def _smooth(self, scales: tuple[float, float]) -> FloatArray:
         """Variance of s in each direction, shape (B,)."""
-        return 1 / (scales[0] * self.rough + 1 / self.sd_of_line**2 / max(self.rough.size, 1))
+        return 1 / (scales[0] * self.rough + 1 / _SD_OF_LINE**2 / max(self.rough.size, 1))
 
     def _precision(self, scales: tuple[float, float]) -> FloatArray:
-        whole = np.full(self.offset.size, 1 / _SD_OF_LINE**2)
+        whole = np.full(self.offset.size, 1 / _SD_OF_LEVEL**2)
         whole[self.bins] = 1 / (self._smooth(scales) + scales[1] ** 2)
         return whole
 
@@ -471,20 +488,30 @@ class _OneWayProblem:
         p, noisy = self._shares(at), self.noisy
         mu = self.n * p
         weight = 1 / (mu + max(self.variance, 1e-6))
+        told, extra = noisy, np.zeros(noisy.size)
         if self.known is not None:
             times = self.n / self.known.sum()
-            known_weight = 1 / (times * (mu + _LEAST))
-            noisy = (weight * noisy + known_weight * times * self.known) / (weight + known_weight)
-            weight = weight + known_weight
+            power = power_of_known(mu + _LEAST, np.full(mu.size, self.variance), times)
+            told, extra = times * self.known, power / (times * (mu + _LEAST))
+        turn = self.shared / (1 - self.shared * np.bincount(self.block, weight))
+
+        def weighted(columns: FloatArray) -> FloatArray:
+            own = weight[:, None] * columns
+            blocks = turn[:, None] * np.add.reduceat(own, self.starts, axis=0)
+            return own + weight[:, None] * blocks[self.block]
+
         slope = mu[:, None] * (self.design - p @ self.design)
-        information = slope.T @ (weight[:, None] * slope)
+        information = slope.T @ (weighted(slope) + extra[:, None] * slope)
         information.flat[:: at.size + 1] += precision
         root = linalg.cholesky(information, lower=True)
-        move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision * at)
+        rest = weighted((noisy - mu)[:, None]).ravel() + extra * (told - mu)
+        move = linalg.cho_solve((root, True), slope.T @ rest - precision * at)
 
         def objective(here: FloatArray) -> float:
-            rest = noisy - self.n * self._shares(here)
-            return float(rest @ (weight * rest) + here @ (precision * here))
+            found = self.n * self._shares(here)
+            off, beside = noisy - found, told - found
+            fit = float(off @ weighted(off[:, None]).ravel() + extra @ np.square(beside))
+            return fit + float(here @ (precision * here))
 
         before, length = objective(at), min(1.0, _FARTHEST / max(np.abs(move).max(), 1e-12))
         while length > 1e-3 and objective(at + length * move) > before:
@@ -510,17 +537,24 @@ class _OneWayProblem:
         )
 
 
+def _middle(edges: FloatArray, noisy: FloatArray) -> tuple[float, float]:
+    """Median and half the distance of the quartiles of noisy counts in bins; counts below zero
+    stay, or noise would add up over empty bins."""
+    middle, below = (edges[1:] + edges[:-1]) / 2, np.cumsum(noisy)
+    at = np.searchsorted(np.maximum.accumulate(below), np.array([0.25, 0.5, 0.75]) * below[-1])
+    low, median, high = middle[np.minimum(at, middle.size - 1)]
+    return float(median), max(float(high - low) / 2, float(np.median(np.diff(edges))))
+
+
 def _roughness(edges: FloatArray, noisy: FloatArray) -> FloatArray:
     """Matrix (B, B) of squared second differences of bins on the scale arsinh((y - median) / half
     the distance of quartiles), all of the noisy counts: free near most records, stiff far out."""
     middle = (edges[1:] + edges[:-1]) / 2
-    below = np.cumsum(np.maximum(noisy, 0))
-    quartiles = np.interp([0.25, 0.5, 0.75], below / max(below[-1], 1e-9), middle)
-    unit = max((quartiles[2] - quartiles[0]) / 2, float(np.median(np.diff(edges))))
-    along = np.arcsinh((middle - quartiles[1]) / unit)
+    center_at, unit = _middle(edges, noisy)
+    along = np.arcsinh((middle - center_at) / unit)
     slopes = np.diff(np.eye(middle.size), axis=0) / np.diff(along)[:, None]
     bends = np.diff(slopes, axis=0) / np.sqrt((along[2:] - along[:-2]) / 2)[:, None]
-    center = int(np.clip(np.argmin(np.abs(middle - quartiles[1])) - 1, 0, middle.size - 3))
+    center = int(np.clip(np.argmin(np.abs(middle - center_at)) - 1, 0, middle.size - 3))
     bends /= np.abs(bends[center, center])
     return np.asarray(bends.T @ bends)
 

@@ -46,7 +46,6 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     Records,
     Reference,
-    check_predictors,
     most_cells,
     reference_of,
     within,
@@ -70,6 +69,7 @@ AUTO = "auto"
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
+_KEPT = 16.0  # cells of a table that noise leaves apart: a third of what pairs tell is then kept
 _EPSILONS = (*(k / 2 for k in range(1, 21)), *range(11, 100))
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "
@@ -122,7 +122,7 @@ class NoisyMarginals(NoiseMechanism):
         drawn within these as the column alone has them: give narrow bins, 50 to 300. "auto" takes
         as many as the noise leaves apart, 3 to 20, fewer where models would be large: the root of n
         over five times the mean size of the noise on a cell, which are public.
-    one_way_share : float, default 0.2
+    one_way_share : float, default 1/3
         In (0, 1).
     select : {"all", "private"}
         "all" measures every column with each of its predictors. "private" measures every column
@@ -173,7 +173,7 @@ class NoisyMarginals(NoiseMechanism):
     epsilon: float
     delta: float | None = None
     most_bins: int | str | None = None
-    one_way_share: float = 0.2
+    one_way_share: float = 1 / 3
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
     select: str = "all"
@@ -287,11 +287,10 @@ class NoisyMarginals(NoiseMechanism):
 
     def too_few(self, n: int) -> str | None:
         """What to say of n records whose relations this epsilon hides; public."""
-        least = float(_AUTO_BINS[0] ** 2)
-        if self.n_tables < 2 or self.reference is not None or self._told(n) >= least:
+        if self.n_tables < 2 or self.reference is not None or self._told(n) >= _KEPT:
             return None
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = next((own.epsilon for own in others if own._told(n) >= least), None)
+        enough = next((own.epsilon for own in others if own._told(n) >= _KEPT), None)
         told = (
             "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} would do"
         )
@@ -563,6 +562,27 @@ def columns_of(
         values[column] = domain[column].values(own, rng, like, even=even)
     columns: pd.DataFrame = pd.DataFrame(values, index=index)
     return columns
+
+
+def check_predictors(
+    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
+) -> None:
+    """Refuse predictors that are neither public nor synthesized before their column."""
+    known = (*given, *synthesizes)
+    for column, reads in predictors.items():
+        if column not in synthesizes:
+            raise InvalidInput(
+                f"predictors must be of columns that are synthesized: {column!r} is none"
+                f"{did_you_mean(column, synthesizes)}"
+            )
+        before = (*given, *synthesizes[: synthesizes.index(column)])
+        for name in reads:
+            if name not in before:
+                why = "comes later in domain" if name in known else "is no column of given"
+                raise InvalidInput(
+                    f"predictors of {column!r} must be public or synthesized before it: "
+                    f"{name!r} {why}{did_you_mean(name, before)}"
+                )
 
 
 def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:

@@ -74,7 +74,7 @@ def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predicto
     days = "make a column of numbers of them, such as days since a fixed day"
     if held in _DATES:
         raise InvalidInput(f"{must} holds dates ({dtype}); {days}")
-    if held == "string" and not as_levels and _are_dates(values):
+    if held == "string" and not as_levels and are_dates(values):
         if what == "predictor":
             days += f", or write factor({name}) for a level per date"
         raise InvalidInput(f"{must} holds dates; {days}")
@@ -84,7 +84,8 @@ def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predicto
     return kinds[held]
 
 
-def _are_dates(values: pd.Series) -> bool:
+def are_dates(values: pd.Series) -> bool:
+    """True of a column of texts that are dates, going by the first ones."""
     texts = values.dropna().head(_LOOKED_AT)
     return bool(len(texts)) and all(_DATE_TEXT.fullmatch(str(text)) for text in texts)
 

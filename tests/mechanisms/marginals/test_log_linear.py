@@ -75,6 +75,17 @@ def test_gradient_and_information_of_known_records_by_differences() -> None:
     np.testing.assert_allclose(twice, information, atol=1e-12)
 
 
+def test_the_power_of_a_reference_weighs_counts_by_their_precision() -> None:
+    """Counts c told by N(c, v) and N(c, times mu + (mu / 10)^2): the weights of both modes."""
+    mu, variance, times = np.array([3.0, 50.0, 800.0]), np.array([1e-9, 40.0, 1e12]), 2.0
+    power = log_linear.power_of_known(mu, variance, times)
+    weights = power / (times * mu), 1 / (mu + variance)
+    both = times * mu + np.square(0.1 * mu)
+    np.testing.assert_allclose(weights[0] / weights[1], variance / both, rtol=1e-9)
+    assert power[0] < 1e-8
+    assert (np.diff(log_linear.power_of_known(np.full(3, 9.0), variance, times)) > 0).all()
+
+
 def test_where_noise_drowns_the_tables_a_reference_says_the_effects() -> None:
     """Of 30,000 known records; without them the effects are those of the prior, none."""
     rng, effects = np.random.default_rng(6), some_effects(6)

@@ -7,12 +7,9 @@ import pandas as pd
 import pytest
 
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
-from pyhybrid.mechanisms.marginals.measurement import (
-    Measuring,
-    most_cells,
-    reference_of,
-)
+from pyhybrid.mechanisms.marginals.measurement import Measuring, most_cells, reference_of
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 
@@ -67,7 +64,7 @@ def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
     assert sum(spent) <= whole
     assert sum(spent) > 0.99 * whole
     assert spent[0] == pytest.approx(0.2 * whole, rel=0.02)
-    assert len(first.tables()) == 2
+    assert len(first.tables()) == (2 if delta is None else 3), "bins in blocks, too"
     assert sum(len(own.tables()) for own in others) == 3
     assert others[0].scale >= others[-1].scale, "of fewer cells, and of more"
 
@@ -105,6 +102,13 @@ def test_the_reference_counts_beside_the_noise() -> None:
         modes = [plan.of(TABLE).modes["income"] for _ in range(4)]
         off.append(float(np.mean([np.abs(mode - true).sum() / 2 for mode in modes])))
     assert off[0] < 0.25 < off[1]  # 0.066 (deviates by 0.006) and 0.59 (by 0.07)
+    wrong = other.assign(income=0.0, sex="f")  # says nothing where hardly any noise is
+    off_by, _ = reference_of(wrong, 1.0, TABLE, DOMAIN, ["age"])
+    for reference in (off_by, None):
+        found = measuring(reference=reference).of(TABLE)
+        assert np.abs(found.modes["income"] - true).max() < 0.02
+        made = measuring(reference=reference).chain(found, N, streams(1)).simulate(streams(2), "")
+        assert abs(made["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)
 
 
 def test_models_that_are_too_large_are_refused_and_merged_bins_count() -> None:
