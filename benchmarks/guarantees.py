@@ -184,10 +184,12 @@ def _splits(name: str, what: str, epsilon: float) -> int:
 
 
 def summary(known: pd.DataFrame) -> pd.DataFrame:
-    """Means over splits, with the share of the overlap that is reached without epsilon."""
+    """Means over the splits that were released, with the share of the overlap that is reached
+    without epsilon."""
     plain = known[known["mechanism"] == "unweighted"].set_index(["table", "split"])["overlap"]
     rows = []
     for (name, what, epsilon), own in known.groupby(["table", "mechanism", "epsilon"], sort=False):
+        own = own[own["overlap"].notna()] if own["overlap"].notna().any() else own
         beside = plain.reindex([(name, split) for split in own["split"]]).to_numpy()
         overlap = own["overlap"].to_numpy()
         share, k = overlap.mean() / beside.mean(), len(own)
