@@ -78,7 +78,7 @@ def test_a_plan_takes_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
                          "--types", "types.json", "--out", "plan.json")  # fmt: skip
     assert (code, error) == (0, "")
     given = ("synthesize", "survey.csv", "--plan", "plan.json", "--mechanism", "marginals",
-             "--epsilon", "4", "--out", "out", "--total", "visits:by=sex,f=150,m=100")  # fmt: skip
+             "--epsilon", "6", "--out", "out", "--total", "visits:by=sex,f=150,m=100")  # fmt: skip
     code, _, error = run(*given)
     assert (code, error) == (0, "")
     made = pd.read_csv("out/public/synthetic_1.csv")
