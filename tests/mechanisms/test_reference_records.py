@@ -283,7 +283,7 @@ def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
         if kind != "strict":
             error = refused(*asked, "--overwrite")
             assert "no strict release; " in error
-            assert error.endswith("--local takes a local charge\n")
+            assert error.endswith("--local makes a local one\n")
             asked.append("--local")
         assert run(*asked, "--overwrite")[0] == 0
         charge = json.loads((tmp_path / f"out {kind}/public/charge.json").read_text())
