@@ -437,7 +437,7 @@ def _check_strict(mechanism: Mechanism, df: pd.DataFrame) -> None:
     for step in getattr(mechanism, "mechanisms", (mechanism,)):
         lacks = step.why_local(step.bind(df)) if isinstance(step, Censored) else None
         if lacks is not None:
-            raise InvalidInput(f"this release cannot be strict: {lacks}; --local makes a local one")
+            raise InvalidInput(f"a strict release lacks {lacks}; --local makes a local one")
 
 
 def _texts(

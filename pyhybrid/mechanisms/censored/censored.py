@@ -289,7 +289,10 @@ class Censored(CappedMechanism):
         if not self.record_indexed:
             return "weights of single records: a calibration (--calibration, --reference)"
         doubt = self._doubt(bound)
-        told = None if doubt is None else WARNINGS[doubt].format("no strict release")
+        told = None
+        if doubt is not None:
+            said = WARNINGS[doubt].format("no strict release")
+            told = f"a calibration that can be relied on: {said}"
         return why_local(bound) or told
 
     @property
