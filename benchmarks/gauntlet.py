@@ -400,7 +400,7 @@ def _beyond(made: pd.Series, known: pd.Series) -> str:
 
 def _decimals(values: pd.Series) -> int:
     texts = pd.Series(values.unique()).map(
-        lambda value: f"{value:.10f}".rstrip("0").partition(".")[2]
+        lambda value: np.format_float_positional(value, precision=10, trim="-").partition(".")[2]
     )
     return int(texts.str.len().max())
 
