@@ -16,7 +16,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
-from pyhybrid.mechanisms.censored.censored import ModeCheck, look_for_modes
+from pyhybrid.mechanisms.censored.censored import ModeCheck, chains_elsewhere, look_for_modes
 from tests.monte_carlo import assert_near
 from tests.refusals import refuses
 
@@ -85,6 +85,15 @@ def test_chains_elsewhere_are_found(session: FitSession) -> None:
     moved = {name: v + 50 * v.std() for name, v in fit.draws.variables.items()}
     lost = replace(fit, draws=replace(fit.draws, variables=moved))
     assert look_for_modes(session, lost).n_elsewhere == 8
+
+
+def test_one_draw_far_out_is_no_other_mode() -> None:
+    """A 1 / phi near 0 makes phi heavy-tailed: a mean says little. Control: chains apart."""
+    rng = np.random.default_rng(3)
+    here, there = 1 / rng.gamma(1.0, 1.0, (4, 500)), 1 / rng.gamma(1.0, 1.0, (3, 50))
+    there[1, 7] = here.max() * 1e4
+    there[2] = here.max() * 10 + 50 * here.std()
+    assert chains_elsewhere({"phi": here}, {"phi": there}).tolist() == [False, False, True]
 
 
 def test_weights_are_functions_of_single_records(calibration: ph.mechanisms.Calibration) -> None:

@@ -407,8 +407,8 @@ class ModeCheck:
 
 def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     """Run 8 short chains, 4 within the region of a frozen reference, from starts 25 times as
-    dispersed: elsewhere are those whose mean of some monitored quantity is over 10 posterior sds
-    from the fit's, or that need over 31 steps."""
+    dispersed: elsewhere are those that never come into the fit's range of some monitored quantity,
+    their mean over 10 posterior sds from the fit's."""
     bound, region = session.bound, fit.cap is not None and fit.cap.frozen is not None
     settings = replace(
         session.settings,
@@ -424,12 +424,7 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
         settings=settings,
         progress=session.steps_of("search for other modes"),
     )
-    here, there = bound.monitored(fit.draws), bound.monitored(draws)
-    elsewhere = np.zeros(draws.n_chains, dtype=bool)
-    for name, values in here.items():
-        mean, spread = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
-        distance = np.abs(there[name].mean(axis=1) - mean)
-        elsewhere |= (distance > _FAR * spread).reshape(draws.n_chains, -1).any(axis=1)
+    elsewhere = chains_elsewhere(bound.monitored(fit.draws), bound.monitored(draws))
     gap = float("nan")
     if elsewhere.any():
         place = np.flatnonzero(np.repeat(elsewhere, _DRAWS))
@@ -437,6 +432,20 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
             session, fit, draws, place
         )
     return ModeCheck(n_chains=draws.n_chains, n_elsewhere=int(elsewhere.sum()), log_density_gap=gap)
+
+
+def chains_elsewhere(
+    here: Mapping[str, FloatArray], there: Mapping[str, FloatArray]
+) -> npt.NDArray[np.bool_]:
+    """Which chains of `there` (chains, draws, ...) are elsewhere than `here`. The mean alone does
+    not tell: one draw far out in the tail of a 1 / phi without an upper end moves it."""
+    found = []
+    for name, values in here.items():
+        mean, spread = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+        far = np.abs(there[name].mean(axis=1) - mean) > _FAR * spread
+        inside = (there[name] >= values.min(axis=(0, 1))) & (there[name] <= values.max(axis=(0, 1)))
+        found.append((far & ~inside.any(axis=1)).reshape(len(far), -1).any(axis=1))
+    return np.asarray(np.any(found, axis=0))
 
 
 def _log_lik(

@@ -72,7 +72,7 @@ size of noise, summed over tables, is then least."""
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LEVEL = 10.0  # of a log count
-_SD_OF_LINE = 1.0  # of what second differences leave free
+_SD_OF_LINE = 1.0  # of what second differences leave free, about that density
 _SPREAD = 1.7  # of the density about it, in units
 _MOST_OF_REFERENCE = 1500  # effects of a column, with those that a reference alone informs,
 _MANY = 10  # of so many columns; of more fewer, so that all take no longer
@@ -155,7 +155,8 @@ class First:
 class Measuring:
     """What is counted, and at what price of one row, all tables together. A column has `most_bins`
     in two-way tables, after a first step at this `share`; None for all of its domain, in one
-    step."""
+    step. `for_intervals`: several draws are to show what the noise leaves open, so that no prior
+    may know more than the domain says."""
 
     domain: Mapping[str, ColumnDomain]
     order: Mapping[str, tuple[str, ...]]
@@ -165,6 +166,7 @@ class Measuring:
     price: Price
     relation: str
     reference: Reference | None = None
+    for_intervals: bool = False
 
     @property
     def binned(self) -> tuple[str, ...]:
@@ -261,8 +263,8 @@ class Measuring:
 
     def blocks(self) -> dict[str, IntArray]:
         """Blocks of cells that are counted, too, where Gaussian noise grows by the root of the
-        number of tables, and no reference tells of tails."""
-        if self.reference is not None or self.price.rho is None:
+        number of tables, no reference tells of tails, and one set is drawn."""
+        if self.reference is not None or self.price.rho is None or self.for_intervals:
             return {}
         own = {name: self.domain[name].blocks for name in self.order}
         return {
@@ -286,6 +288,7 @@ class Measuring:
                 n=n,
                 known=None if reference is None else reference.counts(name, self.domain[name]),
                 coarse=coarse.get(name),
+                informed=not self.for_intervals,
             )
             for name in self.order
             if len(self.domain[name].bins) > _FEWEST_EDGES
@@ -413,10 +416,12 @@ def fit_one_way(
     n: int,
     known: FloatArray | None = None,
     coarse: tuple[IntArray, FloatArray] | None = None,
+    informed: bool = True,
 ) -> OneWay:
     """Smooth one noisy table (K,) of n records; `known` (K,) are a reference's counts, `coarse` the
-    block (K,) of each cell and noisy counts (B,) of blocks, of the same variance."""
-    return _OneWayProblem(noisy, variance, domain, n, known, coarse).fit()
+    block (K,) of each cell and noisy counts (B,) of blocks, of the same variance. `informed`: start
+    from the density about noisy quartiles."""
+    return _OneWayProblem(noisy, variance, domain, n, known, coarse, informed).fit()
 
 
 class _OneWayProblem:
@@ -431,6 +436,7 @@ class _OneWayProblem:
         n: int,
         known: FloatArray | None,
         coarse: tuple[IntArray, FloatArray] | None,
+        informed: bool,
     ) -> None:
         # Errors of cells given both counts: variance on the diagonal, less `shared` in a block.
         self.block, self.shared = np.arange(noisy.size), np.zeros(noisy.size)
@@ -441,6 +447,7 @@ class _OneWayProblem:
             self.shared = variance * parts
         self.starts = np.flatnonzero(np.diff(self.block, prepend=-1))
         self.noisy, self.variance, self.n, self.known = noisy, variance, n, known
+        self.sd_of_line = _SD_OF_LINE if informed else _SD_OF_LEVEL
         first, n_bins, n_cells = len(domain.levels), max(0, len(domain.bins) - 1), domain.n_cells
         self.bins = bins = slice(first, first + n_bins)
         self.design, self.offset, self.rough = np.eye(n_cells), np.zeros(n_cells), np.zeros(n_bins)
@@ -449,11 +456,12 @@ class _OneWayProblem:
             widths = np.log(np.diff(domain.bins))
             self.offset[bins] = widths - np.median(widths)
             edges = np.array(domain.bins)
-            center, unit = _middle(edges, noisy[bins])
+            middle = _middle(edges, noisy[bins]) if informed else None
             if domain.center is not None and domain.unit is not None:
-                center, unit = domain.center, domain.unit
-            away = (edges[1:] + edges[:-1]) / 2 - center
-            self.offset[bins] -= 2 * np.log1p((away / (_SPREAD * unit)) ** 2)
+                middle = domain.center, domain.unit
+            if middle is not None:
+                away = ((edges[1:] + edges[:-1]) / 2 - middle[0]) / (_SPREAD * middle[1])
+                self.offset[bins] -= 2 * np.log1p(away**2)
         if n_bins > 2:
             second = _roughness(np.array(domain.bins), noisy[bins])
             values, self.design[bins, bins] = linalg.eigh(second)
@@ -473,7 +481,7 @@ class _OneWayProblem:
 
     def _smooth(self, scales: tuple[float, float]) -> FloatArray:
         """Variance of s in each direction, shape (B,)."""
-        return 1 / (scales[0] * self.rough + 1 / _SD_OF_LINE**2 / max(self.rough.size, 1))
+        return 1 / (scales[0] * self.rough + 1 / self.sd_of_line**2 / max(self.rough.size, 1))
 
     def _precision(self, scales: tuple[float, float]) -> FloatArray:
         whole = np.full(self.offset.size, 1 / _SD_OF_LEVEL**2)

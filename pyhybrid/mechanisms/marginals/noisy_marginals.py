@@ -137,7 +137,9 @@ class NoisyMarginals(NoiseMechanism):
         ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
         sets: each is then nearer to the data, and intervals are too short. A single set, which
         gives no such interval, is always drawn at the mode, and evenly: its tables are those of
-        the model but for about a record in each cell, without the noise of a sample.
+        the model but for about a record in each cell, without the noise of a sample. Columns of
+        bins then start from a density about noisy quartiles, which brings tails nearer to the
+        data; several sets start from none, as intervals would be too short.
     reference : DataFrame, optional
         Other records, public or historical: their likelihood is added to that of the noisy tables.
         That they may lie elsewhere costs accuracy, not privacy; they are **not protected**.
@@ -452,8 +454,8 @@ class NoisyMarginals(NoiseMechanism):
         """The model, and effects and shares of each of m sets: several differ honestly; a single
         one, and all at the modes, need no draws."""
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            chain, measured = self._measured(records, random)
             apart = self.noise_aware and m > 1
+            chain, measured = self._measured(records, random, apart)
             effects = chain.sample(m, random) if apart else [chain.modes] * m
             shares = measured.modes
             drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
@@ -469,7 +471,9 @@ class NoisyMarginals(NoiseMechanism):
             }
         return settings
 
-    def _measured(self, df: Records, random: Streams) -> tuple[Chain, Measured]:
+    def _measured(
+        self, df: Records, random: Streams, for_intervals: bool
+    ) -> tuple[Chain, Measured]:
         """The noisy tables, and their model."""
         if isinstance(df, pd.DataFrame):
             check_columns(df, (*self.synthesizes, *self.given))
@@ -484,11 +488,11 @@ class NoisyMarginals(NoiseMechanism):
             df.check_units(self.unit, self.rows_per_unit)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
-        measuring, private = self._measuring(df), self.select == "private"
+        measuring, private = self._measuring(df, for_intervals), self.select == "private"
         found = chosen_tables(measuring, df, random) if private else measuring.of(df)
         return measuring.chain(found, len(df), random), found
 
-    def _measuring(self, df: Records) -> Measuring:
+    def _measuring(self, df: Records, for_intervals: bool = False) -> Measuring:
         """What is counted: the only step that looks at confidential values."""
         reference: Reference | None = None
         public: dict[str, Predictor] = {}
@@ -509,6 +513,7 @@ class NoisyMarginals(NoiseMechanism):
             price=self._price,
             relation=self.relation,
             reference=reference,
+            for_intervals=for_intervals,
         )
 
 
