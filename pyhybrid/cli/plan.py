@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pyhybrid.cli import in_options
@@ -41,6 +42,7 @@ from pyhybrid.tables.table_spec import kinds_of
 
 _MOST_SHOWN, _SHOWN = 5, 0.0005
 _UNREAD = "of no kind that is read"
+_FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
 _CONFIRM = "from the data: confirm or change"
 _DAYS = "make a column of numbers of them, days since a fixed day"
 _OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
@@ -313,6 +315,9 @@ def _seen(column: pd.Series) -> Kind | None:
         in_order = are_dates(column) and str(kind.levels[0])[4] == "-"  # day first is not
         return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
     assert isinstance(kind, Number)
+    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    if not kind.whole and values.size <= min(_FEW_VALUES, len(column) / _RECORDS_OF_A_VALUE):
+        return Ordered(levels=tuple(values.tolist()), missing=kind.missing)
     if isinstance(kind, (Amounts, Counts)) and 2 * column.min() > column.max():  # years, codes
         own = {name: getattr(kind, name) for name in ("missing", "center", "unit")}
         kind = Real(decimals=kind.form.decimals, **own)

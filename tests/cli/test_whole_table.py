@@ -64,6 +64,7 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
     table = pd.read_csv(csv, dtype=str)
     days = np.datetime64("2015-01-01") + np.arange(300) // 6
     own = {"year": np.arange(300) % 27 + 1988, "day": days, "visits": table["visits"]}
+    own |= {"school": np.arange(300) % 15 + 0.5, "share": np.arange(300) % 16 / 4}
     own["visits"][[4, 7, 9, 11]] = "secret"
     table.assign(**own, until=np.datetime64("2014-03-01") + np.arange(300) // 2).to_csv(csv)
     code, shown, error = run("describe", str(csv))
@@ -78,7 +79,9 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
     run(*asked, "--drop", "until,visits")
     types = read_types(csv.parent / "survey.types.json")
     assert [types["year"][end] for end in ("lower", "upper")] == [1988, 2014]
-    assert types["day"]["kind"] == "Ordered"
+    assert types["day"]["kind"] == types["school"]["kind"] == "Ordered"
+    assert types["school"]["levels"][:2] == [0.5, 1.5]
+    assert "levels" not in types["share"], "18 records a value are too few"
     assert "no other day can come out" in types["day"]["note"]
 
 
