@@ -319,7 +319,7 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     assert np.abs(found - truth).max() < 5 * 0.5 / np.sqrt(len(table)) + 0.02
     assert sets.charge.epsilon == 1e4
     assert sets.provenance.noise.count("discrete") == 3
-    assert sets.settings["one_way_share"] == 1 / 3
+    assert sets.settings["one_way_share"] == 0.2
 
 
 @pytest.mark.parametrize(("changes", "words"), [

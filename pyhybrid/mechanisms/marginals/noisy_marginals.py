@@ -122,7 +122,7 @@ class NoisyMarginals(NoiseMechanism):
         drawn within these as the column alone has them: give narrow bins, 50 to 300. "auto" takes
         as many as the noise leaves apart, 3 to 20, fewer where models would be large: the root of n
         over five times the mean size of the noise on a cell, which are public.
-    one_way_share : float, default 1/3
+    one_way_share : float, default 0.2
         In (0, 1).
     select : {"all", "private"}
         "all" measures every column with each of its predictors. "private" measures every column
@@ -175,7 +175,7 @@ class NoisyMarginals(NoiseMechanism):
     epsilon: float
     delta: float | None = None
     most_bins: int | str | None = None
-    one_way_share: float = 1 / 3
+    one_way_share: float = 0.2
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
     select: str = "all"
