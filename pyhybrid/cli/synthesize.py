@@ -233,6 +233,12 @@ def synthesize(
     if whole and stays_where_it_is(data):
         _where_it_is(context)
         return
+    if mechanism == ["unweighted"] and not whole and stays_where_it_is(data):
+        from pyhybrid.cli.sources import has_more_than_are_read
+
+        if has_more_than_are_read(data):
+            _by_distinct_rows(context, fitting)
+            return
     if whole:
         made = _by_plan(context, asked, fitting)
     else:
@@ -275,6 +281,25 @@ def _where_it_is(context: typer.Context) -> None:
     given = _with_delta_of_ledger(given)
     book = _open_ledger(given, texts[0], relation, given["delta"] or None, given["epsilon"])
     release_where_it_is(given["data"], given, book)
+
+
+def _by_distinct_rows(context: typer.Context, fitting: Mapping[str, Any]) -> None:
+    """A column of more rows than are read into memory."""
+    from pyhybrid.cli.sources import TAKEN_BY_ROWS, release_by_rows
+
+    given: Mapping[str, Any] = context.params
+    others = _others_given(context, TAKEN_BY_ROWS)
+    if others or len(given["formula"] or ()) != 1 or not given["model"]:
+        leave = f"; leave out {', '.join(others)}" if others else ""
+        raise InvalidInput(
+            "of a table with more rows than are read into memory distinct rows are fitted, by one "
+            f"--formula and its --model{leave}"
+        )
+    options = {name: given[name] for name in _OF_MECHANISM}
+    chosen = chosen_mechanism(["unweighted"], given["model"], given["formula"], None, options)
+    assert isinstance(chosen, Unweighted)
+    book = _open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
+    release_by_rows(chosen, given, fitting, book)
 
 
 def _with_delta_of_ledger(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -526,15 +551,8 @@ def _release_by_plan(
 def _check_taken_by_plan(
     context: typer.Context, mechanism: Sequence[str], relation: str, taken: Sequence[str]
 ) -> None:
-    """Refuse, by their names, all options given that a plan does not take: whatever is not listed
-    in `taken`, so that a new option is not ignored in silence."""
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name not in taken and parameter.name in context.params
-        if (source := context.get_parameter_source(parameter.name)) is not None
-        and source.name != "DEFAULT"
-    ]
+    """Refuse, by their names, all options given that a plan does not take."""
+    given = _others_given(context, taken)
     if given:
         what, other = "a whole table, without --formula,", "give --formula"
         if context.params["plan"]:
@@ -546,6 +564,18 @@ def _check_taken_by_plan(
         raise InvalidInput("--plan takes one --mechanism, for all columns")
     check_choice(mechanism[0], "mechanism", MECHANISMS)
     check_choice(relation, "relation", RELATIONS)
+
+
+def _others_given(context: typer.Context, taken: Sequence[str]) -> list[str]:
+    """Options given that are not `taken`: whatever is not listed, so that a new option is not
+    ignored in silence."""
+    return [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in taken and parameter.name in context.params
+        if (source := context.get_parameter_source(parameter.name)) is not None
+        and source.name != "DEFAULT"
+    ]
 
 
 def _target(given: Mapping[str, Any], formulas: Sequence[str]) -> float | None:
