@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import names_of
+from pyhybrid.cli.options import chosen_mechanism, names_of, open_ledger, others_given
 from pyhybrid.cli.plan import (
     drafted_types,
     say_repeated,
@@ -98,13 +100,25 @@ def has_more_than_are_read(data: str) -> bool:
     return int(n) > rows.MOST_ROWS
 
 
-def release_by_rows(
-    mechanism: Unweighted, given: Mapping[str, Any], fitting: Mapping[str, Any], book: Ledger | None
+def by_distinct_rows(
+    context: typer.Context, options: Mapping[str, Any], fitting: Mapping[str, Any]
 ) -> None:
-    """Release a column in parts, by a model that is fitted to distinct rows."""
+    """A column of more rows than are read into memory, released in parts by a model that is fitted
+    to distinct ones; `options` are those of mechanisms."""
+    given: Mapping[str, Any] = context.params
+    others = others_given(context, TAKEN_BY_ROWS)
+    if others or len(given["formula"] or ()) != 1 or not given["model"]:
+        leave = f"; leave out {', '.join(others)}" if others else ""
+        raise InvalidInput(
+            "of a table with more rows than are read into memory distinct rows are fitted, by one "
+            f"--formula and its --model{leave}"
+        )
+    chosen = chosen_mechanism(["unweighted"], given["model"], given["formula"], None, dict(options))
+    assert isinstance(chosen, Unweighted)
+    book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     with open_source(given["data"]) as source, progress_bars() as progress:
         release = synthesize_by_formula(
-            source, mechanism, out=given["out"], keep=names_of(given["keep"], source.columns),
+            source, chosen, out=given["out"], keep=names_of(given["keep"], source.columns),
             file_format=given["file_format"] or "parquet", ledger=book, workers=given["workers"],
             overwrite=given["overwrite"], progress=progress, **fitting,
         )  # fmt: skip

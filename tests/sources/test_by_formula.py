@@ -151,7 +151,6 @@ def test_a_refit_leaves_out_one_of_those_alike(folder: str) -> None:
             account = loss_account.account_of_fit(session, fit, None)
             found.append(_refit_without(session, fit, account, left, None, "refit"))
         one, other = found
-        assert one.mu == pytest.approx(other.mu)
         np.testing.assert_allclose(one.loss.by_draw, other.loss.by_draw, atol=1e-6)
         without = one.loss.by_draw_without, other.loss.by_draw_without
         np.testing.assert_allclose(*without, atol=1e-3)
