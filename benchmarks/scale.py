@@ -6,6 +6,7 @@ wall seconds and the largest resident memory of one process.
 
     python -m benchmarks scale                                # 10^5, 10^6, 10^7
     PYHYBRID_SCALE=100000000 python -m benchmarks scale       # that size alone
+    PYHYBRID_SCALE_OF=formula python -m benchmarks scale      # a regression on distinct rows alone
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ FROM (SELECT random() AS u1, random() AS u2, random() AS u3, random() AS u4, ran
   sqrt(-2 * ln(random() + 1e-12)) * cos(6.2831853 * random()) AS z1,
   sqrt(-2 * ln(random() + 1e-12)) * cos(6.2831853 * random()) AS z2 FROM range({0}))
 """
+_ROWS_OF_FORMULA = """
+SELECT least(40, floor(-(1 + age / 30.0) * ln(u1 + 1e-9)))::SMALLINT AS visits, age, sex, region
+FROM (SELECT random() AS u1, (20 + floor(random() * 60))::TINYINT AS age, random() < 0.5 AS sex,
+  ['north', 'south', 'east', 'west'][1 + floor(4 * random())::INT] AS region FROM range({0}))
+"""
 TYPES = {
     "age": {"kind": "Counts", "lower": 0, "upper": 99},
     "region": {"kind": "Nominal", "levels": ["north", "south", "east", "west", "center"]},
@@ -60,12 +66,18 @@ if __name__ == "__main__":
     folder, workers, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     started, times = time.perf_counter(), []
     def progress(what, done, of):
-        if not times:
+        if what == "parts" and not times:
             times.append((time.perf_counter() - started, spent()))
-    ph.sources.synthesize_source(
-        folder + "/rows", types=TYPES, epsilon=1.0, out=folder + "/out", workers=workers,
-        delta=default_delta(n), overwrite=True, progress=progress,
-    )
+    where = {"out": folder + "/out", "workers": workers, "overwrite": True, "progress": progress}
+    if sys.argv[4] == "table":
+        ph.sources.synthesize_source(
+            folder + "/rows", types=TYPES, epsilon=1.0, delta=default_delta(n), **where
+        )
+    else:
+        model = ph.Poisson("visits ~ age + sex + region")
+        ph.sources.synthesize_by_formula(
+            folder + "/rows", ph.Unweighted(model, delta=1e-10), **where
+        )
     (wall, cpu), end = times[0], time.perf_counter() - started
     peak = max(resource.getrusage(who).ru_maxrss
                for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
@@ -78,23 +90,24 @@ def spent() -> float:
     return sum(os.times()[:4])
 
 
-def simulated(folder: Path, n: int) -> None:
+def simulated(folder: Path, n: int, asked: str = _ROWS) -> None:
     """Parquet files of n rows."""
     folder.mkdir(parents=True)
     with duckdb.connect() as connection:
         for place in range(-(-n // _FILE)):
-            rows = _ROWS.format(min(_FILE, n - place * _FILE))
+            rows = asked.format(min(_FILE, n - place * _FILE))
             connection.execute(f"COPY ({rows}) TO '{folder}/{place:04d}.parquet'")
 
 
-def point(n: int, workers: int = 2) -> tuple[float, ...]:
+def point(n: int, of: str) -> tuple[float, ...]:
     """CPU and wall seconds until the first part is there, both in all, and peak memory (MB)."""
     with tempfile.TemporaryDirectory(prefix="scale-") as name:
-        simulated(Path(name, "rows"), n)
+        rows, workers = (_ROWS, 2) if of == "table" else (_ROWS_OF_FORMULA, 1)
+        simulated(Path(name, "rows"), n, rows)
         script = Path(name, "point.py")
         script.write_text(_CODE)
         done = subprocess.run(
-            [sys.executable, str(script), name, str(workers), str(n)], capture_output=True,
+            [sys.executable, str(script), name, str(workers), str(n), of], capture_output=True,
             text=True, check=False, env={**os.environ, "PYTHONPATH": os.getcwd()},
         )  # fmt: skip
         told = [own for own in done.stdout.splitlines() if own.startswith("SCALE")]
@@ -105,10 +118,11 @@ def point(n: int, workers: int = 2) -> tuple[float, ...]:
 
 def run() -> None:
     """Print a line for each size."""
-    print("(s) A table that stays where it is: 10 columns, epsilon 1, two workers")
-    asked = os.environ.get("PYHYBRID_SCALE")
-    for n in SIZES if asked is None else (int(asked),):
-        cpu, wall, all_cpu, all_wall, peak = point(n)
-        line(f"n = {n:,}: release", all_wall,
-             f"{all_cpu:,.0f} CPU s in all; {cpu:,.0f} CPU s and {wall:,.0f} s until the first "
-             f"part; {peak:,.0f} MB at most in one process")  # fmt: skip
+    print("(s) A table that stays where it is: 10 columns, epsilon 1, two workers; or a formula")
+    asked, of = os.environ.get("PYHYBRID_SCALE"), os.environ.get("PYHYBRID_SCALE_OF")
+    for what in ("table", "formula") if of is None else (of,):
+        for n in SIZES if asked is None else (int(asked),):
+            cpu, wall, all_cpu, all_wall, peak = point(n, what)
+            line(f"n = {n:,}: {what}", all_wall,
+                 f"{all_cpu:,.0f} CPU s in all; {cpu:,.0f} CPU s and {wall:,.0f} s until the first "
+                 f"part; {peak:,.0f} MB at most in one process")  # fmt: skip

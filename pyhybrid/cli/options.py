@@ -19,7 +19,7 @@ import typer
 from pyhybrid.cli.console import note
 from pyhybrid.cli.tables import read_by_column
 from pyhybrid.core.checks import check_choice, did_you_mean
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.survey import SurveyDesign
@@ -49,7 +49,8 @@ from pyhybrid.models import (
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.registry import chosen_model
-from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
+from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, epsilon_text, mu_of_epsilon
+from pyhybrid.releases.ledger import Ledger
 
 TWO_PART, ZERO_INFLATED, OWN_PROGRAM, COMPOSED = "two_part", "zero_inflated", "stan", "composed"
 MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, COMPOSED, OWN_PROGRAM)
@@ -588,3 +589,47 @@ def converted(value: Any, kind: Any, key: str) -> Any:
     except ValueError:
         what = "a number" if kind is float else "a whole number"
         raise InvalidInput(f"{key} must be {what}: found {value!r}") from None
+
+
+def open_ledger(
+    given: Mapping[str, Any], name: str, relation: str, delta: float | None, epsilon: float | None
+) -> Ledger | None:
+    """The ledger of --ledger, checked before any work for a release that it would refuse: by a
+    mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
+    path, allow_unlike = given["ledger"], given["allow_unlike"]
+    if path is None:
+        return None
+    ledger = Ledger(path, allow_unlike=allow_unlike)
+    if ledger.left == 0:
+        raise BudgetExceeded(
+            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
+        )
+    if relation != ledger.relation and not allow_unlike:
+        raise InvalidInput(
+            f"charges in ledger {path} must be for {ledger.relation} one record: {name} "
+            f"would be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
+        )
+    if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
+        raise InvalidInput(
+            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
+            f"found {delta:g}; give --delta, or --accounting range"
+        )
+    added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
+    if epsilon is not None and epsilon > ledger.left and added:
+        raise BudgetExceeded(
+            f"ledger {path} must have budget for this release: it would cost "
+            f"{epsilon_text(epsilon)}, and {epsilon_text(ledger.left)} is left"
+        )
+    return ledger
+
+
+def others_given(context: typer.Context, taken: Sequence[str]) -> list[str]:
+    """Options given that are not `taken`: whatever is not listed, so that a new option is not
+    ignored in silence."""
+    return [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in taken and parameter.name in context.params
+        if (source := context.get_parameter_source(parameter.name)) is not None
+        and source.name != "DEFAULT"
+    ]

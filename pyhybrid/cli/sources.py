@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import names_of
+from pyhybrid.cli.options import chosen_mechanism, names_of, open_ledger, others_given
 from pyhybrid.cli.plan import (
     drafted_types,
     say_repeated,
@@ -19,9 +21,12 @@ from pyhybrid.cli.plan import (
 )
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.mechanisms import Unweighted
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.sources import rows
+from pyhybrid.sources.by_formula import synthesize_by_formula
 from pyhybrid.sources.comparing import compare_numbers, count_distances
 from pyhybrid.sources.drafting import columns_to_look_at
 from pyhybrid.sources.release import synthesize_source
@@ -37,6 +42,13 @@ TAKEN = (
     "workers",
 )  # fmt: skip
 """Options of `pyhybrid synthesize` that are read."""
+TAKEN_BY_ROWS = (
+    "data", "out", "formula", "model", "mechanism", "keep", "draw_quantile", "relation",
+    "safety_factor", "accounting", "delta", "n_synthetic", "one_draw", "seed", "engine", "chains",
+    "warmup", "draws", "adapt_delta", "on_not_converged", "file_format", "ledger", "allow_unlike",
+    "workers", "overwrite", "local",
+)  # fmt: skip
+"""Of these with a formula, where distinct rows are fitted."""
 
 
 def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None) -> None:
@@ -78,6 +90,43 @@ def _check_no_password(data: str) -> None:
             "a table's URL must have no password, which every user of this machine could read: put "
             "it into PGPASSWORD or ~/.pgpass"
         )
+
+
+def has_more_than_are_read(data: str) -> bool:
+    """True of a table whose rows are counted, not read, for a formula; their number is public."""
+    _check_no_password(data)
+    with open_source(data) as source:
+        ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
+    return int(n) > rows.MOST_ROWS
+
+
+def by_distinct_rows(
+    context: typer.Context, options: Mapping[str, Any], fitting: Mapping[str, Any]
+) -> None:
+    """A column of more rows than are read into memory, released in parts by a model that is fitted
+    to distinct ones; `options` are those of mechanisms."""
+    given: Mapping[str, Any] = context.params
+    others = others_given(context, TAKEN_BY_ROWS)
+    if others or len(given["formula"] or ()) != 1 or not given["model"]:
+        leave = f"; leave out {', '.join(others)}" if others else ""
+        raise InvalidInput(
+            "of a table with more rows than are read into memory distinct rows are fitted, by one "
+            f"--formula and its --model{leave}"
+        )
+    chosen = chosen_mechanism(["unweighted"], given["model"], given["formula"], None, dict(options))
+    assert isinstance(chosen, Unweighted)
+    book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
+    with open_source(given["data"]) as source, progress_bars() as progress:
+        release = synthesize_by_formula(
+            source, chosen, out=given["out"], keep=names_of(given["keep"], source.columns),
+            file_format=given["file_format"] or "parquet", ledger=book, workers=given["workers"],
+            overwrite=given["overwrite"], progress=progress, **fitting,
+        )  # fmt: skip
+    show(
+        f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
+        f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); distinct "
+        f"rows were counted by {source.engine}, fitted and drawn by their numbers"
+    )
 
 
 def columns_where_they_are(

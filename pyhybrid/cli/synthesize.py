@@ -19,7 +19,9 @@ from pyhybrid.cli.options import (
     default_models,
     named,
     names_of,
+    open_ledger,
     options,
+    others_given,
     reweighting_of,
     sampler_settings,
     support_of,
@@ -233,6 +235,13 @@ def synthesize(
     if whole and stays_where_it_is(data):
         _where_it_is(context)
         return
+    if mechanism == ["unweighted"] and not whole and stays_where_it_is(data):
+        from pyhybrid.cli.sources import by_distinct_rows, has_more_than_are_read
+
+        if has_more_than_are_read(data):
+            options_of = {name: context.params[name] for name in _OF_MECHANISM}
+            by_distinct_rows(context, options_of, fitting)
+            return
     if whole:
         made = _by_plan(context, asked, fitting)
     else:
@@ -273,7 +282,7 @@ def _where_it_is(context: typer.Context) -> None:
     texts, relation = ["marginals"], given["relation"] or "remove"
     _check_taken_by_plan(context, texts, relation, TAKEN)
     given = _with_delta_of_ledger(given)
-    book = _open_ledger(given, texts[0], relation, given["delta"] or None, given["epsilon"])
+    book = open_ledger(given, texts[0], relation, given["delta"] or None, given["epsilon"])
     release_where_it_is(given["data"], given, book)
 
 
@@ -318,7 +327,7 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
     check_output_folder(given["out"], overwrite=given["overwrite"])
     at = given["epsilon"] if texts[0] in ("censored", "marginals") else None
     given = _with_delta_of_ledger(given) if own_plan else given
-    book = _open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"] or None), at)
+    book = open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"] or None), at)
     source = read_table(given["data"])
     if own_plan and given["delta"] is None and book is None:
         given = {**given, "delta": default_delta(len(source.frame))}
@@ -356,7 +365,7 @@ def _by_formula(
 
     chosen = chosen_by(models)
     check_output_folder(given["out"], overwrite=given["overwrite"])
-    book = _open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
+    book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     source = _read(given["data"], given, chosen, _DECIDED)
     decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
     like = None if given["reference"] is None else _read(given["reference"], given, chosen)
@@ -526,15 +535,8 @@ def _release_by_plan(
 def _check_taken_by_plan(
     context: typer.Context, mechanism: Sequence[str], relation: str, taken: Sequence[str]
 ) -> None:
-    """Refuse, by their names, all options given that a plan does not take: whatever is not listed
-    in `taken`, so that a new option is not ignored in silence."""
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name not in taken and parameter.name in context.params
-        if (source := context.get_parameter_source(parameter.name)) is not None
-        and source.name != "DEFAULT"
-    ]
+    """Refuse, by their names, all options given that a plan does not take."""
+    given = others_given(context, taken)
     if given:
         what, other = "a whole table, without --formula,", "give --formula"
         if context.params["plan"]:
@@ -662,35 +664,3 @@ def _check_columns(
             note(f"--keep {name}: it is published unchanged, although {reason}")
     read = predictors_of(mechanism, table) if asked.rows is not None else []
     check_afterwards(asked, table, replaced, decisions, read)
-
-
-def _open_ledger(
-    given: Mapping[str, Any], name: str, relation: str, delta: float | None, epsilon: float | None
-) -> Ledger | None:
-    """The ledger of --ledger, checked before any work for a release that it would refuse: by a
-    mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
-    path, allow_unlike = given["ledger"], given["allow_unlike"]
-    if path is None:
-        return None
-    ledger = Ledger(path, allow_unlike=allow_unlike)
-    if ledger.left == 0:
-        raise BudgetExceeded(
-            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
-        )
-    if relation != ledger.relation and not allow_unlike:
-        raise InvalidInput(
-            f"charges in ledger {path} must be for {ledger.relation} one record: {name} "
-            f"would be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
-        )
-    if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
-        raise InvalidInput(
-            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
-            f"found {delta:g}; give --delta, or --accounting range"
-        )
-    added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
-    if epsilon is not None and epsilon > ledger.left and added:
-        raise BudgetExceeded(
-            f"ledger {path} must have budget for this release: it would cost "
-            f"{epsilon_text(epsilon)}, and {epsilon_text(ledger.left)} is left"
-        )
-    return ledger

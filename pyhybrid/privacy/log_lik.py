@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -56,19 +56,28 @@ def _forget(gone: weakref.ref[Any]) -> None:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogLik:
     """Unweighted log-likelihood f_si in nats; each call of `make` yields the matrix again in blocks
-    (S, b), one column per distinct row. Confidential: a function of the data."""
+    (S, b), one column per distinct row. Confidential: a function of the data.
+
+    Each of the n may stand for so many `times` alike; sums over records count them, and what is by
+    record is so of any of them."""
 
     make: Callable[[], Iterable[FloatArray]]
     row_of: IntArray  # (n,) column of each record
+    times: FloatArray | None = None  # (n,); 1 if None
 
     @classmethod
     def of_draws(
-        cls, bound: Any, draws: Any, make: Callable[[Any], Iterable[FloatArray]], row_of: IntArray
+        cls,
+        bound: Any,
+        draws: Any,
+        make: Callable[[Any], Iterable[FloatArray]],
+        row_of: IntArray,
+        times: FloatArray | None = None,
     ) -> LogLik:
         """`make(draws)`, held after it was computed while `bound` and `draws` are in use."""
-        own = cls(make=lambda: _held(bound, draws, make), row_of=row_of)
+        own = cls(make=lambda: _held(bound, draws, make), row_of=row_of, times=times)
         small = draws.n_draws * own.n_rows <= _HELD_ELEMENTS
-        return own if small else cls(make=lambda: make(draws), row_of=row_of)
+        return own if small else replace(own, make=lambda: make(draws))
 
     @classmethod
     def of(cls, matrix: FloatArray) -> LogLik:
@@ -105,14 +114,12 @@ class LogLik:
 
     def at(self, draws: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> LogLik:
         """The same at some of the draws: positions, or a mask of shape (S,)."""
-        return LogLik(make=lambda: (block[draws] for block in self.make()), row_of=self.row_of)
+        return replace(self, make=lambda: (block[draws] for block in self.make()))
 
     def less(self, center: FloatArray) -> LogLik:
         """f_si less the center of its record, shape (n,), a function of the record's row."""
         by_row = center[self._first]
-        return LogLik(
-            make=lambda: (block - by_row[rows] for rows, block in self.blocks()), row_of=self.row_of
-        )
+        return replace(self, make=lambda: (block - by_row[rows] for rows, block in self.blocks()))
 
     @cached_property
     def _first(self) -> IntArray:
@@ -137,12 +144,15 @@ class LogLik:
 
     def summed_by_row(self, weights: FloatArray) -> FloatArray:
         """Weights of the records (n, k) summed by distinct row, (n_rows, k)."""
-        sums = [np.bincount(self.row_of, weights=w, minlength=self.n_rows) for w in weights.T]
-        return np.column_stack(sums)
+        return np.column_stack([self._by_row(own) for own in weights.T])
+
+    def _by_row(self, weight: FloatArray) -> FloatArray:
+        own = weight if self.times is None else weight * self.times
+        return np.bincount(self.row_of, weights=own, minlength=self.n_rows).astype(np.float64)
 
     def total(self, weight: FloatArray) -> FloatArray:
         """sum_i weight_i f_si, shape (S,); records of weight 0 do not count."""
-        by_row = np.bincount(self.row_of, weights=weight, minlength=self.n_rows)
+        by_row = self._by_row(weight)
 
         def part(rows: slice, block: FloatArray) -> FloatArray:
             used = by_row[rows] != 0
@@ -176,9 +186,12 @@ class LogLik:
     ) -> FloatArray:
         """sum_i of alpha_i (f_si - reference_i) + excess_s, clipped to [-below, above], (S,)."""
         center = np.zeros(self.n_rows) if reference is None else reference[self._first]
-        pairs, count = np.unique(
-            np.column_stack([self.row_of, alpha])[alpha > 0], axis=0, return_counts=True
+        used = alpha > 0
+        pairs, place = np.unique(
+            np.column_stack([self.row_of, alpha])[used], axis=0, return_inverse=True
         )
+        times = None if self.times is None else self.times[used]
+        count = np.bincount(place.reshape(-1), weights=times, minlength=len(pairs))
         row_of_pair, alpha_of_pair = pairs[:, 0].astype(np.intp), pairs[:, 1]
 
         def part(rows: slice, block: FloatArray) -> FloatArray:

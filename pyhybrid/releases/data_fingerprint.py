@@ -20,6 +20,7 @@ import pandas as pd
 from pyhybrid.core.checks import check_count
 
 _LENGTH = 32  # hexadecimal digits of a digest
+_AT_ONCE = 2**20  # records
 _TRUTH = {"True": 1.0, "False": 0.0}
 
 
@@ -71,17 +72,25 @@ def keyed(key: str, text: str) -> str:
     return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()[:_LENGTH]
 
 
-def data_mark(table: pd.DataFrame) -> DataMark:
-    """The mark of a confidential table."""
-    columns = {}
+def data_mark(table: pd.DataFrame, times: npt.NDArray[np.int64] | None = None) -> DataMark:
+    """The mark of a confidential table, whose rows each stand for so many `times` records (n,)."""
+    each, columns = np.ones(len(table), dtype=np.int64) if times is None else times, {}
     for place, name in enumerate(table.columns):
-        values = np.sort(normalized(table.iloc[:, place]))
-        if _tells_nothing(values):
+        values = normalized(table.iloc[:, place])
+        order = np.argsort(values, kind="stable")
+        values, last = values[order], np.cumsum(each[order])
+        if _tells_nothing(values, alone=bool((each == 1).all())):
             continue
         own = hashlib.sha256(str(values.dtype.kind).encode())
-        own.update(values.tobytes() if values.dtype.kind == "f" else "\0".join(values).encode())
+        for start in range(0, int(last[-1]), _AT_ONCE):
+            records = np.arange(start, min(start + _AT_ONCE, int(last[-1])))
+            here = values[np.searchsorted(last, records, side="right")]
+            text = (
+                b"" if here.dtype.kind == "f" else ("\0" * (start > 0) + "\0".join(here)).encode()
+            )
+            own.update(here.tobytes() if here.dtype.kind == "f" else text)
         columns[str(name)] = own.hexdigest()[:_LENGTH]
-    return DataMark(n_records=len(table), columns=columns)
+    return DataMark(n_records=int(each.sum()), columns=columns)
 
 
 def normalized(values: pd.Series) -> npt.NDArray[Any]:
@@ -122,10 +131,11 @@ def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     return np.asarray(single, dtype=np.float32)
 
 
-def _tells_nothing(ordered: npt.NDArray[Any]) -> bool:
+def _tells_nothing(ordered: npt.NDArray[Any], *, alone: bool) -> bool:
+    """True of one value only, or of running numbers, which no two records share (`alone`)."""
     if ordered.size == 0 or bool((ordered[0] == ordered).all()):
         return True
     if ordered.dtype.kind != "f":
         return False
     with np.errstate(invalid="ignore"):
-        return bool(np.isnan(ordered).all() or (np.diff(ordered) == 1).all())
+        return bool(np.isnan(ordered).all() or (alone and (np.diff(ordered) == 1).all()))

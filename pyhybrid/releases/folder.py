@@ -324,12 +324,18 @@ def _load(root: Path) -> StoredRelease:
 
 
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
-    charge, records = PrivacyCharge.from_dict(run["charge"]), read_records(folder / "records.csv")
-    asked = run.get("requested")
+    records = read_records(folder / "records.csv")
     alpha, lipschitz = (  # of shape (0,) if the mechanism has none
         records[name].astype(float).to_numpy() if name in records else np.empty(0)
         for name in ("alpha", "lipschitz")
     )
+    met = (records["censored"] == "True").to_numpy() if "censored" in records else None
+    return record_of_run(run, labels, alpha=alpha, lipschitz=lipschitz, censored=met)
+
+
+def record_of_run(run: dict[str, Any], labels: pd.Index, **by_record: Any) -> ReleaseRecord:
+    """Inverse of `ReleaseRecord.as_dict`; `by_record` are alpha, lipschitz and censored."""
+    charge, asked = PrivacyCharge.from_dict(run["charge"]), run.get("requested")
     return ReleaseRecord(
         charge=charge.sealed(),
         diagnostics=read_diagnostics(run["diagnostics"]),
@@ -341,11 +347,9 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
         seeded=run["seeded"],
         confidential=Confidential(
             labels=labels,
-            alpha=alpha,
-            lipschitz=lipschitz,
             lipschitz_bound=charge.bound,
             entropy=int(run["seed"]),
-            censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
+            **by_record,
             data=None if run.get("data") is None else DataMark.from_dict(run["data"]),
         ),
         decisions=Decisions.of(**run.get("decisions", {})),

@@ -91,7 +91,8 @@ def baseline_of(release: Release) -> Release | None:
         return None
     # A copy, as a release from the session itself would take other draws each time.
     session = origin.session.for_report()
-    beside = Unweighted(origin.model, relation=charge.relation, unit=charge.unit)
+    delta = release.settings.get("delta", Unweighted.delta)  # the default may be above 1 / n
+    beside = Unweighted(origin.model, relation=charge.relation, unit=charge.unit, delta=delta)
     return beside.release_from(
         session, n_synthetic=charge.n_synthetic, n_draws_released=charge.n_draws_released
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhybrid.sources.by_formula import synthesize_by_formula
 from pyhybrid.sources.comparing import compare_numbers, count_distances
 from pyhybrid.sources.parts import ReleaseInParts
 from pyhybrid.sources.release import synthesize_source
@@ -15,5 +16,6 @@ __all__ = [
     "count_distances",
     "open_source",
     "read_columns",
+    "synthesize_by_formula",
     "synthesize_source",
 ]

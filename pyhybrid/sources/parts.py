@@ -13,9 +13,10 @@ import functools
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
@@ -33,7 +34,7 @@ from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
-from pyhybrid.releases.folder import PARTS, read_json, table_schema, write_json
+from pyhybrid.releases.folder import PARTS, read_json, record_of_run, table_schema, write_json
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Confidential, ReleaseRecord, content_digest
 from pyhybrid.releases.statement import privacy_statement, public_metadata
@@ -52,12 +53,9 @@ _MODEL = Path("confidential", "model.json")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Drawn:
-    """All that a release in parts is made of, and its charge: plain JSON. Confidential for its
-    `entropy`, the root of all random streams, and its mark of the data.
-
-    `sets` have effects and shares of each column, `few` are the cells that effects are of;
-    `columns` the names in the order of the table, of which `ids` are running numbers."""
+class Drawn(ABC):
+    """All that a release in parts is made of, and its charge: plain JSON. Confidential for the root
+    of all random streams, its `entropy`, and its mark of the data."""
 
     identifier: str
     begun_with: str
@@ -65,23 +63,49 @@ class Drawn:
     rows_per_part: int
     file_format: str
     entropy: str
+    charge: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    sets: Sequence[Mapping[str, Any]]
+    format: str = PARTS
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    @property
+    @abstractmethod
+    def record(self) -> ReleaseRecord:
+        """What the release says of itself."""
+
+    @abstractmethod
+    def rows(self, place: int, part: int) -> pd.DataFrame:
+        """Part `part` of set `place`, both counted from 1."""
+
+    @property
+    def n_parts(self) -> int:
+        """Parts of each set."""
+        return -(-self.n_records // self.rows_per_part)
+
+    def size_of(self, part: int) -> int:
+        """Rows of a part."""
+        return min(self.rows_per_part, self.n_records - (part - 1) * self.rows_per_part)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DrawnFromCells(Drawn):
+    """A whole table from noisy counts. `sets` have effects and shares of each column, `few` are the
+    cells that effects are of; `columns` the names in the order of the table, of which `ids` are
+    running numbers."""
+
     columns: Sequence[str]
     ids: Sequence[str]
     dropped: Sequence[str]
-    charge: Mapping[str, Any]
-    settings: Mapping[str, Any]
     noise: str
     counted: str
     data: Mapping[str, Any]
     order: Mapping[str, Sequence[str]]
     domain: Mapping[str, Any]
     few: Mapping[str, Any]
-    sets: Sequence[Mapping[str, Mapping[str, Any]]]
-    format: str = PARTS
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @property
     def record(self) -> ReleaseRecord:
@@ -112,7 +136,7 @@ class Drawn:
     def rows(self, place: int, part: int) -> pd.DataFrame:
         """Part `part` of set `place`, both counted from 1."""
         start = (part - 1) * self.rows_per_part
-        index = pd.RangeIndex(min(self.rows_per_part, self.n_records - start))
+        index = pd.RangeIndex(self.size_of(part))
         whole, few = (
             {name: ColumnDomain.from_dict(own) for name, own in domain.items()}
             for domain in (self.domain, self.few)
@@ -129,10 +153,48 @@ class Drawn:
         rows: pd.DataFrame = made[list(self.columns)]
         return rows
 
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DrawnByFormula(Drawn):
+    """Columns of which a model has drawn one. `sets` are distinct rows, values by column with their
+    `dtypes`, and so many `times` that each was drawn; `run` is the record of the release."""
+
+    run: Mapping[str, Any]
+    decisions: Mapping[str, Sequence[str]]
+
     @property
-    def n_parts(self) -> int:
-        """Parts of each set."""
-        return -(-self.n_records // self.rows_per_part)
+    def record(self) -> ReleaseRecord:
+        """What the release says of itself."""
+        none: FloatArray = np.empty(0)
+        labels = pd.RangeIndex(self.n_records)
+        made = record_of_run(dict(self.run), labels, alpha=none, lipschitz=none)
+        return replace(made, decisions=Decisions.of(**self.decisions))
+
+    def rows(self, place: int, part: int) -> pd.DataFrame:
+        """Part `part` of set `place`: every n_parts-th of its rows, in an order by chance."""
+        own, streams = self.sets[place - 1], Streams(entropy=int(self.entropy), seeded=False)
+        last = np.cumsum(np.array(own["times"], dtype=np.int64))
+        at = np.searchsorted(last, np.arange(part - 1, last[-1], self.n_parts), side="right")
+        shuffled = streams.generator(f"set {place}, part {part}, order").permutation(at)
+        table = {
+            name: pd.Series(np.array(values, dtype=object), dtype=own["dtypes"][name])
+            for name, values in own["values"].items()
+        }
+        made: pd.DataFrame = pd.DataFrame(table).iloc[shuffled].reset_index(drop=True)
+        return made
+
+    def size_of(self, part: int) -> int:
+        return -(-(self.n_records - part + 1) // self.n_parts)
+
+
+def plain_rows(table: pd.DataFrame, times: IntArray) -> dict[str, Any]:
+    """Distinct rows as one of the `sets` of `DrawnByFormula`."""
+    bare = table.astype(object).where(table.notna(), None)
+    return {
+        "values": {str(name): bare[name].tolist() for name in table.columns},
+        "dtypes": {str(name): str(table[name].dtype) for name in table.columns},
+        "times": times.tolist(),
+    }
 
 
 def _arrays(given: Mapping[str, Any]) -> dict[str, FloatArray]:
@@ -244,13 +306,43 @@ def _digest(drawn: Drawn) -> str:
 # --- On disk ------------------------------------------------------------------------------------
 
 
-def folder_of_parts(target: Path) -> Path:
+def release_in_parts(
+    target: Path,
+    begun_with: str,
+    make: Callable[[], Drawn],
+    *,
+    ledger: Ledger | None,
+    progress: Progress | None,
+    workers: int,
+    executor: Executor | None,
+) -> ReleaseInParts:
+    """Write what `make` has charged into `target`, or go on with what was begun with the same."""
+    folder = _folder_of_parts(target)
+    with _only_run(folder):
+        drawn, new = _begun(folder, begun_with), False
+        try:
+            if drawn is None:
+                new = True
+                drawn = make()
+                _begin(folder, drawn)
+            release = ReleaseInParts.of(drawn, target)
+            entry = _charged(release, ledger)
+        except BaseException:
+            if new:
+                _give_up(folder)
+            raise
+        _draw_all(folder, drawn, workers=workers, executor=executor, progress=progress)
+        _finish(folder, release, drawn, entry)
+    return release
+
+
+def _folder_of_parts(target: Path) -> Path:
     """Where parts are until all are there."""
     return target.absolute().parent / f".{target.name}.parts"
 
 
 @contextlib.contextmanager
-def only_run(folder: Path) -> Iterator[None]:
+def _only_run(folder: Path) -> Iterator[None]:
     """Refuse a second process that draws into the same folder."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
@@ -262,7 +354,7 @@ def only_run(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def begun(folder: Path, begun_with: str) -> Drawn | None:
+def _begun(folder: Path, begun_with: str) -> Drawn | None:
     """What an earlier run began, if it did with the same settings."""
     if not (folder / _MODEL).is_file():
         return None
@@ -280,10 +372,10 @@ def _drawn_in(folder: Path) -> Drawn:
         content = read_json(folder / _MODEL)
         if content.pop("seal") != fingerprint(content):
             raise ValueError("seal")
-        return Drawn(**content)
+        return DrawnByFormula(**content) if "run" in content else DrawnFromCells(**content)
 
 
-def begin(folder: Path, drawn: Drawn) -> None:
+def _begin(folder: Path, drawn: Drawn) -> None:
     """Write what parts are drawn from, before the charge is entered and anything is drawn."""
     (folder / _MODEL).parent.mkdir(mode=0o700, exist_ok=True)
     content = drawn.as_dict()
@@ -291,7 +383,7 @@ def begin(folder: Path, drawn: Drawn) -> None:
     write_files({folder / _MODEL: json.dumps(sealed)}, private=True)
 
 
-def give_up(folder: Path) -> None:
+def _give_up(folder: Path) -> None:
     """Remove what was begun."""
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -304,7 +396,7 @@ class _Part:
     path: str
 
 
-def draw_all(
+def _draw_all(
     folder: Path,
     drawn: Drawn,
     *,
@@ -348,7 +440,7 @@ def _cached(folder: str) -> Drawn:
     return _drawn_in(Path(folder))
 
 
-def finish(
+def _finish(
     folder: Path, release: ReleaseInParts, drawn: Drawn, ledger_entry: Mapping[str, Any] | None
 ) -> None:
     """Write what belongs to the parts, and put the folder in its place."""
@@ -361,9 +453,7 @@ def finish(
     described["fileDscr"] = [
         {
             "fileName": f"synthetic_{place}/part_{part:05d}.{drawn.file_format}",
-            "caseQnty": min(
-                drawn.rows_per_part, drawn.n_records - (part - 1) * drawn.rows_per_part
-            ),
+            "caseQnty": drawn.size_of(part),
             "varQnty": first.shape[1],
         }
         for place in range(1, len(drawn.sets) + 1)
@@ -383,7 +473,7 @@ def finish(
     put_in_place(folder, release.folder.absolute())
 
 
-def charged(release: ReleaseInParts, ledger: Ledger | None) -> dict[str, Any] | None:
+def _charged(release: ReleaseInParts, ledger: Ledger | None) -> dict[str, Any] | None:
     """The release's entry in the ledger, one however often it is asked for."""
     if ledger is None:
         return None

@@ -28,19 +28,8 @@ from pyhybrid.releases.ledger import Ledger
 from pyhybrid.running.resumable import fingerprint
 from pyhybrid.running.tasks import Progress
 from pyhybrid.sources.counting import Counted
-from pyhybrid.sources.parts import (
-    Drawn,
-    ReleaseInParts,
-    begin,
-    begun,
-    charged,
-    draw_all,
-    finish,
-    folder_of_parts,
-    give_up,
-    only_run,
-)
-from pyhybrid.sources.source import Source, open_source, without_secrets
+from pyhybrid.sources.parts import Drawn, DrawnFromCells, ReleaseInParts, release_in_parts
+from pyhybrid.sources.source import Source, name_of, open_source
 from pyhybrid.tables.plan import Table
 from pyhybrid.tables.synthesis import check_declared, marginals_by_plan
 from pyhybrid.tables.table_spec import kinds_of
@@ -141,35 +130,17 @@ def synthesize_source(
         "file_format": file_format, "rows_per_part": rows_per_part,
     }  # fmt: skip
     at_work: dict[str, Any] = {"workers": workers, "executor": executor}
-    folder = folder_of_parts(target)
-    begun_with = fingerprint({"data": _name_of(data), **asked})
-    with only_run(folder):
-        drawn, new = begun(folder, begun_with), False
-        try:
-            if drawn is None:
-                new = True
-                if progress is not None:
-                    progress("noisy counts and their model", 0, 0)
-                with open_source(data) as source:
-                    drawn = _measured(source, kinds, asked, begun_with, at_work)
-                begin(folder, drawn)
-            release = ReleaseInParts.of(drawn, target)
-            entry = charged(release, ledger)
-        except BaseException:
-            if new:
-                give_up(folder)
-            raise
-        draw_all(folder, drawn, progress=progress, **at_work)
-        finish(folder, release, drawn, entry)
-    return release
+    begun_with = fingerprint({"data": name_of(data), **asked})
 
+    def measured() -> Drawn:
+        if progress is not None:
+            progress("noisy counts and their model", 0, 0)
+        with open_source(data) as source:
+            return _measured(source, kinds, asked, begun_with, at_work)
 
-def _name_of(data: Any) -> str:
-    """What a run that was stopped is known again by; no secrets."""
-    if isinstance(data, (str, os.PathLike)):
-        text = os.fspath(data)
-        return without_secrets(text) if "://" in text else os.path.abspath(text)
-    return data.name if isinstance(data, Source) else type(data).__name__
+    return release_in_parts(
+        target, begun_with, measured, ledger=ledger, progress=progress, **at_work
+    )
 
 
 def _measured(
@@ -187,7 +158,7 @@ def _measured(
     counted, random = Counted(source, mechanism.domain, **at_work), streams()
     told = mechanism.sets_of(counted, asked["n_synthetic"], random)
     factors = [factors for factors, _ in told.sets]
-    return Drawn(
+    return DrawnFromCells(
         identifier=new_identifier(),
         begun_with=begun_with,
         n_records=len(counted),

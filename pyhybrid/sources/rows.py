@@ -1,18 +1,80 @@
 """Columns of a table that stays where it is, for a model of one of them: the engine answers with
-distinct rows and their numbers, which are repeated here."""
+distinct rows and their numbers, and these are fitted, or repeated here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.sources.source import READ, Source, load_library, open_source
 
 MOST_ROWS = 5_000_000
+MOST_DISTINCT = 100_000
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountedRows:
+    """Distinct rows of some columns, in the order of those that are not synthesized, and so many
+    `times` that each occurs, shape (d,). Confidential."""
+
+    table: pd.DataFrame
+    times: IntArray
+
+    def __repr__(self) -> str:
+        return f"<CountedRows: {len(self.table)} distinct ones of {self.n}>"
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.times.sum())
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """All records, row by row."""
+        at = np.repeat(np.arange(len(self.table)), self.times)
+        whole: pd.DataFrame = self.table.iloc[at].reset_index(drop=True)
+        return whole
+
+
+def count_rows(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) -> CountedRows:
+    """Distinct rows of some columns and their numbers, from one pass of the engine over all rows.
+
+    `data`, `columns` and `outcomes` as of `read_columns`. InvalidInput for more than 100,000
+    distinct rows, with their number and the column that has most values.
+    """
+    source = open_source(data)
+    try:
+        names = _named(source, columns, outcomes)
+        cells = _cells(source, names)
+        grouped = cells.group_by([*cells.columns]).agg(times=load_library("ibis")._.count())
+        rows = source.ask(grouped.limit(MOST_DISTINCT + 1))
+        if not rows:
+            raise InvalidInput(f"data {source.name} must have rows: found none")
+        if len(rows) > MOST_DISTINCT:
+            _refuse_distinct(source, cells, grouped, names)
+        return _counted(source, names, outcomes, rows)
+    finally:
+        if source is not data:
+            source.close()
+
+
+def _refuse_distinct(source: Source, cells: Any, grouped: Any, names: Sequence[str]) -> None:
+    ((n, distinct),) = source.ask(grouped.agg(n=grouped.times.sum(), d=grouped.count()))
+    (values,) = source.ask(cells.agg(**{c: cells[c].nunique() for c in cells.columns}))
+    most = int(np.argmax(values))
+    raise InvalidInput(
+        f"rows of {source.name} must fall together, to be fitted by their numbers: of {int(n):,} "
+        f"rows {int(distinct):,} are distinct in {', '.join(names)}, and {MOST_DISTINCT:,} may be; "
+        f"{names[most]!r} has {int(values[most]):,} values: round it or cut it into bins in a view "
+        "by a public rule, leave it out, or take a view of a sample"
+    )
 
 
 def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) -> pd.DataFrame:
@@ -39,40 +101,55 @@ def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) 
         For columns that are missing, or of a type that no model reads, and for more than 5,000,000
         rows.
     """
-    names, ibis = list(dict.fromkeys([*columns, *outcomes])), load_library("ibis")
     source = open_source(data)
     try:
-        source.check_columns(names)
-        for name in names:
-            if source.columns[name] not in READ:
-                raise InvalidInput(
-                    f"column {name!r} of {source.name} must be numbers, text or logicals: found "
-                    f"{source.columns[name]}; change it in a view"
-                )
-        kinds = [source.columns[name] for name in names]
-        cells = source.table.select(
-            **{f"c{place}": _cell(source, name) for place, name in enumerate(names)}
-        )
+        names = _named(source, columns, outcomes)
+        cells = _cells(source, names)
         ((n,),) = source.ask(cells.agg(n=cells.count()))
         if not 0 < n <= MOST_ROWS:
             raise InvalidInput(
                 f"data {source.name} must have at least 1 and, to be read into memory, at most "
-                f"{MOST_ROWS:,} rows: found {n:,}; take a view of a sample, or release the whole "
-                "table by noisy marginals, which are counted where it is (no --formula)"
+                f"{MOST_ROWS:,} rows: found {n:,}; give --mechanism unweighted and --model "
+                "(ph.sources.synthesize_by_formula), which are fitted to distinct rows, take a "
+                "view of a sample, or release the whole table by noisy marginals (no --formula)"
             )
-        rows = source.ask(cells.group_by([*cells.columns]).agg(times=ibis._.count()))
+        every = load_library("ibis")._.count()
+        rows = source.ask(cells.group_by([*cells.columns]).agg(times=every))
+        return _counted(source, names, outcomes, rows).records
     finally:
         if source is not data:
             source.close()
+
+
+def _named(source: Source, columns: Sequence[str], outcomes: Sequence[str]) -> list[str]:
+    """All columns that are read, once each, of kinds that are."""
+    names = list(dict.fromkeys([*columns, *outcomes]))
+    source.check_columns(names)
+    for name in names:
+        if source.columns[name] not in READ:
+            raise InvalidInput(
+                f"column {name!r} of {source.name} must be numbers, text or logicals: found "
+                f"{source.columns[name]}; change it in a view"
+            )
+    return names
+
+
+def _cells(source: Source, names: Sequence[str]) -> Any:
+    return source.table.select(
+        **{f"c{place}": _cell(source, name) for place, name in enumerate(names)}
+    )
+
+
+def _counted(
+    source: Source, names: Sequence[str], outcomes: Sequence[str], rows: list[tuple[Any, ...]]
+) -> CountedRows:
     times = np.array([row[-1] for row in rows], dtype=np.int64)
-    distinct = pd.DataFrame(
-        {name: _column([row[at] for row in rows], kinds[at]) for at, name in enumerate(names)}
-    )
-    order = sorted(names, key=lambda name: name in outcomes)
-    whole: pd.DataFrame = distinct.sort_values(order).pipe(
-        lambda own: own.loc[own.index.repeat(times[own.index])].reset_index(drop=True)
-    )
-    return whole
+    distinct = pd.DataFrame({
+        name: _column([row[at] for row in rows], source.columns[name])
+        for at, name in enumerate(names)
+    })  # fmt: skip
+    ordered = distinct.sort_values(sorted(names, key=lambda name: name in outcomes))
+    return CountedRows(table=ordered.reset_index(drop=True), times=times[ordered.index])
 
 
 def _cell(source: Source, name: str) -> Any:

@@ -147,6 +147,14 @@ def open_source(data: Any) -> Source:
     )
 
 
+def name_of(data: Any) -> str:
+    """What a run that was stopped knows its data again by; no secrets."""
+    if isinstance(data, (str, os.PathLike)):
+        text = os.fspath(data)
+        return without_secrets(text) if "://" in text else os.path.abspath(text)
+    return data.name if isinstance(data, Source) else type(data).__name__
+
+
 def stays_where_it_is(data: Any) -> bool:
     """True of what `open_source` takes and `pandas` should not read as one file."""
     text = os.fspath(data)

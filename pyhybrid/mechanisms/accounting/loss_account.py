@@ -312,10 +312,13 @@ def _refit_without(
     without: WeightsWithout | None,
     label: str,
 ) -> Refit:
-    other, left = replace(session, store=FitStore()), session.owner != place
+    other, times = replace(session, store=FitStore()), getattr(session.bound, "times", None)
+    left = (session.owner != place).astype(np.float64)
+    if times is not None:  # those alike that stay
+        left[place] = 1 - 1 / times[place]
 
     def fitted(alpha: FloatArray) -> PosteriorFit:
-        weights, near = np.where(left, np.minimum(alpha, 1.0), 0.0), fit.draws.warm_start()
+        weights, near = left * np.minimum(alpha, 1.0), fit.draws.warm_start()
         quantile = fit.bounds.draw_quantile
         return other.fit(weights, label=label, draw_quantile=quantile, warm_start=near)
 

@@ -113,16 +113,15 @@ def with_ones(cells: sparse.csr_array) -> FloatArray:
     return np.hstack([np.ones((dense.shape[0], 1)), dense])
 
 
-def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Of sums over rows of 1{y = k} times columns of `left` (R, A), and of `right` (R, B), given
-    these, shape (K, A, K, B)."""
-    weighted = times[:, None] * p
-    one = (p[:, :, None] * left[:, None, :]).reshape(p.shape[0], -1)
-    other = (weighted[:, :, None] * right[:, None, :]).reshape(p.shape[0], -1)
-    n_rows = p.shape[1]
-    covariances = -(one.T @ other).reshape(n_rows, left.shape[1], n_rows, right.shape[1])
-    for k in range(n_rows):
-        covariances[k, :, k] += left.T @ (weighted[:, k, None] * right)
+def covariance(p: FloatArray, times: FloatArray, design: FloatArray) -> FloatArray:
+    """Of sums over rows of 1{y = k} times columns of `design` (R, B), given these, shape
+    (K, B, K, B)."""
+    root, shape = np.sqrt(times)[:, None] * p, (p.shape[1], design.shape[1])
+    each = (root[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
+    covariances = (each.T @ each).reshape(*shape, *shape)  # of one matrix: BLAS computes half
+    np.negative(covariances, out=covariances)
+    for k in range(shape[0]):
+        covariances[k, :, k] += design.T @ ((times * p[:, k])[:, None] * design)
     return np.asarray(covariances)
 
 
@@ -169,7 +168,7 @@ class Known:
         slope = np.hstack([rest.sum(axis=0)[:, None], np.asarray((self.cells.T @ rest).T)])
         design = with_ones(self.cells[rows])
         times = np.full(rows.size, self.weight * self.outcome.size / rows.size)
-        information = covariance(p[rows], times, design, design)
+        information = covariance(p[rows], times, design)
         return information.reshape(slope.size, slope.size), self.weight * slope.ravel()
 
 
@@ -268,11 +267,13 @@ class LogLinear:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Local:
-    """The likelihood near some effects: weights are a Cholesky factor of V + noise."""
+    """The likelihood near some effects: weights are a Cholesky factor of V + noise, `mean` what the
+    cells are expected to hold (K, L)."""
 
     information: FloatArray
     gradient: FloatArray
     weights: FloatArray
+    mean: FloatArray
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -320,7 +321,7 @@ class Problem:
             root = linalg.cholesky(local.information + precision, lower=True)
             gradient = local.gradient - precision @ effects.ravel()
             move = linalg.cho_solve((root, True), gradient)
-            length = self.line_search(effects, move, precision, local.weights)
+            length = self.line_search(effects, move, precision, local)
             effects = effects + length * move.reshape(effects.shape)
             found = _new_scales(effects, root, scales, self.prior)
             changed = np.abs(np.log(found / scales)).max()
@@ -355,20 +356,21 @@ class Problem:
         return found
 
     def line_search(
-        self, effects: FloatArray, move: FloatArray, precision: FloatArray, weights: FloatArray
+        self, effects: FloatArray, move: FloatArray, precision: FloatArray, local: _Local
     ) -> float:
         """Largest of 1, 1/2, 1/4, ... that lowers the objective at fixed weights."""
 
-        def objective(at: FloatArray) -> float:
-            rest = (self.noisy - self.mean(at)).ravel()
+        def objective(at: FloatArray, mean: FloatArray) -> float:
+            rest = (self.noisy - mean).ravel()
             own = at.ravel()
             told = 0.0 if self.known is None else 2 * self.known.log_lik(at)
-            moved = float(rest @ linalg.cho_solve((weights, True), rest))
+            moved = float(rest @ linalg.cho_solve((local.weights, True), rest))
             return moved + float(own @ precision @ own) - told
 
-        before, length = objective(effects), 1.0
+        before, length = objective(effects, local.mean), 1.0
         while length > 1e-3:
-            if objective(effects + length * move.reshape(effects.shape)) <= before:
+            at = effects + length * move.reshape(effects.shape)
+            if objective(at, self.mean(at)) <= before:
                 return length
             length /= 2
         return 0.0
@@ -388,12 +390,12 @@ class Problem:
         if self.known is not None:
             own, slope_of_own = self.known.local(effects, self.known_rows)
             information, gradient = information + own, gradient + slope_of_own
-        return _Local(information=information, gradient=gradient, weights=weights)
+        return _Local(information=information, gradient=gradient, weights=weights, mean=mean)
 
     def _fisher(self, effects: FloatArray) -> FloatArray:
         """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
         p = probabilities(effects, self.some)
-        return covariance(p, self.some_times, self.some_design[:, 1:], self.some_design)
+        return covariance(p, self.some_times, self.some_design)[:, 1:]
 
     def _of_unknown(self, mean: FloatArray) -> FloatArray:
         """Covariance from the unknown numbers of records in cells of confidential predictors."""

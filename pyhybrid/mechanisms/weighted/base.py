@@ -16,6 +16,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
@@ -42,7 +43,7 @@ from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weight_sensitivity import Map, Weigh, WeightsWithout, risk_weights_without
 from pyhybrid.privacy.weights import risk_of
-from pyhybrid.releases.data_fingerprint import data_mark
+from pyhybrid.releases.data_fingerprint import DataMark, data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord, Remarks
 from pyhybrid.releases.release import Release
 
@@ -54,6 +55,15 @@ class Accounts:
     present: LocalAccount | None = None
     refits: Refits | None = None
     possible: PossibleAccount | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Charged:
+    """A fit, what a draw of it tells and what a release of it costs; nothing was drawn yet."""
+
+    path: Reweighted
+    accounts: Accounts
+    charge: PrivacyCharge
 
 
 @dataclass(frozen=True)
@@ -220,20 +230,39 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         replaced. `fitted` is what `fit` gave for this session, in another process perhaps. Values
         that break one of `rules` are drawn anew.
         """
+        session = session.by_unit(self.unit)
+        mechanism = self.for_draws(n_draws_released) if fitted is None else self
+        charged = mechanism.charged_from(
+            session,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            fitted=fitted,
+            leave_one_out=leave_one_out,
+        )
+        return mechanism._made(session, charged, given, rules)
+
+    def charged_from(
+        self,
+        session: FitSession,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        fitted: Reweighted | None = None,
+        leave_one_out: int | None = None,
+    ) -> Charged:
+        """The fit and the charge of a release from `session`, of this mechanism's unit."""
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
-        session = session.by_unit(self.unit)
         self._check_leave_one_out(leave_one_out)
-        mechanism = self.for_draws(n_draws_released) if fitted is None else self
-        path = mechanism.fit(session) if fitted is None else fitted
-        accounts = mechanism._accounts(session, path, leave_one_out)
-        charge = mechanism._charge(
+        path = self.fit(session) if fitted is None else fitted
+        accounts = self._accounts(session, path, leave_one_out)
+        charge = self._charge(
             session.bound, path.fit, accounts, n_synthetic=m, n_draws_released=n_draws_released
         )
-        mechanism._check_charge(session, charge)
-        return mechanism._made(session, path, accounts, charge, given, rules)
+        self._check_charge(session, charge)
+        return Charged(path=path, accounts=accounts, charge=charge)
 
     def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
         """Raise if a release must not cost this; nothing was drawn yet."""
@@ -241,14 +270,13 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def _made(
         self,
         session: FitSession,
-        path: Reweighted,
-        accounts: Accounts,
-        charge: PrivacyCharge,
+        charged: Charged,
         given: Sequence[pd.DataFrame] | None,
         rules: Sequence[RowRule],
     ) -> Made:
-        """Synthesize what `charge` was made for, from draws of an exact posterior's own for it."""
-        bound, fit, stream = session.bound, path.fit, self.stream()
+        """Synthesize what was charged, from draws of an exact posterior's own for it."""
+        bound, charge, stream = session.bound, charged.charge, self.stream()
+        fit = charged.path.fit
         draws, kept = fit.draws, fit.bounds.kept_draws
         if fit.exact is not None:
             draws = fit.exact.released_draws(charge.n_draws_released, relation=self.relation)
@@ -268,13 +296,23 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             progress=session.steps_of("synthetic data"),
         )
         session.note_release(stream, charge.n_draws_released)
-        record = ReleaseRecord(
-            charge=charge,
+        mark = data_mark(bound.table) if given is None else None
+        tables = [bound.table] * charge.n_synthetic if given is None else given
+        whole = [joined(*each) for each in zip(tables, columns, strict=True)]
+        return Made(record=self.record_of(session, charged, draws.provenance, mark), tables=whole)
+
+    def record_of(
+        self, session: FitSession, charged: Charged, provenance: Provenance, mark: DataMark | None
+    ) -> ReleaseRecord:
+        """What a release of what was charged says of itself."""
+        bound, fit, accounts = session.bound, charged.path.fit, charged.accounts
+        return ReleaseRecord(
+            charge=charged.charge,
             diagnostics=fit.diagnostics,
             settings=self.describe(),
             synthesized=bound.synthesized,
             predictors=bound.predictors,
-            provenance=draws.provenance,
+            provenance=provenance,
             requested=None if fit.exact is not None else session.settings,
             seeded=session.streams.seeded,
             confidential=Confidential(
@@ -284,18 +322,15 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
                 lipschitz_bound=fit.bounds.overall,
                 entropy=session.streams.entropy,
                 censored=fit.censored,
-                data=data_mark(bound.table) if given is None else None,
+                data=mark,
                 account=accounts.present,
                 refits=accounts.refits,
                 possible=accounts.possible,
             ),
             exposed=session.exposed,
             fit=fit,
-            reweighted=path if path.steps else None,
+            reweighted=charged.path if charged.path.steps else None,
         )
-        tables = [bound.table] * charge.n_synthetic if given is None else given
-        whole = [joined(*each) for each in zip(tables, columns, strict=True)]
-        return Made(record=record, tables=whole)
 
     def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:
         """Refits without each of the `k` records, or units, that a release tells most about.

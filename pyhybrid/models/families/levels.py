@@ -172,9 +172,9 @@ class BoundManyLevels(BoundLevels):
     @cached_property
     def rows(self) -> Rows:
         code = distinct_rows(self.design.X).row_of * self.n_levels + self.design.y.astype(np.intp)
-        found = np.unique(code, return_index=True, return_inverse=True, return_counts=True)
-        _, first, row_of, frequency = found
-        return Rows(first=first, row_of=row_of, frequency=frequency.astype(np.float64))
+        _, first, row_of = np.unique(code, return_index=True, return_inverse=True)
+        frequency = np.bincount(row_of, weights=self.times).astype(np.float64)
+        return Rows(first=first, row_of=row_of, frequency=frequency)
 
     def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
         del data["offsets"]

@@ -49,12 +49,17 @@ def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.asarray(rest + np.maximum(x, 0)), np.asarray(rest + np.maximum(-x, 0))
 
 
-def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
+def weighted_rows(
+    rows: Rows,
+    alpha: FloatArray,
+    unit: npt.NDArray[np.intp] | None = None,
+    times: FloatArray | None = None,
+) -> Rows:
     """Rows split further by record weight, and by unit if terms are summed by unit; the rows
     themselves if these agree within each."""
     for own in (alpha, unit):
         if own is not None and not np.array_equal(own[rows.first][rows.row_of], own):
-            rows = distinct_rows(np.column_stack([rows.row_of, own]))
+            rows = distinct_rows(np.column_stack([rows.row_of, own]), times)
     return rows
 
 
@@ -292,12 +297,14 @@ class RegressionModel(ABC):
 class BoundRegression:
     """A regression model joined to a table, a `pyhybrid.models.base.BoundModel`. Confidential.
 
-    `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all."""
+    `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all.
+    Rows of a table that was counted elsewhere each stand for so many `times` records alike."""
 
     model: RegressionModel
     table: pd.DataFrame
     design: Design
     at: Positions | None = None
+    times: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
@@ -305,6 +312,11 @@ class BoundRegression:
     @property
     def n(self) -> int:
         return self.design.y.size
+
+    @property
+    def n_records(self) -> int:
+        """Number of records that the n rows stand for."""
+        return self.n if self.times is None else round(float(self.times.sum()))
 
     @property
     def program(self) -> StanProgram:
@@ -377,7 +389,7 @@ class BoundRegression:
     def rows(self) -> Rows:
         """Distinct rows of (outcome, predictors, offset)."""
         own = self.design
-        return distinct_rows(np.column_stack([own.y, own.keys, own.offset]))
+        return distinct_rows(np.column_stack([own.y, own.keys, own.offset]), self.times)
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -386,7 +398,7 @@ class BoundRegression:
 
     def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
         """Rows of the data block, in its order: distinct ones of one weight, and unit if given."""
-        return weighted_rows(self.rows, alpha, unit)
+        return weighted_rows(self.rows, alpha, unit, self.times)
 
     def stan_data(
         self,
@@ -441,7 +453,8 @@ class BoundRegression:
         return y if self.density_above_one else y.astype(np.int64)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.rows.row_of)
+        row_of, times = self.rows.row_of, self.times
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, row_of, times)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
