@@ -51,7 +51,7 @@ def lipschitz_weights(
 
     With :math:`f_i = \max_s |f_{si}|` and a map m that falls from 1 (no risk) to 0,
     :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`, exactly 0 where any log-likelihood of
-    the record is not finite. Under another `risk` f_i is what the record tells:
+    the record is not finite. Under another `risk` f_i is the range
     :math:`\max_s f_{si} - \min_s f_{si}`, or the deviation of f_si over s. [S22] sec. 3 and
     assumption 2; [V25] alg. 2.
 
@@ -71,8 +71,8 @@ def lipschitz_weights(
     threshold : float, optional
         f* in nats, above 0; required by, and only by, ``transform="threshold"``.
     risk : {"size", "range", "deviation"}
-        What f_i is. "size" is the papers'; the others follow how far a log-likelihood moves over
-        the posterior, which is what a release tells (`loss_ranges`, `gaussian_mu`).
+        Measure f_i of risk. "size" is the papers'; the others measure how far a log-likelihood
+        moves over the posterior, as charges do (`loss_ranges`, `gaussian_mu`).
 
     Examples
     --------
@@ -182,7 +182,7 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
 def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> FloatArray:
     """One weight for all n records: min(1, target / unweighted), shape (n,).
 
-    Of the overall Lipschitz bounds in nats, above 0: the one wanted, and that of the unweighted
+    Both are overall Lipschitz bounds in nats, above 0: the one wanted, and that of the unweighted
     fit. This is the exponential mechanism under a log-likelihood utility:
     alpha = epsilon / (2 Delta) [S22] sec. 3.1; [MT07].
     """

@@ -236,7 +236,7 @@ class Ledger:
     in which the column that is synthesized, and most of the other columns that both have, hold the
     same values, in any order. Columns may be added, dropped, renamed or recoded, and dtypes may
     change; another year of a survey, or some of the records, are another data set. Answers of
-    primitives come without a table: whose data they are of is the owner's word.
+    primitives come without a table: the owner declares their data.
 
     Epsilons add where random numbers are independent. Another mechanism's release that shares its
     seed with an entry (from one session, or with the same ``seed=``) is refused.

@@ -403,21 +403,20 @@ def calibrate(
         A model without data-dependent transforms; a `ComposedModel` is handed to
         `Calibration.load` again, a `StanModel` has none.
     reference_data : DataFrame
-        Historical or public records, not those to be released: of those no release is strict, and
-        that it holds none of them must be said (`holds_no_released_record`). They are not protected
-        by releases of the new database.
+        Historical or public records, not those to be released, as must be confirmed
+        (`holds_no_released_record`). They are not protected by releases of the new database.
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
     scale, shift : float, optional
-        Of the weights. If both are omitted all weights are 1 with a center (0 and 1: the clip
-        alone limits what a record does), and 1 and 0 without.
+        Of the weights. If both are omitted: with a center 0 and 1, so that all weights are 1 and
+        the clip alone limits a record; without, 1 and 0.
     n_draws : int, default 1000
         Reference draws kept, at most the draws of the fit.
     center : bool, optional
-        Keep theta_ref, so that the movement of a term is clipped and not its size: the same
-        epsilon at a fraction of the cost to the data. If omitted, where the model's program takes
-        a center (all built-in ones); False is [C25]'s censoring.
+        Keep theta_ref, so that the movement of a term is clipped and not its size: the same epsilon
+        at a fraction of the loss in accuracy. If omitted, where the model's program takes a center
+        (all built-in ones); False is [C25]'s censoring.
     region : float, default 10
         Half width, in posterior standard deviations of the reference, of the region about
         theta_ref that parameters stay in, on a grid or in chains; see
@@ -425,9 +424,9 @@ def calibrate(
     public : bool, default False
         True if the reference is public; then the statement shows theta_ref.
     holds_no_released_record : bool, default False
-        True is the owner's word that no record of the reference, or of its persons, is among those
-        to be released. Without it no release is strict. Statement and checklist show it. What the
-        program can find out by itself is little where values are few.
+        True confirms that no record of the reference, or of its persons, is among those to be
+        released. Without it no release is strict. Statement and checklist show it. The program
+        alone can detect little where values repeat.
     **options
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
