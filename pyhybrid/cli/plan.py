@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pyhybrid.cli import in_options
@@ -45,6 +46,7 @@ _CONFIRM = "from the data: confirm or change"
 _DAYS = "make a column of numbers of them, days since a fixed day"
 _OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
 _MOST_DATES = 60
+_IDENTIFIES = "it may be an identifier: nearly all values differ"
 
 
 @options
@@ -257,7 +259,9 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
     alike = {str(name): "constant" for name, own in df.items() if _constant(own)}
     unread = {name: _UNREAD for name, kind in kinds.items() if kind is None}
     many = {
-        name: f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
+        name: _IDENTIFIES
+        if _nearly_distinct(df[name])
+        else f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
         for name, kind in kinds.items()
         if isinstance(kind, Leveled) and len(kind.levels) > MOST_EFFECTS_OF_A_COLUMN
     }
@@ -274,6 +278,8 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
         reasons[name] = told.removesuffix("; ")
     for column, own in df.items():
         with contextlib.suppress(TypeError):  # lists, which have no hash
+            if _nearly_distinct(own):
+                reasons.setdefault(str(column), _IDENTIFIES)
             values = pd.util.hash_pandas_object(own, index=False).to_numpy().tobytes()
             if known.setdefault(values, str(column)) != str(column):
                 reasons.setdefault(str(column), f"has the values of {known[values]}")
@@ -294,6 +300,18 @@ def _to_mend(df: pd.DataFrame) -> dict[str, str]:
 def undecided_of(looked_at: LookedAt) -> dict[str, str]:
     """The same of a table that stays where it is, by the rows that were looked at."""
     return {**dict.fromkeys(looked_at.unread, _UNREAD), **undecided(looked_at.table)}
+
+
+def _nearly_distinct(column: pd.Series) -> bool:
+    """Whether 95 % of at least 50 values differ: texts, or whole numbers nearly in sequence, which
+    draws from so small a range would not."""
+    held = column.dropna()
+    if len(held) < 50 or are_dates(column) or held.nunique() < 0.95 * len(held):
+        return False
+    if not pd.api.types.is_numeric_dtype(held):
+        return True
+    numbers = held.to_numpy(dtype=float)
+    return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
 
 
 def _constant(column: pd.Series) -> bool:

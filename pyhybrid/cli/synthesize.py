@@ -73,9 +73,9 @@ _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
-    "delta", "select", "holds_no_released_record",
+    "delta", "select", "holds_no_released_record", "unit", "rows_per_unit",
 )  # fmt: skip
-_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier", "unit", "rows_per_unit")
+_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _LARGE = 10.0  # epsilon, beyond which none is recommended
 _STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
@@ -182,8 +182,8 @@ def synthesize(
     target_epsilon: As --epsilon, which it was called with --formula in version 0.2.
     support: Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable:
         epsilon is then the largest over them, too. The outcome must be declared.
-    unit: Column whose equal values are one person's rows: epsilon by person.
-    rows_per_unit: With --unit and a whole table: rows a unit can have at most, a public number.
+    unit: Column that identifies persons or other units: epsilon protects all rows of one.
+    rows_per_unit: With --unit and a whole table: most rows of a unit, a public number.
     survey: Survey design: weights=COLUMN and, of strata, clusters, unit, population, largest,
         calibrated, what there is; e.g. weights=w,unit=household.
     reweight: Raise weights that leave slack below the bound.
@@ -326,6 +326,8 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
         planned = planned_whole(source, given)
     else:
         planned = Plan.load(given["plan"], lambda kinds: source.read_as(kinds).frame)
+        if given["unit"] in planned.kept and given["unit"] not in planned.decisions.keep:
+            raise InvalidInput("the column of --unit must be in --drop or --keep of pyhybrid plan")
     names = [column.name for column in planned.columns]
     check_afterwards(asked, planned.table.df, names, planned.decisions, planned.kept)
     release = _release_by_plan(planned, texts[0], given, fitting)
@@ -545,6 +547,11 @@ def _check_taken_by_plan(
     if len(mechanism) > 1:
         raise InvalidInput("--plan takes one --mechanism, for all columns")
     check_choice(mechanism[0], "mechanism", MECHANISMS)
+    by_unit = {context.params["unit"], context.params["rows_per_unit"]} != {None}
+    if by_unit and mechanism[0] != "marginals":
+        raise InvalidInput(
+            "--unit of a --plan needs --mechanism marginals; models protect units by --formula"
+        )
     check_choice(relation, "relation", RELATIONS)
 
 

@@ -80,8 +80,7 @@ _ASSUMES = (
 _AT_ENDS = "Numbers beyond the bins of their domain are counted in the first or last one: {}."
 _OF_REFERENCE = {
     True: "The records of the reference, which is public.",
-    False: "The records of the reference: its own, without noise, are in the model that is drawn "
-    "from.",
+    False: "The records of the reference: the model that is drawn from has them without noise.",
 }
 
 
@@ -295,11 +294,13 @@ class NoisyMarginals(NoiseMechanism):
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
         enough = next((own.epsilon for own in others if own._told(n) >= _KEPT), None)
         told = (
-            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} would do"
+            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} is enough"
         )
+        whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
-            f"{n:,} records are too few for {self.n_tables} tables at epsilon {self.epsilon:g}: "
-            f"relations between columns will be lost; {told}, or fewer columns, or a reference"
+            f"{n:,} records{whose} are too few for {self.n_tables} tables at epsilon "
+            f"{self.epsilon:g}: relations between columns will be lost; {told}, or fewer columns, "
+            "or a reference"
         )
 
     def _effects(self, most_bins: int) -> int:
