@@ -175,7 +175,7 @@ def test_it_is_quoted_published_and_reported(
     assert PrivacyCharge.from_dict(kept.as_dict()) == kept
     release.save(tmp_path / "kept")
     assert ph.Release.load(tmp_path / "kept").charge == kept
-    assert "Most would be told about y = 100" in release_report(release, visits())
+    assert "The riskiest is y = 100" in release_report(release, visits())
     visits()[["y"]].to_csv(tmp_path / "data.csv", index=False)
     code, _, problem = run(
         "synthesize", "data.csv", "--formula", "y ~ 1", "--mechanism", "unweighted", "--out", "out",

@@ -110,7 +110,7 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         ("BudgetWeighted", "asymptotic local", own, "without weights is better. Try `--epsilon 2`"),
         ("Censored", "strict", own, "Clipping keeps too little of the data"),
         ("BudgetWeighted", "asymptotic local", off, "without weights is POOR, too. A larger eps"),
-        ("BudgetWeighted", "asymptotic local", None, "`--mechanism unweighted` tells which"),
+        ("BudgetWeighted", "asymptotic local", None, "try `--mechanism unweighted`"),
         ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon does"),
     ):
         beside = None if plain is None else _made("Unweighted", plain)

@@ -155,7 +155,7 @@ class Censored(CappedMechanism):
                 given_center(self.center)  # type: ignore[arg-type]
             elif not self.center.public:
                 raise InvalidInput(
-                    "center must be public, or released at a charge of its own: this one is of a "
+                    "center must be public, or released under a separate charge: this one is of a "
                     "reference that is not, and whether that holds the records to release cannot "
                     "be told from it; give the calibration instead"
                 )

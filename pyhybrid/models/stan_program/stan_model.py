@@ -144,12 +144,12 @@ class StanModel(OwnProgram):
     -----
     Censoring needs ``cap`` in the data block, with the term of record i as
     ``fmax(-cap, fmin(cap, weights[i] * f_i))``, and ``int use_cap``, 0 if there is none; a program
-    without ``use_cap`` gets a cap of 1e300 then. The clipping is checked like the weights. The prior must not read the
-    outcome, nor log_lik the outcomes of other records: both are tried with other values at random
-    points, and at draws of the fit before a replicate leaves. Constants computed from the data are
-    given as numbers that are known beforehand. Generated quantities that predict are drawn anew for
-    every replicate, whichever engine sampled. Starting points are Stan's own, also where other
-    modes are looked for.
+    without ``use_cap`` gets a cap of 1e300 then. The clipping is checked like the weights. The
+    prior must not read the outcome, nor log_lik the outcomes of other records: both are tried with
+    other values at random points, and at draws of the fit before a replicate leaves. Constants
+    computed from the data are given as numbers that are known beforehand. Generated quantities that
+    predict are drawn anew for every replicate, whichever engine sampled. Starting points are
+    Stan's, also where other modes are looked for.
     """
 
     _: KW_ONLY
