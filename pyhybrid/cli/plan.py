@@ -75,9 +75,9 @@ def plan(
     types: JSON file of types by column, e.g.
         {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}; or a Frictionless Table
         Schema or CSVW.
-    rule: That every row meets, e.g. 'wage <= income'; repeatable.
+    rule: Condition on every row, e.g. 'wage <= income'; repeatable.
     reference: Public or historical records that types are read from.
-    split: Of epsilon: equal or need.
+    split: How epsilon is split over columns: equal or need.
     """
     check_new_file(out, overwrite=overwrite, what="plan")
     own_types = {} if types is None else read_types(types)

@@ -187,7 +187,7 @@ class Release(ReleaseRecord):
         if changed:
             raise InvalidInput(
                 f"a release must be as its mechanism made it: its {changed[0]} changed since, and "
-                "its charge says nothing of what it is now; release anew (with_unsynthesized "
+                "its charge does not cover what it is now; release anew (with_unsynthesized "
                 "brings back other columns)"
             )
 

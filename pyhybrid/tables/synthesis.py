@@ -330,7 +330,7 @@ def _check_word(
     calibration: Mapping[str, Calibration],
     said: bool,
 ) -> None:
-    """Refuse a reference, of centers, tables or types, without its owner's word."""
+    """Refuse a reference, of centers, tables or types, without its owner's confirmation."""
     check_flag(said, "holds_no_released_record")
     frozen = [own for own in calibration.values() if own.bought is None]
     unsaid = {
@@ -341,7 +341,7 @@ def _check_word(
     for what, so in unsaid.items():
         if so:
             raise InvalidInput(
-                f"a strict charge needs the owner's word on the reference that {what} come from: "
+                f"a strict charge needs confirmation of the reference that {what} come from: "
                 f"{SAY_SO}"
             )
 

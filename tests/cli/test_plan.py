@@ -127,7 +127,7 @@ def released(run: Any, csv: Path, *more: str) -> Any:
     (("--epsilon", "1", "--mechanism", "marginals", "--delta", "0.5"), "must be below 1 / n"),
     (("--epsilon", "8", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
     (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
-        "a strict charge needs the owner's word"),
+        "a strict charge needs confirmation"),
     (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv",
         "--holds-no-released-record"), "must be other records than those to be released"),
     (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),

@@ -282,7 +282,7 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
         return float(np.abs(both[0] - both[1]).sum() / 2)
 
     told = own.release(data)
-    refuses("must come with its owner's word", dataclasses.replace, own, reference=other)
+    refuses("a reference must be confirmed", dataclasses.replace, own, reference=other)
     own = dataclasses.replace(own, holds_no_released_record=True)
     assert max(off(own.release(data)) for _ in range(5)) > 0.2
     known = dataclasses.replace(own, reference=other, public=True).release(data)

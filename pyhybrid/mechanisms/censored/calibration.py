@@ -4,10 +4,10 @@ From a reference database (an earlier year, a public file) it keeps posterior dr
 unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
 f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
 r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
-is strict. The reference database itself is not protected by releases of the new one. That it holds
-none of the records to be released is its owner's word, without which nothing is strict: else the
-weights of a record are functions of the others. Keyed digests of its records help to find where the
-word is wrong; see `pyhybrid.mechanisms.censored.center` for how often they do.
+is strict. The reference database itself is not protected by releases of the new one. Its owner must
+confirm that it holds none of the records to be released, or nothing is strict: else the weights of
+a record are functions of the others. Keyed digests help to find errors in that; see
+`pyhybrid.mechanisms.censored.center` for how often they do.
 
 On disk it is one folder of readable files:
 
@@ -322,7 +322,7 @@ class Calibration:
             The model it was made with, for models that are not built in: the program of a
             `ComposedModel` is not stored.
         holds_no_released_record : bool, optional
-            The owner's word, see `calibrate`, in place of the one that was stored; calibrations of
+            The owner's confirmation, see `calibrate`, in place of the stored one; calibrations of
             version 0.2 hold none.
 
         Raises

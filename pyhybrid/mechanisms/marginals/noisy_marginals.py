@@ -212,8 +212,7 @@ class NoisyMarginals(NoiseMechanism):
             self.holds_no_released_record, "holds_no_released_record"
         ):
             raise InvalidInput(
-                "a reference must come with its owner's word, as what is read from it costs no "
-                f"epsilon: {SAY_SO}"
+                f"a reference must be confirmed, as reading it costs no epsilon: {SAY_SO}"
             )
         check_fraction(self.reference_weight, "reference_weight")
         if not self.synthesizes:
