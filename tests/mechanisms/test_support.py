@@ -168,7 +168,7 @@ def test_it_is_quoted_published_and_reported(
     kept = release.charge
     assert "from a declared support (y from 0 to 100)" in release.statement
     assert f"of those present alone epsilon is {kept.epsilon_present:g}" in release.statement
-    assert "not records that could have been in them" not in release.statement
+    assert "not other possible records" not in release.statement
     public = kept.public()
     assert public["mu_present"] == kept.mu_present
     assert not {"bound", "loss_range", "bound_present", "loss_range_present"} & public.keys()

@@ -48,7 +48,7 @@ def _with(release: ph.Release, tables: list[pd.DataFrame]) -> ph.Release:
 
 def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataFrame) -> None:
     good = verdict_section(_with(release, [data, data]), data)
-    assert good.bullets == ["Nothing that this page checks looks wrong."]
+    assert good.bullets == ["The checks of this page found nothing wrong."]
     assert "Good (" in good.paragraphs[1][2]
     wreck = data.assign(stays=data["stays"] + 4)
     bad = verdict_section(_with(release, [wreck, wreck]), data)
