@@ -303,14 +303,11 @@ def undecided_of(looked_at: LookedAt) -> dict[str, str]:
 
 
 def _nearly_distinct(column: pd.Series) -> bool:
-    """Whether 95 % of at least 50 values differ: texts, or whole numbers nearly in sequence, which
-    draws from so small a range would not."""
+    """Whether 95 % of 50 values or more differ: texts, or whole numbers nearly in sequence."""
     held = column.dropna()
     if len(held) < 50 or are_dates(column) or held.nunique() < 0.95 * len(held):
         return False
-    if not pd.api.types.is_numeric_dtype(held):
-        return True
-    numbers = held.to_numpy(dtype=float)
+    numbers = held.to_numpy(float) if pd.api.types.is_numeric_dtype(held) else np.zeros(1)
     return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
 
 

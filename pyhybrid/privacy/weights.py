@@ -254,7 +254,7 @@ def budget_power(leverage: FloatArray, *, mu: float) -> FloatArray:
 
 
 def budget_risk(log_lik: Any) -> FloatArray:
-    """What a record may tell, as a normal deviation, shape (n,), nats.
+    """Risk of a record, as a normal deviation, shape (n,), nats.
 
     The largest of the standard deviation of its log-likelihood, and of a fifth of how far it is
     from its mean five normal deviations out, to either side, by its expansion to third order
@@ -273,7 +273,7 @@ def budget_weights(risk: Any, *, mu: float, leverage: Any) -> FloatArray:
     r"""Weights that keep what each record tells within a budget, shape (n,).
 
     :math:`\alpha_i = \min(a_i, t_i \mu / r_i)`. The public weight
-    :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes what a usual record tells small beside the
+    :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes the risk of a usual record small beside the
     limit :math:`t_i`, which is 0.7 less 0.3 times what a usual record has of 0.17 mu: few weights
     then follow from the data. What is left of mu is for their influence on the weights of others.
 
