@@ -547,11 +547,6 @@ def _check_taken_by_plan(
     if len(mechanism) > 1:
         raise InvalidInput("--plan takes one --mechanism, for all columns")
     check_choice(mechanism[0], "mechanism", MECHANISMS)
-    by_unit = {context.params["unit"], context.params["rows_per_unit"]} != {None}
-    if by_unit and mechanism[0] != "marginals":
-        raise InvalidInput(
-            "--unit of a --plan needs --mechanism marginals; models protect units by --formula"
-        )
     check_choice(relation, "relation", RELATIONS)
 
 

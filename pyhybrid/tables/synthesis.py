@@ -157,7 +157,8 @@ def synthesize_table(
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
-    _check_used(mechanism, only=("marginals",), delta=delta, select=select, unit=unit)
+    noise = {"delta": delta, "select": select, "unit": unit, "rows_per_unit": rows_per_unit}
+    _check_used(mechanism, only=("marginals",), **noise)
     if mechanism in ("censored", "marginals"):
         check_declared(plan)
         _check_word(plan, reference, calibration or {}, holds_no_released_record)

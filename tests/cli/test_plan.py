@@ -120,7 +120,7 @@ def released(run: Any, csv: Path, *more: str) -> Any:
     (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
     (("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
         "leave out --scale, --reweight, or --plan"),
-    (("--epsilon", "1", "--rows-per-unit", "2"), "--unit of a --plan needs --mechanism marginals"),
+    (("--epsilon", "1", "--rows-per-unit", "2"), "is read by mechanism 'marginals' only"),
     (("--epsilon", "1", "--delta", "1e-7"), "delta is read by mechanism 'marginals' only"),
     (("--epsilon", "1", "--select", "all"), "select is read by mechanism 'marginals' only"),
     (("--epsilon", "1", "--mechanism", "marginals", "--select", "some"), "plan, all, private"),
