@@ -10,7 +10,7 @@
 #' record, with that of all weights where it is absent ([recomputed_terms()]); after re-weighting,
 #' whose second fit would have to be made anew for each record, they are `NA`. Both are first-order:
 #' the Python package also checks the limit record by record and, below 2,000 records, fits without
-#' the records that most is told about; its charge can be larger, by half and more where records are
+#' the records of largest mu; its charge can be larger, by half and more where records are
 #' few. What you state for a release of few records should be Python's number, or 2 Delta.
 #'
 #' Chains that did not converge understate or overstate all three: they are refused where R-hat is

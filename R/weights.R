@@ -18,7 +18,7 @@
 #' @param transform `"linear"`, `"reciprocal"`, `"threshold"`, `"logistic"` or `"softmax"`.
 #' @param draw_quantile As in [lipschitz_bounds()]: draws above this quantile are not used.
 #' @param threshold f* in nats, above 0; required by, and only by, `transform = "threshold"`.
-#' @param risk What f_i is: `"size"`, the papers'; or what the record tells, `"range"`,
+#' @param risk What f_i is: `"size"`, the papers'; or how far it moves, `"range"`,
 #'   max_s f_si - min_s f_si, or `"deviation"`, the standard deviation of f_si over s.
 #' @param lipschitz Unweighted by-record bounds f_i >= 0 in nats, a vector of length n; infinity
 #'   allowed.
@@ -128,8 +128,8 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 
 #' Weights by budget
 #'
-#' Weights that keep what each record tells within a budget: \eqn{\alpha_i = \min(a_i, t_i \mu /
-#' r_i)}. The public weight \eqn{a_i = \min(1, 0.17 \mu / \sqrt{l_i})} makes what a usual record tells
+#' Weights that keep the risk of each record within a budget: \eqn{\alpha_i = \min(a_i, t_i \mu /
+#' r_i)}. The public weight \eqn{a_i = \min(1, 0.17 \mu / \sqrt{l_i})} makes a usual record's risk
 #' small beside the limit \eqn{t_i}, which is 0.7 less 0.3 times what a usual record has of
 #' \eqn{0.17 \mu}.
 #' @param risk r_i of [budget_risk()] under weights near these, a vector of length n; infinity
@@ -155,9 +155,9 @@ budget_weights <- function(risk, mu, leverage) {
 
 budget_power <- function(leverage, mu) pmin(1, 0.17 * mu / sqrt(leverage))
 
-#' What usual records tell
+#' Risk of usual records
 #'
-#' Typical square of what each record would tell, from the predictors alone: its leverage under the
+#' Typical square of each record's risk, from the predictors alone: its leverage under the
 #' public weights of [budget_weights()], and its part of the other parameters of the likelihood.
 #' @param X Design matrix, n by K; K may be 0.
 #' @param mu Budget of one released draw, above 0.
@@ -188,7 +188,7 @@ budget_leverage <- function(X, mu, n_others = 1, unit = NULL) {
   leverage
 }
 
-#' What a record may tell
+#' Risk of a record
 #'
 #' As a normal deviation: the larger of the deviation of its log-likelihood, and of a fifth of how far
 #' it is from its mean five normal deviations out, by its expansion to third order.

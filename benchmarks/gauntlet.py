@@ -1,4 +1,4 @@
-"""(r) The gauntlet: the commands of the start page on real tables of other people.
+"""(r) The gauntlet: the commands of the start page on real tables from other sources.
 
 A table is written to a CSV file, and what a newcomer would type is run on it as subprocesses, each
 with `LIMIT` CPU seconds. A cell is "ok" if it ends in a valid release; "told" if it first ends in

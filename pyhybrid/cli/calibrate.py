@@ -48,8 +48,8 @@ def calibrate(
     formula: As in R, e.g. 'salary ~ gender'.
     epsilon: Epsilon of one released draw; sets the cap.
     out: Folder for the calibration, new or empty; private.
-    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by what the reference's
-        column holds; with --private by its kind alone]
+    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the reference's
+        column; with --private by its kind alone]
     relation: Neighbors: remove or replace a record.
     scale: c: scale of the weights.
     shift: g: shift of the weights.
@@ -57,8 +57,8 @@ def calibrate(
     center: Clip how far a term moves from the reference; --no-center clips its size.
     region: Half-width of the region about the center, in the reference's deviations.
     public: The reference is public: the statement shows it.
-    private: DATA are the records to be released: buy the center from them. --epsilon is then that
-        of the center and one released draw together.
+    private: DATA are the records to be released: estimate the center from them, under a part of
+        --epsilon, which covers the center and one released draw together.
     public_predictors: With --private: the predictors of the records are public.
     histogram: With --private, no predictors: public ends and number of bins.
     """

@@ -45,9 +45,9 @@ def demo(
         f"RAND Health Insurance Experiment: {len(visits):,} person-years to release, and a "
         f"reference of {len(reference):,} others; 'mdvis', the number of outpatient visits, is "
         "sensitive and is synthesized by a negative binomial model.",
-        "5,908 persons are in it for up to 5 years each, and the file does not say whose row is "
-        "whose: the unit of privacy is a person-year, and a person with k of them has k times "
-        "the epsilon. With a column that names persons, unit= (--unit) makes epsilon theirs.\n",
+        "5,908 persons are in it for up to 5 years each, and no column identifies them: the unit "
+        "of privacy is a person-year, and a person with k of them has k times the epsilon. With "
+        "a column of persons, unit= (--unit) protects all rows of a person.\n",
     )
     with progress_bars() as progress:
         asked: dict[str, Any] = {"seed": seed, "engine": engine, "progress": progress}

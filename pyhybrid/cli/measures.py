@@ -211,12 +211,12 @@ def verify(
     tolerance: In the unit of the estimate; about two standard errors.
     epsilon: Of the answer, nats; strict.
     relation: remove or replace.
-    unit: Column that says whose row it is; one row if left out.
+    unit: Column of persons or households to protect; one row if omitted.
     blocks: Blocks of records. [default: n / 100, from 10 to 100]
     reach: Largest difference of a block. [default: (1 + sqrt(blocks)) tolerances]
     types: JSON file of types by column, where they are not those of the synthetic sets, e.g.
         {"region": {"kind": "Nominal", "levels": ["n", "s", "w"]}}.
-    ledger: Enter the charge here first.
+    ledger: Ledger to charge, before the answer.
     overwrite: Replace files that exist.
     """
     from pyhybrid import verification

@@ -65,7 +65,7 @@ model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:
     e.g. beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
     missing=model, or a Stan program of your own: composed:program=my.stan, or
     stan:program=my.stan,predict=y, which has local charges alone; once, or once per formula
-    [default: by what the column holds; it is named when it is taken]
+    [default: by the column's values; a note names it]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
 delta: Below 1 / n: of Gaussian accounting [default: 1e-6], or of Gaussian noise in noisy marginals
     [default: none; of a whole table without --plan 1e-6, below 1 / 10 n; 0 for pure epsilon].

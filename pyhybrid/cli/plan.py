@@ -47,6 +47,7 @@ _CONFIRM = "from the data: confirm or change"
 _DAYS = "make a column of numbers of them, days since a fixed day"
 _OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
 _MOST_DATES = 60
+_IDENTIFIES = "it may be an identifier: nearly all values differ"
 
 
 @options
@@ -75,9 +76,9 @@ def plan(
     types: JSON file of types by column, e.g.
         {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}; or a Frictionless Table
         Schema or CSVW.
-    rule: That every row meets, e.g. 'wage <= income'; repeatable.
+    rule: Condition on every row, e.g. 'wage <= income'; repeatable.
     reference: Public or historical records that types are read from.
-    split: Of epsilon: equal or need.
+    split: How epsilon is split over columns: equal or need.
     """
     check_new_file(out, overwrite=overwrite, what="plan")
     own_types = {} if types is None else read_types(types)
@@ -259,7 +260,9 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
     alike = {str(name): "constant" for name, own in df.items() if _constant(own)}
     unread = {name: _UNREAD for name, kind in kinds.items() if kind is None}
     many = {
-        name: f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
+        name: _IDENTIFIES
+        if _nearly_distinct(df[name])
+        else f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
         for name, kind in kinds.items()
         if isinstance(kind, Leveled) and len(kind.levels) > MOST_EFFECTS_OF_A_COLUMN
     }
@@ -276,6 +279,8 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
         reasons[name] = told.removesuffix("; ")
     for column, own in df.items():
         with contextlib.suppress(TypeError):  # lists, which have no hash
+            if _nearly_distinct(own):
+                reasons.setdefault(str(column), _IDENTIFIES)
             values = pd.util.hash_pandas_object(own, index=False).to_numpy().tobytes()
             if known.setdefault(values, str(column)) != str(column):
                 reasons.setdefault(str(column), f"has the values of {known[values]}")
@@ -296,6 +301,15 @@ def _to_mend(df: pd.DataFrame) -> dict[str, str]:
 def undecided_of(looked_at: LookedAt) -> dict[str, str]:
     """The same of a table that stays where it is, by the rows that were looked at."""
     return {**dict.fromkeys(looked_at.unread, _UNREAD), **undecided(looked_at.table)}
+
+
+def _nearly_distinct(column: pd.Series) -> bool:
+    """Whether 95 % of 50 values or more differ: texts, or whole numbers nearly in sequence."""
+    held = column.dropna()
+    if len(held) < 50 or are_dates(column) or held.nunique() < 0.95 * len(held):
+        return False
+    numbers = held.to_numpy(float) if pd.api.types.is_numeric_dtype(held) else np.zeros(1)
+    return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
 
 
 def _constant(column: pd.Series) -> bool:

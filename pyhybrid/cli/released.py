@@ -98,23 +98,29 @@ def first_paragraph(release: Release) -> str:
 
 
 def _release_table(releases: Mapping[str, Release]) -> Table:
-    """Charge and diagnostics of releases, one column each. Shows bounds: for the data owner."""
+    """Charge and diagnostics of releases, one column each; of fits with bounds, for the owner."""
     rows: Mapping[str, Callable[[Release], str]] = {
         "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
         **_accounting_rows(releases),
         "kind": lambda r: r.charge.kind,
         "neighbor relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
-        "posterior draws released": lambda r: str(r.charge.n_draws_released),
-        "Lipschitz bound of a draw *": lambda r: number_text(r.charge.bound),
     }
+    made = [each.provenance for release in releases.values() for each in release.parts or [release]]
+    if fitted := any(isinstance(each, Provenance) for each in made):
+        rows = {
+            **rows,
+            "posterior draws released": lambda r: str(r.charge.n_draws_released),
+            "Lipschitz bound of a draw *": lambda r: number_text(r.charge.bound),
+        }
     if any(release.diagnostics is not None for release in releases.values()):
         rows = {**rows, **_FIT_ROWS}
     if any(release.confidential.censored is not None for release in releases.values()):
         rows = {**rows, "censored records *": _censored}
     rows = {**rows, "engine": _engine}
     cells = ([label, *map(cell, releases.values())] for label, cell in rows.items())
-    return table_of("Privacy and convergence (* confidential)", ["", *releases], cells)
+    title = "Privacy and convergence (* confidential)" if fitted else "Privacy"
+    return table_of(title, ["", *releases], cells)
 
 
 def _whole_steps_table(release: Release) -> Table:

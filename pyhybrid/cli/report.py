@@ -19,12 +19,12 @@ _PAGE = Path("confidential", "report.html")
 def report(
     release: Path, data: Path | None = None, out: Path | None = None, overwrite: bool = False
 ) -> None:
-    """Say where the report of a release is, or make it from the confidential table.
+    """Show where the report of a release is, or make it from the confidential table.
 
     Options:
     release (RELEASE): Folder of a release.
     data: Confidential table that the release was made of: makes the report anew, without what only
-        the fits tell (chains, posterior predictive checks).
+        the fits show (chains, posterior predictive checks).
     out: HTML file, confidential. [default: confidential/report.html of the release]
     overwrite: Replace --out, or the report of the release.
     """

@@ -75,9 +75,9 @@ _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
-    "delta", "select", "holds_no_released_record",
+    "delta", "select", "holds_no_released_record", "unit", "rows_per_unit",
 )  # fmt: skip
-_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier", "unit", "rows_per_unit")
+_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _LARGE = 10.0  # epsilon, beyond which none is recommended
 _STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
@@ -151,7 +151,7 @@ def synthesize(
     Options:
     data (argument): Confidential records: .csv or .parquet; or a table that stays where it is: a
         folder or pattern of Parquet files, duckdb:///FILE::TABLE,
-        postgres://USER@HOST/DATABASE::TABLE. Of it --formula reads the columns that it names.
+        postgres://USER@HOST/DATABASE::TABLE. --formula reads only the columns that it names.
     out: Folder for the release, new or empty.
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
@@ -180,33 +180,33 @@ def synthesize(
     relation: Neighbors: remove or replace a record. [default: remove]
     safety_factor: s in epsilon = 2 s bound. [default: 1]
     strict: Only a strict release; implied by --reference and --calibration.
-    local: A local release where a strict one cannot be had.
-    target_epsilon: As --epsilon, which it was called with --formula in version 0.2.
-    support: Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable:
-        epsilon is then the largest over them, too. The outcome must be declared.
-    unit: Column whose equal values are one person's rows: epsilon by person.
-    rows_per_unit: With --unit and a whole table: rows a unit can have at most, a public number.
-    survey: Survey design: weights=COLUMN and, of strata, clusters, unit, population, largest,
-        calibrated, what there is; e.g. weights=w,unit=household.
+    local: A local release where a strict one is not possible.
+    target_epsilon: --epsilon under its name of version 0.2, with --formula.
+    support: Possible records, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable: epsilon is then the
+        largest over them, too. The outcome must be declared.
+    unit: Column that identifies persons or other units: epsilon protects all rows of one.
+    rows_per_unit: With --unit and a whole table: most rows of a unit, a public number.
+    survey: Survey design: weights=COLUMN and any of strata, clusters, unit, population, largest,
+        calibrated; e.g. weights=w,unit=household.
     reweight: Raise weights that leave slack below the bound.
     k: Re-weighting factor, with --reweight. [default: 0.95]
     single_step: With --reweight: one step at this k, as published.
     n_synthetic: m, the number of synthetic data sets.
-    leave_one_out: Also fit without each of the K records that the release tells most about, as
-        evidence in the confidential report; charges the larger number. [default: 2 where weights
-        are computed on fewer than 2,000 records, else 0]
+    leave_one_out: Also fit without each of the K records of largest mu, as evidence in the
+        confidential report; charges the larger number. [default: 2 where weights are computed on
+        fewer than 2,000 records, else 0]
     drop: Columns to leave out of what is published, with commas between; repeatable.
     keep: Columns to publish as they are although named as risky; commas, repeatable.
     identifier (--id): Columns whose values are replaced by numbers; commas, repeatable.
-    households: Make rows of a household agree, afterwards: unit=COLUMN and, of one=COLUMN:VALUE,
+    households: Make synthetic rows of a household agree: unit=COLUMN and any of one=COLUMN:VALUE,
         at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several with + between) and
-        eligible=RULE, what is asked; e.g. 'unit=home,one=relation:head'.
-    total: Scale a synthesized column to PUBLIC totals, afterwards: COLUMN:total=NUMBER or
+        eligible=RULE; e.g. 'unit=home,one=relation:head'.
+    total: Scale a synthesized column to PUBLIC totals: COLUMN:total=NUMBER or
         COLUMN:by=COLUMN,LEVEL=NUMBER (more levels after commas), either with weights=COLUMN;
         repeatable.
-    rows: Draw so many rows, afterwards; whole households with --households.
-    public: With --rows: column that is public and stays as it is; repeatable.
-    ledger: Ledger to charge; refuses past its budget.
+    rows: Number of rows to release; whole households with --households.
+    public: With --rows: column that is public and is not changed; repeatable.
+    ledger: Ledger to charge; it refuses a release beyond its budget.
     workers: Processes that count and draw a table that stays where it is.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
@@ -335,6 +335,8 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
         planned = planned_whole(source, given)
     else:
         planned = Plan.load(given["plan"], lambda kinds: source.read_as(kinds).frame)
+        if given["unit"] in planned.kept and given["unit"] not in planned.decisions.keep:
+            raise InvalidInput("the column of --unit must be in --drop or --keep of pyhybrid plan")
     names = [column.name for column in planned.columns]
     check_afterwards(asked, planned.table.df, names, planned.decisions, planned.kept)
     release = _release_by_plan(planned, texts[0], given, fitting)

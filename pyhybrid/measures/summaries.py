@@ -112,11 +112,11 @@ MEASURES = {
         "pMSE",
         "Mean squared distance of the propensities of being synthetic from the share of synthetic "
         "rows.",
-        "[0, 1/4] for sets as large as the data", _LESS, "0", "1/4: every row can be told apart",
+        "[0, 1/4] for sets as large as the data", _LESS, "0", "1/4: every row can be recognized",
     ),
     "pmse_ratio": _utility(
         "pMSE ratio",
-        "pMSE over its expectation if nothing but chance told data and synthetic rows apart.",
+        "pMSE over its expectation if data and synthetic rows differ by chance alone.",
         "from 0", _LESS, "0; about 1 for a second sample", "1/4 over the expectation: large",
     ),
     "pmse_standardised": _utility(
@@ -127,7 +127,7 @@ MEASURES = {
     "specks": _utility(
         "SPECKS",
         "Kolmogorov-Smirnov distance of the propensities of data and synthetic rows.",
-        "[0, 1]", _LESS, "0", "1: every row can be told apart",
+        "[0, 1]", _LESS, "0", "1: every row can be recognized",
     ),
     "interval_overlap": _utility(
         "interval overlap",

@@ -80,9 +80,9 @@ class PerturbedHistogram(NoiseMechanism):
     r"""Draw synthetic values from a histogram whose counts got Laplace(2 / epsilon) noise.
 
     The range is cut into equal bins, or the levels of a categorical column are declared, and each
-    count gets noise from OpenDP; negative ones become 0, the rest are normalized to probabilities.
-    A synthetic value is uniform within a bin drawn with them, or the level. Only the counts touch
-    the data: all that follows is post-processing.
+    count gets noise from OpenDP; negative counts become 0, and counts are normalized to
+    probabilities. A synthetic value is a level drawn with them, or uniform within such a bin. Only
+    the counts read the data: all that follows is post-processing.
 
     The guarantee is strict: it holds for every database of the stated range or levels, at any n,
     without a sampler. n is public. Under ``replace`` a record lowers one count by 1 and raises
@@ -103,7 +103,7 @@ class PerturbedHistogram(NoiseMechanism):
     epsilon : float
         Of one noisy histogram, above 0, nats.
     unit : str, optional
-        Column that says whose rows they are: epsilon is that of all rows of a unit.
+        Column of persons or other units: epsilon protects all rows of a unit.
     rows_per_unit : int, optional
         With `unit`: rows of a unit at most, public and given, never counted. The noise has
         `rows_per_unit` times the scale.

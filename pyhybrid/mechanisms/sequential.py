@@ -58,9 +58,9 @@ class SequentialSynthesis(Mechanism):
     mechanisms : sequence of PseudoPosteriorMechanism or PerturbedHistogram
         One per column, in the order of synthesis, all of one relation. A model may read columns
         synthesized before its own; it must not read one that is synthesized later, whose true
-        values would shape what is released. A strict step takes the levels of a column of texts
-        that is synthesized before it as that column's own step declares them; a term that codes
-        levels of anything else is refused, whatever it computes from such a column.
+        values would shape what is released. A strict step takes the levels of a text column
+        synthesized before it as declared by the step of that column; a term that codes levels of
+        anything else is refused, whatever it computes from such a column.
     allow_unlike : bool, default False
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
     rules : sequence of str

@@ -267,7 +267,7 @@ class Refit:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refits:
-    """All refits of one release, the record that most is told about first. Confidential."""
+    """All refits of one release, the record of largest mu first. Confidential."""
 
     each: tuple[Refit, ...]
     failed: int = 0  # records that no refit could be made without

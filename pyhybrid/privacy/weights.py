@@ -51,7 +51,7 @@ def lipschitz_weights(
 
     With :math:`f_i = \max_s |f_{si}|` and a map m that falls from 1 (no risk) to 0,
     :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`, exactly 0 where any log-likelihood of
-    the record is not finite. Under another `risk` f_i is what the record tells:
+    the record is not finite. Under another `risk` f_i is the range
     :math:`\max_s f_{si} - \min_s f_{si}`, or the deviation of f_si over s. [S22] sec. 3 and
     assumption 2; [V25] alg. 2.
 
@@ -71,8 +71,8 @@ def lipschitz_weights(
     threshold : float, optional
         f* in nats, above 0; required by, and only by, ``transform="threshold"``.
     risk : {"size", "range", "deviation"}
-        What f_i is. "size" is the papers'; the others follow how far a log-likelihood moves over
-        the posterior, which is what a release tells (`loss_ranges`, `gaussian_mu`).
+        Measure f_i of risk. "size" is the papers'; the others measure how far a log-likelihood
+        moves over the posterior, as charges do (`loss_ranges`, `gaussian_mu`).
 
     Examples
     --------
@@ -182,7 +182,7 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
 def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> FloatArray:
     """One weight for all n records: min(1, target / unweighted), shape (n,).
 
-    Of the overall Lipschitz bounds in nats, above 0: the one wanted, and that of the unweighted
+    Both are overall Lipschitz bounds in nats, above 0: the one wanted, and that of the unweighted
     fit. This is the exponential mechanism under a log-likelihood utility:
     alpha = epsilon / (2 Delta) [S22] sec. 3.1; [MT07].
     """
@@ -254,7 +254,7 @@ def budget_power(leverage: FloatArray, *, mu: float) -> FloatArray:
 
 
 def budget_risk(log_lik: Any) -> FloatArray:
-    """What a record may tell, as a normal deviation, shape (n,), nats.
+    """Risk of a record, as a normal deviation, shape (n,), nats.
 
     The largest of the standard deviation of its log-likelihood, and of a fifth of how far it is
     from its mean five normal deviations out, to either side, by its expansion to third order
@@ -273,7 +273,7 @@ def budget_weights(risk: Any, *, mu: float, leverage: Any) -> FloatArray:
     r"""Weights that keep what each record tells within a budget, shape (n,).
 
     :math:`\alpha_i = \min(a_i, t_i \mu / r_i)`. The public weight
-    :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes what a usual record tells small beside the
+    :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes the risk of a usual record small beside the
     limit :math:`t_i`, which is 0.7 less 0.3 times what a usual record has of 0.17 mu: few weights
     then follow from the data. What is left of mu is for their influence on the weights of others.
 

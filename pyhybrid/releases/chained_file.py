@@ -57,8 +57,8 @@ class ChainedFile:
             if line is None or line.number != number or line.previous != before:
                 raise InvalidInput(
                     f"ledger {self.path} is damaged: line {number + 1} was edited or does not "
-                    "follow from the one before it. Restore the file from a backup; what it said "
-                    "cannot be told from what is left"
+                    "follow from the one before it. Restore the file from a backup; its content "
+                    "cannot be recovered from what is left"
                 )
             found.append(line)
         return found

@@ -169,8 +169,8 @@ def data_of(lines: list[Line], path: Path) -> tuple[str, DataMark] | None:
                 return str(fields["key"]), DataMark.from_dict(fields)
             except (KeyError, TypeError, ValueError):
                 raise InvalidInput(
-                    f"entry {line.number} of ledger {path} must be one that pyhybrid wrote: what "
-                    "it says of the data cannot be read"
+                    f"entry {line.number} of ledger {path} must be one that pyhybrid wrote: its "
+                    "digests of the data cannot be read"
                 ) from None
     return None
 
@@ -236,7 +236,7 @@ class Ledger:
     in which the column that is synthesized, and most of the other columns that both have, hold the
     same values, in any order. Columns may be added, dropped, renamed or recoded, and dtypes may
     change; another year of a survey, or some of the records, are another data set. Answers of
-    primitives come without a table: whose data they are of is the owner's word.
+    primitives come without a table: the owner declares their data.
 
     Epsilons add where random numbers are independent. Another mechanism's release that shares its
     seed with an entry (from one session, or with the same ``seed=``) is refused.
@@ -409,7 +409,7 @@ class Ledger:
         mark, bound = release.data, data_of(lines, self.path)
         if mark is None:
             raise InvalidInput(
-                "a release must say which data it is of: this one was saved by an earlier version "
+                "a release must name its data: this one was saved by an earlier version "
                 "of pyhybrid, which did not note it; release anew"
             )
         key = secrets.token_hex(16) if bound is None else bound[0]

@@ -82,7 +82,7 @@ class Confidential:
     account : LocalAccount or None
         Range and mu by record of the released fit; not saved.
     refits : Refits or None
-        Fits without the records that most is told about, if they were asked for; written as
+        Fits without the records of largest mu, if they were asked for; written as
         ``leave_one_out.csv``, and not read back.
     possible : PossibleAccount or None
         The account over records of a declared support; not saved.

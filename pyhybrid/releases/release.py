@@ -54,7 +54,7 @@ class Release(ReleaseRecord):
     synthetic : list of DataFrame
         m tables with the columns, order, index, dtypes and category levels of the data.
     identifier : str
-        Tells this release from every other one, also from one that came out the same.
+        Distinguishes this release from every other, also from one with the same values.
     parts : tuple of ReleaseRecord
         What each step of a sequential synthesis did, in their order, with its own charge, weights
         and bounds, and without tables. Empty otherwise.
@@ -187,7 +187,7 @@ class Release(ReleaseRecord):
         if changed:
             raise InvalidInput(
                 f"a release must be as its mechanism made it: its {changed[0]} changed since, and "
-                "its charge says nothing of what it is now; release anew (with_unsynthesized "
+                "its charge does not cover what it is now; release anew (with_unsynthesized "
                 "brings back other columns)"
             )
 

@@ -61,7 +61,7 @@ def check_still_published(
         if column in gone:
             raise InvalidInput(
                 f"{column!r} must be published as it is: it was read to {what}, and no epsilon "
-                "covers what the changed values would tell of it; publish it, or do not"
+                "covers what the changed values would disclose of it; publish it, or do not"
             )
 
 

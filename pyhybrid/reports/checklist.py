@@ -119,7 +119,7 @@ def _machine(release: Release) -> Iterator[_Row]:
 
 def _outside(charge: PrivacyCharge) -> Iterator[_Row]:
     for number, text in enumerate(charge.not_covered, start=1):
-        yield f"Outside,\u00a0{number}", text, _DECIDE
+        yield f"Not\u00a0covered,\u00a0{number}", text, _DECIDE
     for number, text in enumerate(charge.assumes, start=1):
         yield f"Assumed,\u00a0{number}", text, _DECIDE
 
@@ -128,7 +128,7 @@ def _labelling(release: Release) -> Iterator[_Row]:
     yield "Synthesized", ", ".join(release.synthesized), _FINE
     kept = _as_in_data(release)
     yield "As in the data", _listed(kept), _DECIDE if kept else _FINE
-    yield "Said in the statement", "which columns were replaced, and by what", _FINE
+    yield "In the statement", "which columns were replaced, and by what", _FINE
 
 
 def _disclosure(release: Release) -> Iterator[_Row]:
@@ -142,8 +142,8 @@ def _disclosure(release: Release) -> Iterator[_Row]:
     if kept:
         alone = int((~table.duplicated(subset=kept, keep=False)).sum())
         share = alone / len(table)
-        found = f"{alone} of {len(table)} records, in the columns that stay as they are"
-        yield "Records that are alone", found, _LOOK if share > 0.05 else _FINE
+        found = f"{alone} of {len(table)} records, by the unchanged columns"
+        yield "Unique records", found, _LOOK if share > 0.05 else _FINE
     yield "Matching risk", "see `pyhybrid risk` on the data and this release", _DECIDE
 
 

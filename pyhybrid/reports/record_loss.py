@@ -95,7 +95,7 @@ def _name(release: Release, place: int) -> str:
 
 
 def loss_section(release: Release) -> list[Section]:
-    """Figure and table of the losses of the records that most is told about; none of a release that
+    """Figure and table of the losses of the records of largest mu; none of a release that
     was loaded, is censored, has units of several records or no fit."""
     losses = _losses(release)
     if losses is None:

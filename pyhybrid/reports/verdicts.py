@@ -178,7 +178,7 @@ def _values(column: pd.Series) -> FloatArray:
     return np.asarray(numbers[np.isfinite(numbers)])
 
 
-_NOTHING_WRONG = "Nothing that this page checks looks wrong."
+_NOTHING_WRONG = "The checks of this page found nothing wrong."
 _MOST_NAMED = 4  # if all have one word
 _MOST_POOR = 3  # columns that have a sentence each
 _ROUNDED = 0.99  # epsilons are rounded up
@@ -188,9 +188,9 @@ _TELLS = 0.1  # of an attribute risk above that without the keys
 def _in_short(
     name: str, said: dict[str, str], wrong: list[str], tables: Sequence[Table] = (), **values: Any
 ) -> Section:
-    """The section that a page opens with: what is promised, further sentences after a bold word,
+    """The section that a page opens with: the guarantee, further sentences after a bold word,
     what looks wrong (``wrong`` of the name's words, and what is given), tables."""
-    sentences = {"Promised. ": sentence(name, "promised", **values), **said}
+    sentences = {"Guarantee. ": sentence(name, "promised", **values), **said}
     bullets = [*wrong, *rendered(name, "wrong", **values)]
     return Section(
         heading="In short",
@@ -201,7 +201,7 @@ def _in_short(
 
 
 def verdict_section(release: Release, data: pd.DataFrame, lost: Sequence[str] = ()) -> Section:
-    """What a release promises, how good its columns are, what looks wrong, and sentences on
+    """What a release guarantees, how good its columns are, what looks wrong, and sentences on
     relations that are `lost`. Confidential."""
     judged = {
         column: measures
@@ -239,7 +239,7 @@ def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
     parts = []
     for word, text in (
         (GOOD, "all measures within their first limits"),
-        (FAIR, "a measure between its limits: still usable for much"),
+        (FAIR, "a measure between its limits; usable for many purposes"),
         (POOR, "a measure beyond its second limit"),
     ):
         columns = [column for column, own in worst.items() if own == word]

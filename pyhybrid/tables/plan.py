@@ -546,15 +546,15 @@ class Table(DescribedTable):
         Public or historical records that types may be read from. Their own records are not
         protected by releases of `df`.
     holds_no_released_record : bool, default False
-        The owner's word that the reference holds none of the records of `df`, without which types
-        that are read from it make no charge strict.
+        The owner confirms that the reference holds none of the records of `df`; without that, types
+        read from it make no charge strict.
 
     Raises
     ------
     InvalidInput
-        For names that are no columns, columns that are said to be two things, an id that names a
-        row twice, columns without any value or with one only, values that are none of the declared
-        levels (the row is named), and rules that no row can meet.
+        For names that are no columns, columns with two roles, an id with a value in two rows,
+        columns without any value or with one only, values that are none of the declared levels (the
+        row is named), and rules that no row can meet.
 
     Examples
     --------

@@ -108,11 +108,11 @@ def synthesize_table(
     public : bool, default False
         True if the reference is public.
     holds_no_released_record : bool, default False
-        The owner's word that the reference, and that of the plan, hold none of the records to be
+        The owner confirms that the reference, and that of the plan, hold none of the records to be
         released. Without it a strict charge takes no reference.
     center_share : float, default 0.25
-        Of epsilon, in (0, 1): without calibration and reference the centers of "censored" are
-        bought with it, from a table of noisy marginals.
+        Share of epsilon, in (0, 1): without calibration and reference it pays for noisy marginals,
+        from which "censored" gets its centers.
     delta : float, optional
         Of "marginals" with Gaussian noise: public, below 1 / n; see `pyhybrid.NoisyMarginals`.
     select : {"plan", "all", "private"}, optional
@@ -122,32 +122,32 @@ def synthesize_table(
         reference the plan's): Gaussian noise grows by the root of the number of tables, Laplace
         noise by their number.
     unit, rows_per_unit : str, int, optional
-        Of "marginals": whose rows are protected together, and how many one can have.
+        Of "marginals": the column of persons or other units to protect, and the most rows of one.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism.release`. With m draws
-        released each
-        has 1 / m of epsilon; ``n_draws_released=1`` gives all sets one draw, at all of it.
+        released, each has 1 / m of epsilon; ``n_draws_released=1`` gives all sets one draw, at all
+        of it.
     check_modes : bool, default False
         Look for other modes of each censored posterior; see `pyhybrid.Censored`.
     decided : bool, default True
-        Columns to drop are left out, and the id is numbers; False leaves that to `Release.save`,
-        where `plan.decisions` says it.
+        Columns to drop are left out, and the id is numbers; False leaves that to `Release.save`, by
+        `plan.decisions`.
     workers, executor
         Where columns are fitted; see `pyhybrid.SequentialSynthesis.release`.
 
     Returns
     -------
     Release
-        With one charge; `parts` say what each column cost, for the record only.
+        With one charge; `parts` hold the cost of each column, for the record only.
 
     Raises
     ------
     InvalidInput
         For a strict release of columns whose type was read from the confidential data (they are
-        named), a reference of which its owner has not said that it holds no released record, an
-        epsilon or a calibration that is missing, columns that need a decision before they are
-        published, and whatever a step refuses.
+        named), a reference without its owner's confirmation, an epsilon or a calibration that is
+        missing, columns that need a decision before they are published, and whatever a step
+        refuses.
     EngineUnavailable, SamplingError, NotConverged
         As a release of any column would; SamplingError names a rule that cannot be met.
     """
@@ -157,7 +157,8 @@ def synthesize_table(
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
-    _check_used(mechanism, only=("marginals",), delta=delta, select=select, unit=unit)
+    noise = {"delta": delta, "select": select, "unit": unit, "rows_per_unit": rows_per_unit}
+    _check_used(mechanism, only=("marginals",), **noise)
     if mechanism in ("censored", "marginals"):
         check_declared(plan)
         _check_word(plan, reference, calibration or {}, holds_no_released_record)
@@ -330,7 +331,7 @@ def _check_word(
     calibration: Mapping[str, Calibration],
     said: bool,
 ) -> None:
-    """Refuse a reference, of centers, tables or types, without its owner's word."""
+    """Refuse a reference, of centers, tables or types, without its owner's confirmation."""
     check_flag(said, "holds_no_released_record")
     frozen = [own for own in calibration.values() if own.bought is None]
     unsaid = {
@@ -341,7 +342,7 @@ def _check_word(
     for what, so in unsaid.items():
         if so:
             raise InvalidInput(
-                f"a strict charge needs the owner's word on the reference that {what} come from: "
+                f"a strict charge needs confirmation of the reference that {what} come from: "
                 f"{SAY_SO}"
             )
 

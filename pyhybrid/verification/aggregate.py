@@ -190,21 +190,21 @@ def verify(
         `Mean`, `Share`, `Quantile`, `Coefficient`, an object of your own that meets `Query`, or a
         text as on the command line, e.g. ``"mean:income"`` (see `read_query`).
     tolerance : float
-        Above 0, in the unit of the estimate; public. About twice the standard error that the
-        synthetic analysis reports is a sensible one: with far smaller ones, noise decides.
+        Above 0, in the unit of the estimate; public. About twice the standard error of the
+        synthetic analysis is sensible: with a far smaller one, the noise dominates.
     epsilon : float
         Above 0, nats.
     relation : {"remove", "replace"}
         What the charge states; the noise is the same, as one block changes under either.
     unit : str, optional
-        Column that says which rows are one person's or household's: all of them go into one block,
-        and epsilon is that of the unit. One row if omitted.
+        Column of persons or households: all rows of one go into one block, and epsilon protects all
+        of them. One row if omitted.
     blocks : int, optional
         B, at least 10. By default n / 100, from 10 to 100; n is public.
     reach : float, optional
         Above the tolerance; (1 + sqrt(B)) tolerances if omitted. Public.
     types : mapping of str to Kind, optional
-        Of columns that are not as the synthetic sets have them: numbers for `ph.Real()` and the
+        Of columns that differ in kind from the synthetic sets: numbers for `ph.Real()` and the
         like, levels for `ph.Nominal(levels=...)`; never read from the data. An entry that is no
         number, or none of the levels, is missing in its own block.
     ledger : Ledger, optional

@@ -29,7 +29,7 @@ def test_a_single_step_is_the_published_one() -> None:
 
 @pytest.mark.parametrize(("command", "default"), [
     ("synthesize", "gaussian"), ("compare", "unweighted, lipschitz"),
-    ("calibrate", "by what the reference's column holds"), ("mask", "equal"),
+    ("calibrate", "by the reference's column"), ("mask", "equal"),
     ("utility", "all"), ("validate", "generated"),
 ])  # fmt: skip
 def test_help_of_80_columns_shows_defaults_and_cuts_no_text(

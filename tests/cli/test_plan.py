@@ -120,13 +120,14 @@ def released(run: Any, csv: Path, *more: str) -> Any:
     (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
     (("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
         "leave out --scale, --reweight, or --plan"),
+    (("--epsilon", "1", "--rows-per-unit", "2"), "is read by mechanism 'marginals' only"),
     (("--epsilon", "1", "--delta", "1e-7"), "delta is read by mechanism 'marginals' only"),
     (("--epsilon", "1", "--select", "all"), "select is read by mechanism 'marginals' only"),
     (("--epsilon", "1", "--mechanism", "marginals", "--select", "some"), "plan, all, private"),
     (("--epsilon", "1", "--mechanism", "marginals", "--delta", "0.5"), "must be below 1 / n"),
     (("--epsilon", "8", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
     (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
-        "a strict charge needs the owner's word"),
+        "a strict charge needs confirmation"),
     (("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv",
         "--holds-no-released-record"), "must be other records than those to be released"),
     (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),
@@ -154,12 +155,12 @@ def test_data_that_do_not_fit_the_plan_are_refused(run: Run, refused: Any, csv: 
 
 
 _VALUES = {
-    "--rows-per-unit": "2", "--workers": "2",  # of a table that stays where it is
+    "--workers": "2",  # of a table that stays where it is
     "--formula": "voted ~ 1", "--model": "poisson", "--calibration": "x", "--scale": "0.5",
     "--shift": "0.1", "--transform": "linear", "--threshold": "1", "--draw-quantile": "1",
     "--safety-factor": "1.01", "--accounting": "range", "--target-epsilon": "1",
     "--strict": None, "--local": None, "--program": "published",
-    "--support": "visits=0..9", "--unit": "person", "--survey": "weights=w", "--reweight": None,
+    "--support": "visits=0..9", "--survey": "weights=w", "--reweight": None,
     "--k": "0.9", "--single-step": None, "--leave-one-out": "1", "--drop": "name",
     "--keep": "age", "--id": "person", "--types": "types.json",
 }  # fmt: skip

@@ -205,11 +205,21 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     assert "you confirm" not in error, "before an error it confirms nothing"
     draft.write_text(draft.read_text().replace('"missing": false', '"missing": true'))
     book = ph.Ledger(csv.parent / "ledger.jsonl", budget=50, kind="strict", relation="remove")
-    code, _, error = run(*command, "--ledger", str(book.path))
+    code, shown, error = run(*command, "--ledger", str(book.path))
+    assert "kind" in shown
+    assert "posterior draws" not in shown, "nothing was fitted"
     assert (code, "the ledger has no delta" in error) == (0, True), error
     assert "all records of one pid" in (out / "public" / "privacy_statement.md").read_text()
     assert "pid" not in pd.read_csv(out / "public" / "synthetic_1.csv")
     assert "more of its 'pid'" in run(*command[:-2], "--out", "o", "--rows-per-unit", "2")[2]
+    plan = str(csv.parent / "plan.json")
+    asked = ["plan", str(csv), "--sensitive", "visits", "--types", str(draft), "--out", plan]
+    assert run(*asked, "--drop", "pid,again")[0] == 0
+    asked = ["synthesize", str(csv), "--plan", plan, "--mechanism", "marginals", "--epsilon", "40"]
+    asked += ["--unit", "pid", "--rows-per-unit", "3", "--out", str(out.with_name("by_plan"))]
+    assert run(*asked)[0] == 0
+    charge = json.loads((out.with_name("by_plan") / "public" / "charge.json").read_text())
+    assert "pid" in charge["unit"]
 
 
 def test_a_table_is_described(run: Run, csv: Path) -> None:
@@ -220,4 +230,9 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     assert "f, m" in lines["sex"]
     assert "identifier" in shown
     assert "constant" in lines["const"]
+    table = pd.DataFrame({"row": np.arange(100) + 7, "code": [f"x{k}" for k in range(100)]})
+    table = table.assign(wage=np.arange(100) ** 3)
+    pd.concat([table, table[:3]]).to_csv(csv, index=False)
+    _, shown, _ = run("describe", str(csv))
+    assert shown.count("it may be an") == 2, "nearly in sequence, and texts; no amounts"
     assert run("describe", str(csv.parent / "none.csv"))[0] == 2

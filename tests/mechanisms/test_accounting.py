@@ -186,7 +186,7 @@ def test_a_record_whose_limit_fails_pays_by_its_range_and_the_charge_says_so(see
     assert (charge.delta, charge.epsilon) == (1e-6, charge.epsilon_failing)
     account = release.confidential.account
     assert charge.range_failing >= account.loss_ranges[4]  # type: ignore[operator]
-    assert "Where the limit does not hold for a record, it pays by its range" in release.statement
+    assert "which the limit does not hold are charged by their range" in release.statement
 
 
 @pytest.mark.parametrize("accounting", ["gaussian", "range", "lipschitz"])

@@ -366,7 +366,7 @@ def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
             ph.Censored(POISSON, center=frozen.center, **own)
         return
     release = ph.Censored(POISSON, center=frozen.center, **own).release(counts(3, 60), **OPTIONS)
-    assert "is public, or was released before at a charge of its own" in release.statement
+    assert "is public, or was released before under a separate charge" in release.statement
 
 
 def test_rare_levels_are_kept_in_one_mode() -> None:

@@ -82,7 +82,7 @@ def test_a_local_charge() -> None:
     assert (charge.epsilon, charge.kind, charge.bound) == (6.0, ASYMPTOTIC_LOCAL, 1.5)
     assert (charge.n_draws, charge.cap, charge.converged) == (40, None, True)
     assert (charge.support, charge.bound_present, charge.loss_range_present) == (None, None, None)
-    for words in ("over 40 posterior draws", "The model's own word", "bound can be worked out",
+    for words in ("over 40 posterior draws", "The model's own word", "bound can be computed",
                   "records are many enough", "The sampler has converged"):  # fmt: skip
         assert says(charge, words), words
     for words in ("quantile", "computed from all records", "NOT CONVERGED", "calibration"):
@@ -120,8 +120,8 @@ def test_the_three_accountings_of_one_fit() -> None:
 def test_replacing_costs_twice_and_says_what_it_takes_for_granted() -> None:
     remove, replaced = (local(fit(), "range", relation=r) for r in ("remove", "replace"))
     assert (remove.epsilon, replaced.epsilon) == (1.4, 2.8)
-    assert says(replaced, "tells no more than those present")
-    assert not says(remove, "tells no more than those present")
+    assert says(replaced, "is assumed to have no larger risk")
+    assert not says(remove, "is assumed to have no larger risk")
     gaussian = local(fit(), "gaussian", relation="replace")
     assert gaussian.mu_of_release == pytest.approx(2 * 0.1 * 2**0.5)
     assert local(fit(), relation="replace").epsilon == 6.0, "of discrete outcomes, as in the papers"
@@ -141,7 +141,7 @@ def test_where_the_limit_does_not_hold_another_accounting_is_charged(
     assert (charge.accounting, charge.delta) == (counted, 0.0)
     untold = quantile == 1 and counted == "range"  # no terms to expand: 2 Delta for each of 2 draws
     assert charge.epsilon == {"range": 6.0 if untold else 1.4, "lipschitz": 6.0}[counted]
-    assert says(charge, "cannot be told from these draws") == untold
+    assert says(charge, "cannot be estimated from these draws") == untold
     assert says(charge, "Gaussian accounting was asked for")
     assert says(charge, why)
     assert not says(local(fit(), "gaussian"), "was asked for")
@@ -155,11 +155,11 @@ def test_where_the_limit_fails_losses_beyond_the_draws_are_charged() -> None:
     assert beyond > 0.7
     assert charge.loss_range == pytest.approx(beyond)
     assert 2 * beyond <= charge.epsilon <= 2 * beyond + 0.01
-    assert says(charge, "nothing of losses rarer than about one in 40")
+    assert says(charge, "misses losses rarer than about one in 40")
     assert says(charge, "loss of a draw at probability 1e-06 where the log-likelihoods go on")
     asked = local(fit(), "range", of=account(limit_holds=False, expansion=expansion))
     assert asked.epsilon == 1.4
-    assert not says(asked, "No less is charged")
+    assert not says(asked, "The charge is at least")
 
 
 def test_delta_is_below_one_over_the_number_of_records_or_units() -> None:

@@ -57,7 +57,7 @@ def test_the_larger_number_is_charged(session: FitSession) -> None:
     assert checked.charge.mu == account.mu >= before.mu
     assert checked.charge.loss_range == account.loss_range >= before.loss_range
     assert account.mu_by_record[refits.each[0].record] == max(before.mu, refits.each[0].mu_upper)
-    said = "also fitted without the record that the release tells most about"
+    said = "also fitted without the record of largest risk"
     assert said in checked.statement
     assert said not in plain.statement
     assert checked.charge.is_sealed

@@ -79,6 +79,8 @@ def test_the_bins_of_auto_follow_the_noise_and_read_no_record(table: pd.DataFram
     said = own.too_few(100)
     assert said is not None
     assert "100 records are too few for 9 tables at epsilon 2" in said
+    by_home = dataclasses.replace(own, unit="home", rows_per_unit=4).too_few(100)
+    assert "100 records, up to 4 for a home, are too few" in by_home
     enough = float(said.split("; epsilon ")[1].split()[0])
     assert dataclasses.replace(own, epsilon=enough).too_few(100) is None
     assert dataclasses.replace(own, epsilon=enough - 1).too_few(100) is not None
@@ -280,7 +282,7 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
         return float(np.abs(both[0] - both[1]).sum() / 2)
 
     told = own.release(data)
-    refuses("must come with its owner's word", dataclasses.replace, own, reference=other)
+    refuses("a reference must be confirmed", dataclasses.replace, own, reference=other)
     own = dataclasses.replace(own, holds_no_released_record=True)
     assert max(off(own.release(data)) for _ in range(5)) > 0.2
     known = dataclasses.replace(own, reference=other, public=True).release(data)
@@ -288,7 +290,7 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
         assert off(dataclasses.replace(own, reference=other).release(data)) < 0.15
     assert "reference, which is public" in " ".join(known.charge.not_covered)
     mine = dataclasses.replace(own, reference=other).release(data)
-    assert "are in the model that is drawn from" in " ".join(mine.charge.not_covered)
+    assert "the model that is drawn from has them" in " ".join(mine.charge.not_covered)
     assert OWNERS_WORD in mine.charge.assumes
     assert OWNERS_WORD not in told.charge.assumes
     assert known.settings["reference"] == {"records": 1500, "weight": 1.0, "public": True}

@@ -160,7 +160,7 @@ def test_without_the_owners_word_nothing_is_strict(
     with pytest.warns(UserWarning, match=r"holds_no_released_record=True of .*Calibration\.load"):
         release = mechanism.release(survey(2), **OPTIONS)
     assert release.charge.kind == "asymptotic local"
-    assert "Its owner has not said" in release.statement
+    assert "Its owner has not confirmed" in release.statement
     calibration.save(tmp_path / "c")
     file = tmp_path / "c" / "calibration.json"
     content = json.loads(file.read_text())
@@ -241,7 +241,7 @@ def test_without_digests_nothing_is_strict(
     with pytest.warns(UserWarning, match="has no digests to tell"):
         release = ph.Censored(calibration=old, check_modes=False).release(survey(2), **OPTIONS)
     assert release.charge.kind == "asymptotic local"
-    assert "cannot be told, as it was made by an earlier version" in release.statement
+    assert "cannot be known, as an earlier version of pyhybrid made it" in release.statement
     file.write_text(json.dumps({**content, "reference": {"key": "", "columns": []}}))
     with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
         ph.mechanisms.Calibration.load(tmp_path / "c")
@@ -265,7 +265,7 @@ def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
 
 @pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:the calibration was made from records")
-@pytest.mark.filterwarnings("ignore:the owner has not said")
+@pytest.mark.filterwarnings("ignore:the owner has not confirmed")
 def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
     survey(1).to_csv("f.csv", index=False)
     survey(2).to_csv("other.csv", index=False)

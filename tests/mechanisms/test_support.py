@@ -168,14 +168,14 @@ def test_it_is_quoted_published_and_reported(
     kept = release.charge
     assert "from a declared support (y from 0 to 100)" in release.statement
     assert f"of those present alone epsilon is {kept.epsilon_present:g}" in release.statement
-    assert "not records that could have been in them" not in release.statement
+    assert "not other possible records" not in release.statement
     public = kept.public()
     assert public["mu_present"] == kept.mu_present
     assert not {"bound", "loss_range", "bound_present", "loss_range_present"} & public.keys()
     assert PrivacyCharge.from_dict(kept.as_dict()) == kept
     release.save(tmp_path / "kept")
     assert ph.Release.load(tmp_path / "kept").charge == kept
-    assert "Most would be told about y = 100" in release_report(release, visits())
+    assert "The riskiest is y = 100" in release_report(release, visits())
     visits()[["y"]].to_csv(tmp_path / "data.csv", index=False)
     code, _, problem = run(
         "synthesize", "data.csv", "--formula", "y ~ 1", "--mechanism", "unweighted", "--out", "out",

@@ -158,7 +158,7 @@ def test_bad_designs_are_one_line(
 def test_weights_that_stay_in_the_file_need_a_decision(tmp_path: Path) -> None:
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=DESIGN)
     release = mechanism.release(_table(), seed=1, engine="embedded", settings=SHORT)
-    with pytest.raises(InvalidInput, match="survey weights may tell of the outcome"):
+    with pytest.raises(InvalidInput, match="survey weights may disclose the outcome"):
         release.save(tmp_path / "out", keep=["home", "a"])
     release.save(tmp_path / "out", drop=["w"], keep=["home", "a"], report=False)
     assert "w" not in pd.read_csv(tmp_path / "out" / "public" / "synthetic_1.csv").columns

@@ -155,7 +155,7 @@ def test_statement_and_public_charge(tmp_path: Path) -> None:
         "The guarantee is per instance: it covers the records that are in these data",
         "local and asymptotic",
         f"without a delta: {of.epsilon_range:g} by the range",
-        "where one is smaller than epsilon it is no guarantee",
+        "one that is smaller than epsilon is no guarantee",
         f"{of.epsilon_lipschitz:g} by the Lipschitz bound of the papers",
         "mu grows with the square root of their number",
     ):

@@ -42,8 +42,8 @@ def test_every_part_is_answered_from_the_release(release: ph.Release) -> None:
     assert rows["Epsilon"][1] == "as it should be"
     assert rows["Convergence"][1] == "as it should be"
     assert rows["As in the data"] == ("sex", "to decide")
-    assert rows["Records that are alone"][0].startswith("0 of 80")
-    assert "Outside, 1" in rows
+    assert rows["Unique records"][0].startswith("0 of 80")
+    assert "Not covered, 1" in rows
 
 
 def test_what_stands_out_is_marked(release: ph.Release) -> None:
@@ -56,8 +56,8 @@ def test_what_stands_out_is_marked(release: ph.Release) -> None:
     rows = _rows(ph.reports.review_checklist(many))
     assert rows["Epsilon"][1] == "LOOK"
     assert rows["Seed"][1] == "as it should be"
-    assert rows["Records that are alone"] == (
-        "80 of 80 records, in the columns that stay as they are", "LOOK"
+    assert rows["Unique records"] == (
+        "80 of 80 records, by the unchanged columns", "LOOK"
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> No
     assert any("wage is found" in bullet for bullet in section.bullets)
     other = data.assign(x=data["x"] + 100, wage=0.0)
     safe = risk_summary(data, [other], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
-    assert risk_verdict({"one": safe}).bullets == ["Nothing that this page checks looks wrong."]
+    assert risk_verdict({"one": safe}).bullets == ["The checks of this page found nothing wrong."]
     check_page(risk_report({"one": same}))
 
 
@@ -106,7 +106,7 @@ def _curve(*, worse: float = 0.0, converged: bool = True) -> RiskUtilityCurve:
 def test_a_curve_says_which_weights_are_nearer() -> None:
     section = curve_verdict(_curve())
     assert "at 1 of 2 points" in section.paragraphs[1][2]
-    assert section.bullets == ["Nothing that this page checks looks wrong."]
+    assert section.bullets == ["The checks of this page found nothing wrong."]
     bad = curve_verdict(_curve(worse=0.5, converged=False)).bullets
     assert any("NOT CONVERGED" in bullet for bullet in bad)
     assert any("No point is near the data" in bullet for bullet in bad)

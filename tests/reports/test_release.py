@@ -410,8 +410,8 @@ def test_steps_of_a_reweighting_are_shown(data):
 def test_what_a_release_tells_about_each_record(releases, html, data):
     """The largest mu in the table is the one charged; a release without an account has none."""
     release = releases[0]
-    assert "What the release tells about each record" in html
-    rows = {row[0]: row[1:] for row in cells(html, "What one draw tells about the records")}
+    assert "Disclosure by record" in html
+    rows = {row[0]: row[1:] for row in cells(html, "Mu and range of the weighted log-likelihood")}
     own = release.confidential.account
     assert float(rows["LipschitzWeighted, mu"][3]) == pytest.approx(release.charge.mu, rel=1e-3)
     assert float(rows["Unweighted, mu"][0]) == pytest.approx(
@@ -419,5 +419,5 @@ def test_what_a_release_tells_about_each_record(releases, html, data):
     )
     assert own.mu_by_record.max() == release.charge.mu
     without = replace(release, confidential=replace(release.confidential, account=None))
-    assert "What the release tells about each record" not in release_report(without, data)
+    assert "Disclosure by record" not in release_report(without, data)
     assert "What the release tells" not in public_report(release)

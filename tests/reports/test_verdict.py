@@ -48,7 +48,7 @@ def _with(release: ph.Release, tables: list[pd.DataFrame]) -> ph.Release:
 
 def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataFrame) -> None:
     good = verdict_section(_with(release, [data, data]), data)
-    assert good.bullets == ["Nothing that this page checks looks wrong."]
+    assert good.bullets == ["The checks of this page found nothing wrong."]
     assert "Good (" in good.paragraphs[1][2]
     wreck = data.assign(stays=data["stays"] + 4)
     bad = verdict_section(_with(release, [wreck, wreck]), data)
@@ -110,7 +110,7 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         ("BudgetWeighted", "asymptotic local", own, "without weights is better. Try `--epsilon 2`"),
         ("Censored", "strict", own, "Clipping keeps too little of the data"),
         ("BudgetWeighted", "asymptotic local", off, "without weights is POOR, too. A larger eps"),
-        ("BudgetWeighted", "asymptotic local", None, "`--mechanism unweighted` tells which"),
+        ("BudgetWeighted", "asymptotic local", None, "try `--mechanism unweighted`"),
         ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon does"),
     ):
         beside = None if plain is None else _made("Unweighted", plain)

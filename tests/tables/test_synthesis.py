@@ -99,7 +99,7 @@ def histograms(survey: pd.DataFrame, **changes: Any) -> Any:
 def test_a_reference_needs_its_owners_word(survey: pd.DataFrame, reference: pd.DataFrame) -> None:
     """Of centers and tables, of types, and of calibrations; the message says what to write."""
     said = {"holds_no_released_record": True}
-    word = r"owner's word on the reference that .* come from: .*--holds-no-released-record"
+    word = r"confirmation of the reference that .* come from: .*--holds-no-released-record"
     own = survey[["age", "region"]]
     of_types = ph.Table(own, sensitive=["region"], reference=reference)
     declared = ph.Table(own, sensitive=["region"], types={"region": TYPES["region"]})

@@ -35,7 +35,7 @@ from pyhybrid.privacy.local_account import LocalAccount
 
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 SAY_SO = (
-    "if the reference holds none of the records to be released, say so: "
+    "if the reference holds none of the records to be released, confirm it: "
     "holds_no_released_record=True of ph.calibrate, ph.tables.calibrate_table, "
     "ph.synthesize_table, "
     "ph.Table, ph.NoisyMarginals and ph.mechanisms.Calibration.load (--holds-no-released-record)"
@@ -43,17 +43,17 @@ SAY_SO = (
 WARNINGS = {
     "shared": "the calibration was made from records that are released here: {}; calibrate on "
     "other records",
-    "untold": "the calibration has no digests to tell whether it was made from records that are "
-    "released here: {}; calibrate on other records",
-    "unsaid": f"the owner has not said what records the calibration was made from: {{}}; {SAY_SO}",
+    "untold": "the calibration has no digests, so that records that are released here cannot be "
+    "found in it: {}; calibrate on other records",
+    "unsaid": f"the owner has not confirmed that the calibration has other records: {{}}; {SAY_SO}",
 }
 """Of a calibration's doubts, see `pyhybrid.mechanisms.censored.calibration.Calibration`."""
 CENTERS = {
     "given": "a public center, given by hand",
-    "released": "a center that is public, or was released before at a charge of its own",
+    "released": "a center that is public, or was released before under a separate charge",
     "public": "a center made from a public reference",
-    "reference": "a center made from a reference whose own records this charge does not cover",
-    "bought": "a center that was drawn from these records before, at a charge that is part of this",
+    "reference": "a center made from a reference, whose records this charge does not cover",
+    "bought": "a center drawn from these records before; this charge includes its cost",
 }
 """Where a center may have come from, in words."""
 
@@ -64,24 +64,24 @@ _SENTENCES = {
     "that a released draw is Gaussian differentially private. This was checked record by record on "
     "{n_draws} posterior draws, down to probabilities of about one in that number; below, delta "
     "rests on the limit. The upper end of mu is charged.",
-    "some by range": "For some records the limit does not hold: they pay by the range of their "
-    "log-likelihoods, or by what it may be beyond the draws. Epsilon is the larger of both.",
+    "some by range": "Records for which the limit does not hold are charged by the range of their "
+    "log-likelihoods, or an extrapolation beyond the draws. Epsilon is the larger of both.",
     "other": "{asked} accounting was asked for; {why}; epsilon is counted by the {by}.",
     "range": "The range is that over {n_draws} posterior draws, an estimate from below of the "
-    "largest possible one: it says nothing of losses rarer than about one in {n_draws}.",
-    "beyond": "No less is charged than the Gaussian epsilon of mu, and than {loss}",
-    "replaced": "A {one} that could be put in the place of another tells no more than those "
-    "present: the cost is twice that of the {one} that tells most.",
+    "largest possible one: it misses losses rarer than about one in {n_draws}.",
+    "beyond": "The charge is at least the Gaussian epsilon of mu, and at least {loss}",
+    "replaced": "A {one} that replaces another is assumed to have no larger risk than those "
+    "present: the cost is twice that of the {one} of largest risk.",
     # What a local charge assumes of draws, weights and records
     "largest": "The Lipschitz bound is the largest value over {n_kept} posterior draws, an "
     "estimate from below of the largest possible one.",
     "many": "The records are many enough for the local bound to be near the global one; the "
     "guarantee holds for this database and extends to others only as their size grows.",
     "recounted": "Weights were computed from the same records. By range and mu the charge includes "
-    "how they change when a record leaves, also because the risks of all others move then: "
+    "how they change when a record leaves, also as the risks of all others change then: "
     "estimated from {recounted} draws by importance weights. By the Lipschitz bound, as in the "
     "papers, it does not.",
-    "tied": "Weights are tied to the record: taking one record out is assumed not to change the "
+    "tied": "Weights are tied to the record: removing one record is assumed not to change the "
     "weights of the others.",
     "coded": "Columns are coded with values computed from all records ({terms}), assumed not to "
     "change for neighbors{strict}.",
@@ -94,9 +94,9 @@ _SENTENCES = {
     "dropped: the bound may fail, with a probability delta of at most {failing:.2g} for a draw "
     "(95 % confidence, from the share dropped).",
     # What a censored charge assumes
-    "center": "Each record's term was clipped less its value at {center}",
-    "discrete": "The outcome is discrete, so that terms lie between -M and 0, and leaving a record "
-    "out moves the log posterior by at most M; 2 M are charged for a draw.",
+    "center": "Each record's term was clipped after subtracting its value at {center}",
+    "discrete": "The outcome is discrete, so that terms lie between -M and 0, and a record's "
+    "removal moves the log posterior by at most M; 2 M are charged for a draw.",
     "chains": "Released draws come from the censored posterior exactly; a sampler that has "
     "converged comes close to that. {stopped}",
     "exact": "Exact sampling from a grid of parameters that was fixed without these records, of "
@@ -110,11 +110,11 @@ _SENTENCES = {
     "than chance explains: weights are assumed not to change for neighbors; a calibration from "
     "other records would make the guarantee strict.",
     "untold": "Whether the calibration was made from the records that are released here cannot be "
-    "told, as it was made by an earlier version of pyhybrid: weights are assumed not to change for "
+    "known, as an earlier version of pyhybrid made it: weights are assumed not to change for "
     "neighbors; another calibration, from other records, would make the guarantee strict.",
-    "unsaid": "Its owner has not said that the calibration's reference holds no record that is "
-    "released here, and coincidences tell little where values are few: weights and center are "
-    "assumed not to change for neighbors; with that word the guarantee would be strict.",
+    "unsaid": "Its owner has not confirmed that the calibration's reference holds no record that "
+    "is released here, and a comparison detects little where values repeat: weights and center are "
+    "assumed not to change for neighbors; confirmed, the guarantee would be strict.",
     "by record": "Each record's weight is a function of that record alone.",
     "same database": "Weights were computed from the same database and are assumed not to change "
     "for its neighbors; a frozen calibration or weights of 1 would make the guarantee strict.",
@@ -123,10 +123,10 @@ _SENTENCES = {
     "modes that the release was not drawn from are assumed to have no weight, and the guarantee is "
     "not strict for that.",
     # What refits without a record say
-    "refits": "The posterior was also fitted without {whose} the release tells most about; range "
-    "and mu are the larger of what either fit says.",
-    "failed": "No fit could be made without {failed} of the {one}s that the release tells most "
-    "about: for these the charge rests on the draws of one posterior alone, and with few records "
+    "refits": "The posterior was also fitted without {whose} of largest risk; range and mu are "
+    "the larger of both fits.",
+    "failed": "No fit could be made without {failed} of the {one}s of largest "
+    "risk: for these the charge rests on the draws of one posterior alone, and with few records "
     "it may be too small.",
     # What no charge covers
     "unsynthesized": "All columns except {columns} are published unchanged.",
@@ -138,7 +138,7 @@ _SENTENCES = {
     "was read from the confidential data; decimals= (--model NAME:decimals=...) fixes it, and a "
     "strict charge needs that.",
     "epsilon": "The epsilon stated here: it was computed from the confidential data, and the "
-    "Lipschitz bound can be worked out from it, as can range and mu from theirs.",
+    "Lipschitz bound can be computed from it, as can range and mu from theirs.",
     "choices": "Choices made by looking at the confidential data: {chosen}, and which of several "
     "releases was kept.",
     "others": "Other releases from the same data: their epsilons add up.",
@@ -289,7 +289,7 @@ def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
     """The charge, made of an account that refits were taken into, with a sentence on them."""
     one = "record" if charge.unit is None else _in_one_line(charge.unit)
     n_made = len(refits.each)
-    whose = f"the {one} that" if n_made == 1 else f"each of the {n_made} {one}s that"
+    whose = f"the {one}" if n_made == 1 else f"each of the {n_made} {one}s"
     said = {"refits": n_made, "failed": refits.failed}
     sentences = _said(said, one=one, whose=whose, failed=refits.failed)
     return replace(charge, assumes=(*charge.assumes, *sentences)).sealed()
@@ -403,7 +403,7 @@ def _of_local(
         "draws as cubic functions of a normal value."
         if beyond and math.isfinite(account.loss_beyond(delta))
         else f"twice the Lipschitz bound: what a draw loses at probability {delta:g} cannot be "
-        "told from these draws."
+        "estimated from these draws."
     )
     return _said(
         {

@@ -4,10 +4,10 @@ From a reference database (an earlier year, a public file) it keeps posterior dr
 unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
 f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
 r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
-is strict. The reference database itself is not protected by releases of the new one. That it holds
-none of the records to be released is its owner's word, without which nothing is strict: else the
-weights of a record are functions of the others. Keyed digests of its records help to find where the
-word is wrong; see `pyhybrid.mechanisms.censored.center` for how often they do.
+is strict. The reference database itself is not protected by releases of the new one. Its owner must
+confirm that it holds none of the records to be released, or nothing is strict: else the weights of
+a record are functions of the others. Keyed digests help to find errors in that; see
+`pyhybrid.mechanisms.censored.center` for how often they do.
 
 On disk it is one folder of readable files:
 
@@ -322,7 +322,7 @@ class Calibration:
             The model it was made with, for models that are not built in: the program of a
             `ComposedModel` is not stored.
         holds_no_released_record : bool, optional
-            The owner's word, see `calibrate`, in place of the one that was stored; calibrations of
+            The owner's confirmation, see `calibrate`, in place of the stored one; calibrations of
             version 0.2 hold none.
 
         Raises
@@ -403,21 +403,20 @@ def calibrate(
         A model without data-dependent transforms; a `ComposedModel` is handed to
         `Calibration.load` again, a `StanModel` has none.
     reference_data : DataFrame
-        Historical or public records, not those to be released: of those no release is strict, and
-        that it holds none of them must be said (`holds_no_released_record`). They are not protected
-        by releases of the new database.
+        Historical or public records, not those to be released, as must be confirmed
+        (`holds_no_released_record`). They are not protected by releases of the new database.
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
     scale, shift : float, optional
-        Of the weights. If both are omitted all weights are 1 with a center (0 and 1: the clip
-        alone limits what a record does), and 1 and 0 without.
+        Of the weights. If both are omitted: with a center 0 and 1, so that all weights are 1 and
+        the clip alone limits a record; without, 1 and 0.
     n_draws : int, default 1000
         Reference draws kept, at most the draws of the fit.
     center : bool, optional
-        Keep theta_ref, so that the movement of a term is clipped and not its size: the same
-        epsilon at a fraction of the cost to the data. If omitted, where the model's program takes
-        a center (all built-in ones); False is [C25]'s censoring.
+        Keep theta_ref, so that the movement of a term is clipped and not its size: the same epsilon
+        at a fraction of the loss in accuracy. If omitted, where the model's program takes a center
+        (all built-in ones); False is [C25]'s censoring.
     region : float, default 10
         Half width, in posterior standard deviations of the reference, of the region about
         theta_ref that parameters stay in, on a grid or in chains; see
@@ -425,9 +424,9 @@ def calibrate(
     public : bool, default False
         True if the reference is public; then the statement shows theta_ref.
     holds_no_released_record : bool, default False
-        True is the owner's word that no record of the reference, or of its persons, is among those
-        to be released. Without it no release is strict. Statement and checklist show it. What the
-        program can find out by itself is little where values are few.
+        True confirms that no record of the reference, or of its persons, is among those to be
+        released. Without it no release is strict. Statement and checklist show it. The program
+        alone can detect little where values repeat.
     **options
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.

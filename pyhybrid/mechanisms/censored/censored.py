@@ -64,10 +64,10 @@ class Censored(CappedMechanism):
     center; without a calibration a public one can be given.
 
     The charge is strict if each weight is a function of its own record: with `Unweighted` inside,
-    or with a frozen `Calibration` of other records, which its owner has to say. Weights from the
-    same database depend weakly on all records; the charge then says so and stays local. It falls
-    back to local, too, if the calibration was made from the records released (more of them coincide
-    than chance explains, or nobody said that it was not), if the chains did not converge and the
+    or with a frozen `Calibration` of other records, as its owner must confirm. Weights from the
+    same database depend weakly on all records; the charge then says so and stays local. It is
+    local, too, if the calibration was made from the records released (more of them coincide than
+    chance explains, or nobody confirmed that it was not), if the chains did not converge and the
     release was made anyway, and if other modes were found: a strict ledger then refuses it.
 
     Parameters
@@ -89,11 +89,11 @@ class Censored(CappedMechanism):
         calibration's; None is [C25]'s censoring.
     sampling : {"auto", "exact", "chains"}, default "auto"
         "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
-        chain that could be stuck, no seed. For an intercept alone (Poisson, NegativeBinomial,
-        NormalRegression, under the published prior) and Beta. "auto" does so where there is a
-        center, record by record. Of chains, which start at a rough fit, the charge says that they
-        approximate what it holds for, and whether their number was fixed beforehand (`max_draws` of
-        `settings` equal to `draws`).
+        chains, no seed. For an intercept alone (Poisson, NegativeBinomial, NormalRegression, under
+        the published prior) and Beta. "auto" does so where there is a center, record by record.
+        Chains start at a rough fit; the charge states that they approximate the posterior that it
+        holds for, and whether their number was fixed in advance (`max_draws` of `settings` equal to
+        `draws`).
     grid : mapping, optional
         ``{coordinate: (lower, upper, size)}`` of exact sampling, public and chosen without looking
         at the data; if omitted, the calibration's region, or a wide grid of the model's.
@@ -155,9 +155,9 @@ class Censored(CappedMechanism):
                 given_center(self.center)  # type: ignore[arg-type]
             elif not self.center.public:
                 raise InvalidInput(
-                    "center must be public, or released at a charge of its own: this one is of a "
+                    "center must be public, or released under a separate charge: this one is of a "
                     "reference that is not, and whether that holds the records to release cannot "
-                    "be told from it; give the calibration instead"
+                    "be checked; give the calibration instead"
                 )
         if self.grid is not None and self.sampling == "chains":
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")

@@ -80,8 +80,7 @@ _ASSUMES = (
 _AT_ENDS = "Numbers beyond the bins of their domain are counted in the first or last one: {}."
 _OF_REFERENCE = {
     True: "The records of the reference, which is public.",
-    False: "The records of the reference: its own, without noise, are in the model that is drawn "
-    "from.",
+    False: "The records of the reference: the model that is drawn from has them without noise.",
 }
 
 
@@ -90,13 +89,13 @@ class NoisyMarginals(NoiseMechanism):
     r"""Draw synthetic columns from a log-linear model fitted to noisy two-way tables.
 
     The guarantee is strict: it holds for every database of the stated domain, at any n, without a
-    sampler. A record is in one cell of each of T tables (shared out between two cells of a public
-    number): leaving it out changes T counts by 1, replacing it 2 T. Each table has a part of
-    epsilon, the parts add, and the noise of its cells is discrete Laplace of scale 1 / part or
-    2 / part; tables of more cells have larger parts. Fewer predictors mean less noise.
+    sampler. A record is in one cell of each of T tables (divided between two cells of a public
+    number): removing it changes T counts by 1, replacing it 2 T. Each table gets a part of epsilon,
+    the parts add, and the noise of its cells is discrete Laplace of scale 1 / part or 2 / part;
+    tables of more cells get larger parts. Fewer predictors mean less noise.
 
-    With `given` columns only one column after the other is synthesized beside public predictors;
-    without them the whole table is.
+    With `given`, columns are synthesized in order beside public predictors; without, the whole
+    table is.
 
     Parameters
     ----------
@@ -110,8 +109,8 @@ class NoisyMarginals(NoiseMechanism):
         Public predictors, released as they are. Numbers need no bins: effects are linear between
         five knots.
     predictors : mapping of str to sequence of str, optional
-        What each synthesized column is drawn given: public columns, and columns before it. All of
-        them if a column is not named. Chosen without looking at the confidential data.
+        Predictors of each synthesized column: public columns, and columns before it; all of them if
+        a column is not named. Choose them without looking at the confidential data.
     delta : float, optional
         Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(1 / 2 part) under
         "remove", sqrt(1 / part) under "replace", parts of the rho of zCDP that (epsilon, delta)
@@ -127,8 +126,8 @@ class NoisyMarginals(NoiseMechanism):
     select : {"all", "private"}
         "all" measures every column with each of its predictors. "private" measures every column
         alone, at `one_way_share` of the price, then chooses tables by noisy scores, one after the
-        other, where the model so far errs most (AIM). The choices are in the charge. Intervals
-        know nothing of a pair that was left out.
+        other, where the model so far errs most (AIM). The charge includes the choices. Intervals do
+        not account for pairs that were left out.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
@@ -142,14 +141,15 @@ class NoisyMarginals(NoiseMechanism):
         data; several sets start from none, as intervals would be too short.
     reference : DataFrame, optional
         Other records, public or historical: their likelihood is added to that of the noisy tables.
-        That they may lie elsewhere costs accuracy, not privacy; they are **not protected**.
+        Where they differ from the data, this costs accuracy, not privacy; they are **not
+        protected**.
     reference_weight : float, default 1
-        What a record of the reference counts for, in (0, 1]: less the further it is from the data.
+        Weight of a record of the reference, in (0, 1]: less the further it is from the data.
     public : bool, default False
         True if the reference is public; the charge says which.
     holds_no_released_record : bool, default False
-        The owner's word that the reference holds none of the records to be released, without which
-        none is taken; the charge states it.
+        The owner confirms that the reference holds none of the records to be released; without that
+        it is refused. The charge states it.
     unit, rows_per_unit : str, int, optional
         See `PerturbedHistogram`.
 
@@ -212,8 +212,7 @@ class NoisyMarginals(NoiseMechanism):
             self.holds_no_released_record, "holds_no_released_record"
         ):
             raise InvalidInput(
-                "a reference must come with its owner's word, as what is read from it costs no "
-                f"epsilon: {SAY_SO}"
+                f"a reference must be confirmed, as reading it costs no epsilon: {SAY_SO}"
             )
         check_fraction(self.reference_weight, "reference_weight")
         if not self.synthesizes:
@@ -294,11 +293,13 @@ class NoisyMarginals(NoiseMechanism):
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
         enough = next((own.epsilon for own in others if own._told(n) >= _KEPT), None)
         told = (
-            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} would do"
+            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} is enough"
         )
+        whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
-            f"{n:,} records are too few for {self.n_tables} tables at epsilon {self.epsilon:g}: "
-            f"relations between columns will be lost; {told}, or fewer columns, or a reference"
+            f"{n:,} records{whose} are too few for {self.n_tables} tables at epsilon "
+            f"{self.epsilon:g}: relations between columns will be lost; {told}, or fewer columns, "
+            "or a reference"
         )
 
     def _effects(self, most_bins: int) -> int:

@@ -114,8 +114,8 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     transform, threshold
         Weight map; see `pyhybrid.lipschitz_weights`.
     risk : {"size", "range", "deviation"}
-        What f_i is: the papers' size, or how far the log-likelihood moves over the posterior, by
-        its range or its deviation, which is what accounting by range or mu charges.
+        Measure f_i of risk: the papers' size, or how far the log-likelihood moves over the
+        posterior, its range or its deviation, as accounting by range or mu charges it.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
     """
@@ -281,8 +281,8 @@ class CountWeighted(PseudoPosteriorMechanism):
 class ScalarWeighted(PseudoPosteriorMechanism):
     """One weight for all records, epsilon / (2 Delta) with Delta of the unweighted fit.
 
-    The refit under that weight has a bound of its own, near the target and usually above it; the
-    charge states the refit's ([S22] sec. 3.1; [MT07]).
+    The bound of the refit under that weight is near the target and usually above it; the charge
+    states the refit's ([S22] sec. 3.1; [MT07]).
 
     Parameters
     ----------
@@ -348,16 +348,17 @@ class ScalarWeighted(PseudoPosteriorMechanism):
 
 @dataclass(frozen=True)
 class BudgetWeighted(PseudoPosteriorMechanism):
-    """Weights by budget: a record loses weight only where it would tell more than `epsilon` allows.
+    """Weights by budget: a record loses weight only if it would disclose too much.
 
-    Public weights, from the predictors alone, make what usual records tell small; those of
-    `pyhybrid.arrays.budget_weights` are then found twice, from draws of the fit under the weights
-    before. The charge counts the influence that each record has on the weights of the others.
+    Public weights, from the predictors alone, limit the influence of usual records. Weights of
+    `pyhybrid.arrays.budget_weights` are then computed twice, from draws of the fit under the
+    weights before. The charge counts the influence of each record on the weights of the others.
 
     Parameters
     ----------
     epsilon : float, default 1
-        What all released draws together may cost at `delta`, above 0, nats; mu is split over them.
+        Most that all released draws together may cost at `delta`, above 0, nats; mu is split over
+        them.
     n_draws : int, default 1
         Draws that `epsilon` is for; a release sets it to the number that it draws.
     model, relation, unit, delta, design

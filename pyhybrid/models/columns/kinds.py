@@ -148,7 +148,7 @@ class Counts(Number):
     Parameters
     ----------
     extra_zeros : bool, default False
-        More zeros than counts alone have, as of those who never go; `lower` is 0 then.
+        More zeros than a count model has, as of persons who never go; `lower` is 0 then.
     """
 
     lower: float | None = 0

@@ -80,7 +80,7 @@ def weights_told(model: Any) -> dict[str, str]:
     if not isinstance(model, SurveyWeighted):
         return {}
     return {
-        model.design.weights: "its survey weights may tell of the outcome: synthesize them "
+        model.design.weights: "its survey weights may disclose the outcome: synthesize them "
         "together with it, or leave them out"
     }
 

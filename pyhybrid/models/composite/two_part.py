@@ -36,11 +36,11 @@ _ABOVE_ZERO = (float(np.nextafter(0, 1)), np.inf)
 class TwoPart(PartsModel):
     """An outcome with many records at one value, and amounts otherwise: two models, one charge.
 
-    Whether an outcome is at `point` is one model, how large it is otherwise another one; with
-    `negative` a third model says which of the others are below it, and a fourth how far. A record
-    tells the sum of what it tells all of them: weights, bounds and caps act on that, and the charge
-    is for all parts together. Released values are at the point, above or below it as the models
-    draw them: shares and signs are kept.
+    One model is for whether an outcome is at `point`, another for its size otherwise; with
+    `negative` a third is for which of the others are below the point, and a fourth for how far. A
+    record's term is the sum over all parts: weights, bounds and caps act on that sum, and the
+    charge is for all parts together. Released values are at the point, above or below it as the
+    models draw them: shares and signs are kept.
 
     Parameters
     ----------

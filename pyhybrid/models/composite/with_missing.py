@@ -34,12 +34,12 @@ from pyhybrid.models.formula.values import Completion, completion_of, first_row
 class WithMissing:
     """A model whose outcome, and whose predictors, may be missing.
 
-    Whether the outcome is missing is a model of its own, as in synthpop: released values are
-    missing where it says so, with the data's own marker and dtype, and drawn from `value`, fitted
-    to the records that have one, elsewhere. One charge covers both. A column whose dtype holds no
-    missing values has none. Missing predictors count as a level of their own (the last one; ordered
-    levels lose their order) or, if they are numbers, as a declared number or the median with an
-    indicator; they stay missing in the table.
+    One model is for whether the outcome is missing, as in synthpop: where it draws "missing",
+    released values have the data's marker and dtype; elsewhere they are drawn from `value`, fitted
+    to the records that have one. One charge covers both. A column whose dtype holds no missing
+    values has none. Missing predictors count as a level of their own (the last one; ordered levels
+    lose their order) or, if they are numbers, as a declared number or the median with an indicator;
+    they stay missing in the table.
 
     Parameters
     ----------

@@ -42,9 +42,9 @@ class MixtureRegression(TransformedModel):
     needed: the prior empties those that are not.
 
     Chains start around one EM fit (`pyhybrid.models.families.normal_mixture`), which does not move
-    the posterior; convergence is judged by densities at fixed points, so that components that
-    change names are not taken for a failure. Partitions of the records that no start leads to are
-    not seen, as in any mixture fit: the diagnostics speak of the mode that the chains are in.
+    the posterior; convergence is judged by densities at fixed points, so that a switch of component
+    labels does not count as a failure. Partitions of the records that no start leads to are not
+    found, as in any mixture fit: the diagnostics are for the mode that the chains are in.
 
     Parameters
     ----------

@@ -35,12 +35,12 @@ _NO_FROZEN = ("n_frozen", "farthest", "steep")
 
 @dataclass(frozen=True, eq=False)
 class ComposedModel(OwnProgram):
-    """A Stan program of the user's own that can be strict: pyhybrid writes it around one record.
+    """A user's Stan program that can be strict: pyhybrid writes it around one record.
 
-    The user says what one record has, the parameters and their prior, the log-likelihood of one
-    record and how its outcome is drawn anew; pyhybrid writes the records, weights, cap, center and
-    the sum around them. In the prior the outcome is not in scope, and log_lik is a function of its
-    own record: what an epsilon does not cover cannot be written. See the example for the form.
+    The user declares the entries of one record, the parameters and their prior, the log-likelihood
+    of one record and how its outcome is drawn anew; pyhybrid adds the records, weights, cap, center
+    and the sum. The outcome is not in scope in the prior, and log_lik is a function of one record:
+    what epsilon does not cover cannot be written. See the example for the form.
 
     Parameters
     ----------

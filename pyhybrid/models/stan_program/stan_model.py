@@ -73,12 +73,12 @@ Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator],
 
 @dataclass(frozen=True, eq=False)
 class StanModel(OwnProgram):
-    """A user's own whole Stan program as a synthesizer: for local charges.
+    """A user's whole Stan program as a synthesizer: for local charges.
 
-    What a whole program does under every weight and cap cannot be known by trying some, so that no
-    charge of it is strict, whatever the mechanism: `pyhybrid.ComposedModel` is the form that can
-    be. Here the weights and the cap that are released are tried, with other outcomes too, and what
-    decides by weights or cap is refused.
+    Trying some weights and caps does not show what a program does under all, so no charge of it is
+    strict, whatever the mechanism; `pyhybrid.ComposedModel` can be strict. Here the weights and the
+    cap of the release are tried, also with other outcomes; a program that branches on weights or
+    cap is refused.
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
     log-likelihood by its weight; ``log_lik`` in its generated quantities is the same
@@ -102,12 +102,12 @@ class StanModel(OwnProgram):
     predict : str or callable
         How a replicate of the outcome is made: the name of a generated quantity with one value per
         record, or ``predict(parameters, df, rng)``, which gets the variables of one draw by name
-        and the table without its outcome, and returns an array of shape (n,); or a regression of
-        ours that the program is declared to be, as printed programs, which make none, are:
-        ``ph.NegativeBinomial("y ~ x")``, whose formula is the program's then. That both have one
-        log-likelihood at the same parameters is tried. None may read the
-        confidential outcome, which no epsilon would cover: one that moves when other values stand
-        in its place is refused, and replicates are made from data without it.
+        and the table without its outcome, and returns an array of shape (n,). For printed programs,
+        which make no replicates, a regression of pyhybrid that the program is:
+        ``ph.NegativeBinomial("y ~ x")``, whose formula is then the program's; both are compared by
+        their log-likelihoods at the same parameters. None may read the confidential outcome, which
+        no epsilon would cover: one that moves with other outcomes is refused, and replicates are
+        made from data without it.
     log_lik_weighted : bool, optional
         True for programs whose log_lik is already weighted, as the published ones and brms's: it is
         then never read from the fit, where a record of weight 0 has left no trace, but computed at
@@ -133,8 +133,8 @@ class StanModel(OwnProgram):
         data's, or because stanli is missing: "local" releases anyway. The charge is then
         asymptotic local and says that nothing was checked.
     monitored : tuple of str, optional
-        Variables that must have converged; the program's parameters if omitted. Give variables
-        that do not depend on labels where components can change names. The sum of log_lik is
+        Variables that must have converged; the program's parameters if omitted. Where component
+        labels can switch, give variables that do not depend on them. The sum of log_lik is
         monitored in any case.
     decimals : int, optional
         Number of decimals of released values, 0 to 15; 0 for counts. A strict charge needs it: if
@@ -143,13 +143,13 @@ class StanModel(OwnProgram):
     Notes
     -----
     Censoring needs ``cap`` in the data block, with the term of record i as
-    ``fmax(-cap, fmin(cap, weights[i] * f_i))``, and, to be told when there is none, ``int
-    use_cap``; a program without ``use_cap`` gets a cap of 1e300 then. The clipping is checked like
-    the weights. The prior must not read the outcome, nor log_lik the outcomes of other records:
-    both are tried with other values at random points, and at draws of the fit before a replicate
-    leaves. Constants computed from the data are given as numbers that are known beforehand.
-    Generated quantities that predict are drawn anew for every replicate, whichever engine sampled.
-    Starting points are Stan's own, also where other modes are looked for.
+    ``fmax(-cap, fmin(cap, weights[i] * f_i))``, and ``int use_cap``, 0 if there is none; a program
+    without ``use_cap`` gets a cap of 1e300 then. The clipping is checked like the weights. The
+    prior must not read the outcome, nor log_lik the outcomes of other records: both are tried with
+    other values at random points, and at draws of the fit before a replicate leaves. Constants
+    computed from the data are given as numbers that are known beforehand. Generated quantities that
+    predict are drawn anew for every replicate, whichever engine sampled. Starting points are
+    Stan's, also where other modes are looked for.
     """
 
     _: KW_ONLY

@@ -125,11 +125,10 @@ def compare(
 ) -> Comparison:
     """Release by each mechanism and set charges, bounds, weights and estimates side by side.
 
-    All mechanisms share one session: a fit that several of them need, above all the unweighted
-    one, is made once, and all fits use the same engine seed, so that differences between
-    mechanisms are not noise of the sampler. Re-weighting leaves less slack below the bound, but
-    need not bring estimates nearer: a warning names the candidates whose mean it took further from
-    the data.
+    All mechanisms share one session: a fit that several of them need, above all the unweighted one,
+    is made once, and all fits use the same engine seed, so that differences between mechanisms are
+    not noise of the sampler. Re-weighting leaves less slack below the bound, but may worsen
+    estimates: a warning names the candidates whose mean it moved away from the data.
 
     Comparing several candidates on the confidential data and publishing one of them is a choice
     that the guarantee does not cover; to publish several, release each anew.
