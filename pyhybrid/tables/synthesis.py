@@ -165,8 +165,6 @@ def synthesize_table(
     told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
     decisions, exposed = plan.decisions, exposed_columns(table.df, own)
-    bought: MarginalsOfPlan | None = None
-    centers: Mapping[str, Calibration] = {}
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
     fits: dict[str, Any] = {"seed": seed, "engine": engine, "settings": settings}
     said: dict[str, Any] = {"n_synthetic": m, "rule": rule, "progress": progress,
@@ -184,6 +182,7 @@ def synthesize_table(
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
     working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
     fits |= {"workers": workers, "executor": executor}
+    bought, centers = None, dict[str, Calibration]()
     if mechanism == "censored" and calibration is None:
         assert epsilon is not None
         at, like = epsilon, reference
