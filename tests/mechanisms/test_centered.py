@@ -20,6 +20,7 @@ from pyhybrid.mechanisms.censored.censored import look_for_modes
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.reports.release import release_report
 from tests.monte_carlo import assert_near
+from tests.refusals import refuses
 
 pytestmark = [pytest.mark.samples, pytest.mark.usefixtures("opendp")]
 
@@ -284,8 +285,7 @@ def test_a_calibration_keeps_its_center(
     again = ph.Censored(calibration=loaded)
     assert again.stream() == ph.Censored(calibration=negative_binomial).stream()
     (tmp_path / "c" / "frozen.csv").write_text("y,offset\n1.0,0\n")
-    with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
-        ph.mechanisms.Calibration.load(tmp_path / "c")
+    refuses("must hold a calibration, whole", ph.mechanisms.Calibration.load, tmp_path / "c")
 
 
 def test_a_calibration_without_a_center_is_read_as_before(
@@ -362,8 +362,7 @@ def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
     )
     own: dict[str, Any] = {"epsilon": 1, "inner": ph.Unweighted(POISSON), "check_modes": False}
     if not public:
-        with pytest.raises(InvalidInput, match="give the calibration instead"):
-            ph.Censored(POISSON, center=frozen.center, **own)
+        refuses("give the calibration instead", ph.Censored, POISSON, center=frozen.center, **own)
         return
     release = ph.Censored(POISSON, center=frozen.center, **own).release(counts(3, 60), **OPTIONS)
     assert "is public, or was released before at a charge of its own" in release.statement

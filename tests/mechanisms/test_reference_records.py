@@ -19,6 +19,7 @@ from pyhybrid.mechanisms.censored.center import (
     reference_records,
 )
 from pyhybrid.reports.checklist import review_checklist
+from tests.refusals import refuses
 
 MODEL = ph.Poisson("y ~ x + g")
 OPTIONS: dict[str, Any] = {
@@ -130,8 +131,7 @@ def test_on_its_own_records_a_calibration_is_not_strict(
     assert release.charge.kind == "asymptotic local"
     assert "The calibration was made from records that are released here" in release.statement
     ledger = ph.Ledger(tmp_path / "l", budget=100, kind="strict", relation="remove")
-    with pytest.raises(InvalidInput, match="must be strict"):
-        release.save(tmp_path / "out", ledger=ledger, report=False)
+    refuses("must be strict", release.save, tmp_path / "out", ledger=ledger, report=False)
 
 
 @pytest.mark.samples
@@ -243,8 +243,7 @@ def test_without_digests_nothing_is_strict(
     assert release.charge.kind == "asymptotic local"
     assert "cannot be told, as it was made by an earlier version" in release.statement
     file.write_text(json.dumps({**content, "reference": {"key": "", "columns": []}}))
-    with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
-        ph.mechanisms.Calibration.load(tmp_path / "c")
+    refuses("must hold a calibration, whole", ph.mechanisms.Calibration.load, tmp_path / "c")
 
 
 @pytest.mark.samples

@@ -11,6 +11,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.epsilon_search import with_epsilon
 from tests.mechanisms.test_accounting import MODEL, counts
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
@@ -54,10 +55,8 @@ def test_where_it_makes_no_sense() -> None:
         (ph.GivenWeights(MODEL, alpha=[1.0] * 300), "GivenWeights has none"),
         (ph.Censored(MODEL, epsilon=1), "needs no search"),
     ):
-        with pytest.raises(InvalidInput, match=said):
-            ph.mechanisms.meet_epsilon(mechanism, counts(), target_epsilon=1, **OPTIONS)
-    with pytest.raises(InvalidInput, match="has no epsilon of its own"):
-        with_epsilon(ph.Unweighted(MODEL), target_epsilon=1)
+        refuses(said, ph.mechanisms.meet_epsilon, mechanism, counts(), target_epsilon=1, **OPTIONS)
+    refuses("has no epsilon of its own", with_epsilon, ph.Unweighted(MODEL), target_epsilon=1)
     low = ph.LipschitzWeighted(MODEL, shift=0.5)
     with pytest.raises(InvalidInput, match="target_epsilon must be reachable by scale"):
         ph.mechanisms.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)

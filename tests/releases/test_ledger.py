@@ -246,8 +246,7 @@ def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path
     seeded = [of_seed(mechanism, table, options) for mechanism in
               (ph.Unweighted(model), ph.GivenWeights(model, alpha=np.full(60, 0.5)))]  # fmt: skip
     ledger.add(seeded[0])
-    with pytest.raises(InvalidInput, match="entry 3, another mechanism's of the same session or s"):
-        ledger.add(seeded[1])
+    refuses("entry 3, another mechanism's of the same session or s", ledger.add, seeded[1])
     ledger.add(ph.GivenWeights(model, alpha=np.full(60, 0.5)).release(table, **options))
     assert len(ledger.entries) == 4
     assert str(one.entropy) not in path.read_text()
