@@ -9,16 +9,14 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.conversions import epsilon_of_mu
+from tests.fits import fit_options
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
-OPTIONS: dict[str, Any] = {
-    "seed": 5, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=500, draws=600),
-}  # fmt: skip
+OPTIONS = fit_options(chains=4, warmup=500, draws=600, seed=5)
 MODEL = ph.Poisson("y ~ 1")
 
 

@@ -24,19 +24,15 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError, SaveFailed
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.running.tasks import run_tasks
 from tests.engines.test_cmdstan import PROGRAM, STORED, Fake, fake  # noqa: F401  (a fixture)
+from tests.fits import fit_options
 from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[2]
-OPTIONS: dict[str, Any] = {
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=2, warmup=200, draws=100),
-    "on_not_converged": "warn",
-}
+OPTIONS = fit_options(chains=2, warmup=200, draws=100, on_not_converged="warn")
 pytestmark = pytest.mark.filterwarnings("ignore:.*did not converge")
 
 
