@@ -65,6 +65,14 @@ def opendp() -> None:
     require_opendp()
 
 
+@pytest.fixture(scope="session")
+def r() -> Callable[..., Any]:
+    """`call_r`, if R can be used here."""
+    status = rbridge.r_status()
+    require(status.available, f"R cannot be used: {status}")
+    return rbridge.call_r
+
+
 SLOWEST = (
     "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
@@ -249,6 +257,9 @@ def visits() -> pd.DataFrame:
     )
 
 
+Run = Callable[..., tuple[int, str, str]]
+
+
 def command(*words: Any) -> int:
     """The exit code of a command, run in this process."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -262,9 +273,7 @@ def command(*words: Any) -> int:
 
 
 @pytest.fixture
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Callable[..., tuple[int, str, str]]:
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Run a command in this process; returns (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
     # A loaded machine is not an error: no line of progress every 30 seconds on standard error.
@@ -279,7 +288,7 @@ def run(
 
 
 @pytest.fixture
-def refused(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> Callable[..., str]:
+def refused(run: Run, tmp_path: Path) -> Callable[..., str]:
     """Run a command that must be refused in one line, leaving the files as they were: the line."""
 
     def call(*arguments: Any) -> str:

@@ -32,26 +32,30 @@ def normal_draws(
         mode, spread = _mode_and_spread(at._model)
         points = mode + rng.normal(size=points.shape) @ spread.T
     values = at.quantities(points, seed=seed % (2**31 - 1) or 1)
-    return Draws(
-        variables={name: value.reshape(*shape, *value.shape[1:]) for name, value in values.items()},
-        divergent=np.zeros(shape, bool),
-        treedepth=np.full(shape, 2),
-        energy=rng.normal(size=shape),
-        step_size=np.ones(settings.chains),
-        inv_metric=None
-        if settings.metric == "unit"
-        else (np.ones(at.n_unconstrained),) * settings.chains,
+    metric = (np.ones(at.n_unconstrained),) * settings.chains
+    return sound_draws(
+        {name: value.reshape(*shape, *value.shape[1:]) for name, value in values.items()},
+        program, seed, settings, rng, engine="embedded", engine_version="normal draws",
+        inv_metric=None if settings.metric == "unit" else metric,
         parameters=parameter_names(program),
-        provenance=Provenance(
-            engine="embedded",
-            engine_version="normal draws",
-            program=program.name,
-            program_sha256=program.sha256,
-            seed=seed,
-            settings=settings,
-            seconds=0.01,
-        ),
-    )
+    )  # fmt: skip
+
+
+def sound_draws(
+    variables: Mapping[str, Any], program: StanProgram, seed: int, settings: SamplerSettings,
+    rng: np.random.Generator, *, engine: str, engine_version: str, **more: Any,
+) -> Draws:  # fmt: skip
+    """Draws to which no diagnostic of the sampler objects."""
+    shape = settings.chains, settings.draws
+    provenance = Provenance(
+        engine=engine, engine_version=engine_version, program=program.name,
+        program_sha256=program.sha256, seed=seed, settings=settings, seconds=0.01,
+    )  # fmt: skip
+    return Draws(
+        variables=variables, divergent=np.zeros(shape, bool), treedepth=np.full(shape, 2),
+        energy=rng.normal(size=shape), step_size=np.ones(settings.chains), provenance=provenance,
+        **more,
+    )  # fmt: skip
 
 
 def _mode_and_spread(model: Any) -> tuple[Any, Any]:

@@ -141,19 +141,15 @@ def test_the_array_core_needs_numpy_and_scipy_only() -> None:
             assert used <= allowed | allowed_here.get(room, set()), path
 
 
-def test_importing_pyhybrid_imports_nothing_else() -> None:
+@pytest.mark.parametrize(("module", "others"), [
+    ("pyhybrid", ("numpy", "pandas", "scipy", "stanli", "arviz")),
+    ("pyhybrid.releases.release", ("pyhybrid.reports",)),
+])  # fmt: skip
+def test_importing_imports_nothing_that_is_not_asked_for(
+    module: str, others: tuple[str, ...]
+) -> None:
     code = (
-        "import sys, pyhybrid; "
-        "print([m for m in ('numpy', 'pandas', 'scipy', 'stanli', 'arviz') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_a_release_knows_pages_and_figures_only_when_it_is_asked_for_them() -> None:
-    code = (
-        "import sys, pyhybrid.releases.release\n"
-        "print([name for name in sys.modules if name.startswith('pyhybrid.reports')])"
+        f"import sys, {module}; print([name for name in sys.modules if name.startswith({others})])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

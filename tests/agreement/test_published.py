@@ -1,7 +1,6 @@
 """`validate --published`: the papers' programs against ours; wrong programs are caught."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import published
 from pyhybrid.validation.agreement.validation import Speed
+from tests.conftest import Run
 from tests.refusals import refuses
 
-Run = Callable[..., tuple[int, str, str]]
 QUICK = SamplerSettings(warmup=300, draws=300)
 
 

@@ -1,21 +1,18 @@
 """`validate --supplement`: the printed script and program, and scripts that are none of it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pyhybrid import rbridge
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines import SamplerSettings, load_program
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import supplement
-from tests.conftest import require
+from tests.conftest import Run
 from tests.parity.test_supplement import PRINTED
 from tests.refusals import refuses
 
-Run = Callable[..., tuple[int, str, str]]
 QUICK = SamplerSettings(warmup=300, draws=400, adapt_delta=0.95)
 OURS = """
 n_draws <- nrow(stan_estimate_unweighted$log_lik)
@@ -27,12 +24,6 @@ log_ratio <- abs(stan_estimate_weighted$log_lik)
 L <- quantile(rowMaxs(log_ratio), thresh)
 """
 """Same names, another way: what the demonstration of a printed script needs in CI."""
-
-
-@pytest.fixture
-def r() -> None:
-    status = rbridge.r_status()
-    require(status.available, f"R cannot be used: {status}")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import re
 import stat
-from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import rbridge
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SaveFailed
 from pyhybrid.engines import EngineStatus, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
@@ -23,19 +21,11 @@ from pyhybrid.models import NegativeBinomial, Poisson
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import Row, arrays, posterior
 from pyhybrid.validation.agreement.validation import compare
-from tests.conftest import require
+from tests.conftest import Run, require
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=4, warmup=500, draws=500)
 ROOT = Path(__file__).resolve().parents[2]
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def r() -> None:
-    """R, if it can be used here."""
-    status = rbridge.r_status()
-    require(status.available, f"R cannot be used: {status}")
 
 
 @pytest.fixture

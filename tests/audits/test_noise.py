@@ -15,7 +15,7 @@ import pyhybrid as ph
 from pyhybrid.privacy.epsilon_audit import audit_epsilon, epsilon_lower_bound
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.validation.audits.enumeration import histogram_loss, response_loss
-from pyhybrid.validation.audits.noise import share_in_first_bin
+from pyhybrid.validation.audits.noise import marginals_audits, share_in_first_bin
 from tests.refusals import refuses
 
 Array = np.ndarray
@@ -193,3 +193,23 @@ def test_replacing_a_record_under_the_noise_of_remove_is_refuted() -> None:
         return np.array([perturbed_probabilities(f, np.zeros(2))[0] for f in found])
 
     assert audit_epsilon(shares(0), shares(1), confidence=CONFIDENCE).refutes(EPSILON)
+
+
+@needs_opendp
+@pytest.mark.long
+def test_losses_of_noisy_marginals_are_attained_and_the_broken_ones_are_caught() -> None:
+    found = marginals_audits()
+    assert all(each.passed for each in found)
+    assert len({each.mechanism for each in found}) == 6
+    for each in found:
+        if "private choice" in each.mechanism:  # choices tell less than their epsilon
+            assert 0.9 < each.loss < 1 + 1e-9 < 1.05 < each.control_loss
+            continue
+        assert each.loss == pytest.approx(1.0)
+        if "Gaussian" not in each.mechanism and each.control == "noise / 2":
+            assert each.control_loss == pytest.approx(2.0)
+        elif each.mechanism == "NoisyMarginals" and each.control == "noise of one table":
+            assert each.control_loss == pytest.approx(3.0)
+        elif each.control == "levels read":
+            assert each.control_loss == math.inf
+        assert each.control_loss > 1.3

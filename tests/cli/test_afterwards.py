@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ import pyhybrid as ph
 from pyhybrid.cli.released import check_afterwards, predictors_of, read_afterwards
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.column_decisions import Decisions
+from tests.conftest import Run
 from tests.tables.conftest import TYPES, survey_of
 
-Run = Callable[..., tuple[int, str, str]]
 PAGE = Path(__file__).parents[2] / "docs" / "pages" / "howto" / "households.md"
 
 

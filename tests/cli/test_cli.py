@@ -17,7 +17,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases import folder as storage
 
 Run = Any
-FAST = ["--engine", "embedded", "--seed", "1"]
+FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400"]
 LOOSE = ["--epsilon", "30"]
 """What few records need."""
 

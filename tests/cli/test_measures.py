@@ -127,8 +127,7 @@ def test_files_are_private_and_say_so(
     assert "publish no part of this page" in html
     assert not re.search(r"(src|href)=\"(?!data:|#part-)", html)
     assert html.count("<figure>") >= (8 if command is UTILITY else 1)
-    with pytest.raises(ph.InvalidInput, match="must be a new file: it exists"):
-        run([*command, *outputs])
+    refuses("must be a new file: it exists", run, [*command, *outputs])
     assert run([*command, *outputs, "--overwrite"]) == 0
 
 

@@ -14,10 +14,9 @@ import typer
 import pyhybrid as ph
 from pyhybrid.cli.app import app
 from pyhybrid.cli.synthesize import _TAKEN
-from tests.conftest import require_opendp
+from tests.conftest import Run, require_opendp
 from tests.tables.conftest import TYPES, survey_of
 
-Run = Callable[..., tuple[int, str, str]]
 NAMES = ("voted", "region")
 
 

@@ -1,13 +1,12 @@
 """`pyhybrid report` and `pyhybrid open`: where the owner's pages are, made anew from the data."""
 
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-Run = Callable[..., tuple[int, str, str]]
+from tests.conftest import Run
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.tables import read_table
 from pyhybrid.tables import read_types
+from tests.conftest import Run
 from tests.tables.conftest import survey_of
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -23,13 +23,11 @@ from pyhybrid.reports.figures import figure_png, plot_curve
 from pyhybrid.running.resumable import fingerprint, open_parts
 from pyhybrid.studies.comparing import curve
 from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from tests.fits import fit_options
 from tests.refusals import refuses
 
 MODEL = ph.Poisson("visits ~ 1")
-OPTIONS: dict[str, Any] = {
-    "n_synthetic": 4, "seed": 8, "engine": "embedded",
-    "settings": SamplerSettings(chains=4, warmup=300, draws=600),
-}  # fmt: skip
+OPTIONS = fit_options(chains=4, warmup=300, draws=600, n_synthetic=4, seed=8)
 BY_BOUND = {**OPTIONS, "accounting": "lipschitz"}
 GRID: dict[str, Any] = {"scales": (1.0, 0.6), "shifts": (0.0, -0.1)}
 

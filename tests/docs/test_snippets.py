@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from tests.conftest import Run
 from tests.docs.snippets import (
     ROOT,
     TABLE,
@@ -47,8 +48,6 @@ NOT_RUN = {
 """Blocks with a reason in their title, by page; a new one is a change of this table."""
 
 BRMS = ROOT / "tests" / "stored" / "brms"
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)

@@ -17,11 +17,11 @@ from pyhybrid.engines import (
     Draws,
     EngineStatus,
     Progress,
-    Provenance,
     SamplerSettings,
     StanProgram,
     WarmStart,
 )
+from tests.normal_draws import sound_draws
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,10 @@ class RandomDraws:
         shape = (settings.chains, settings.draws)
         with np.errstate(over="ignore"):
             variables = _variables(program.name, data, shape, self.spread, rng)
-        return Draws(
-            variables=variables,
-            divergent=np.zeros(shape, dtype=bool),
-            treedepth=np.ones(shape, dtype=np.int64),
-            energy=rng.normal(size=shape),
-            step_size=np.ones(settings.chains),
-            inv_metric=None,
-            parameters=tuple(variables),
-            provenance=Provenance(
-                engine="stand-in",
-                engine_version="0",
-                program=program.name,
-                program_sha256=program.sha256,
-                seed=seed,
-                settings=settings,
-                seconds=0.0,
-            ),
-        )
+        return sound_draws(
+            variables, program, seed, settings, rng, engine="stand-in", engine_version="0",
+            inv_metric=None, parameters=tuple(variables),
+        )  # fmt: skip
 
 
 def _variables(

@@ -335,6 +335,10 @@ def _rechain(damage: Damage, path: Path) -> None:
     contents = [json.loads(line)["content"] for line in path.read_text().splitlines()]
     place = damage.place % len(contents)
     contents[place] = _edited(contents[place], damage)
+    chained_anew(path, contents)
+
+
+def chained_anew(path: Path, contents: list[Any]) -> None:
     path.unlink()
     with locked_file(path, create=True, wait=1) as file:
         lines: list[Any] = []

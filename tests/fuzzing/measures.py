@@ -12,7 +12,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import PyhybridError
 from pyhybrid.models.formula.design import read_design
 from tests.fuzzing.outcomes import attempted
-from tests.fuzzing.releases import WRONG, _mostly, _some, check_saved_masked
+from tests.fuzzing.releases import WRONG, _mostly, _some, check_saved
 from tests.fuzzing.tables import OFTEN, Recipe, formulas, recipes
 
 
@@ -234,5 +234,5 @@ def check_mask(case: tuple[Recipe, dict[str, Any], str]) -> bool:
         kept = [column not in keys for column in df.columns]
         pd.testing.assert_frame_equal(table.loc[:, kept], df.loc[:, kept])
         assert not table[list(keys)].isna().any().any()
-    check_saved_masked(release)
+    check_saved(release, "csv")
     return True

@@ -17,9 +17,9 @@ from pyhybrid.masking.release import RiskStatement
 from pyhybrid.measures.summaries import utility_as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
-from pyhybrid.releases.chained_file import locked_file
 from tests.fuzzing.engine import RANDOM_DRAWS
-from tests.fuzzing.files import Damage, _parquet_seeds, check_damage
+from tests.fuzzing.files import Damage, _parquet_seeds, chained_anew, check_damage
+from tests.refusals import refuses
 
 Y = [0, 3, 1, 2, 5, 1, 4, 2]
 
@@ -56,14 +56,12 @@ def test_predictors_that_are_no_numbers_are_named_without_their_values(values: A
 
 @pytest.mark.parametrize("formula", ["y ~ [)(+", "y ~ (", "y ~ {", "y ~ ]"])
 def test_formulas_that_trip_the_parser_are_refused(formula: str) -> None:
-    with pytest.raises(InvalidInput, match="formula"):
-        read_design(formula, pd.DataFrame({"y": Y, "x": Y}))
+    refuses("formula", read_design, formula, pd.DataFrame({"y": Y, "x": Y}))
 
 
 def test_rows_are_named_by_plain_labels() -> None:
     df = pd.DataFrame({"y": [1.0, np.nan, 2.0]}, index=np.array([7, 8, 9]))
-    with pytest.raises(InvalidInput, match="row 8 is"):
-        read_design("y ~ 1", df)
+    refuses("row 8 is", read_design, "y ~ 1", df)
 
 
 @pytest.mark.parametrize("dtype", ["int64[pyarrow]", "Int8", pd.SparseDtype("int64", 0)], ids=str)
@@ -88,8 +86,7 @@ def test_what_parquet_cannot_hold_is_refused_and_nothing_is_left(
     values: list[Any], tmp_path: Path
 ) -> None:
     release = released(pd.DataFrame({"y": Y, "x": values}))
-    with pytest.raises(InvalidInput, match="save as csv"):
-        release.save(tmp_path / "out", file_format="parquet", report=False)
+    refuses("save as csv", release.save, tmp_path / "out", file_format="parquet", report=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,20 +132,26 @@ def test_damaged_folders_give_a_result_or_a_typed_error(damage: Damage) -> None:
     check_damage(damage)
 
 
-@pytest.mark.parametrize("file", ["calibration.json", "draws.csv"])
-def test_calibrations_with_numbers_that_are_none_are_refused(file: str, tmp_path: Path) -> None:
+@pytest.fixture
+def calibration(tmp_path: Path) -> Path:
+    """The folder of one."""
     df = pd.DataFrame({"y": Y})
     ph.calibrate(
         ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **RANDOM_DRAWS
     ).save(tmp_path / "c")
-    path = tmp_path / "c" / file
+    return tmp_path / "c"
+
+
+@pytest.mark.parametrize("file", ["calibration.json", "draws.csv"])
+def test_calibrations_with_numbers_that_are_none_are_refused(file: str, calibration: Path) -> None:
+    path = calibration / file
     text = path.read_text()
     if file == "draws.csv":
         path.write_text(text[: text.rindex(",") + 1 if "," in text else 0] + "inf\n")
     else:
         path.write_text(json.dumps(json.loads(text) | {"cap": float("nan")}))
     with pytest.raises(InvalidInput):
-        ph.mechanisms.Calibration.load(tmp_path / "c")
+        ph.mechanisms.Calibration.load(calibration)
 
 
 @pytest.mark.parametrize("epsilon", [-1e16, float("nan"), "1", None, {"a": 1}])
@@ -159,11 +162,7 @@ def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path
     )
     contents = [json.loads(line)["content"] for line in path.read_text().splitlines()]
     contents[1]["charge"]["epsilon"] = epsilon
-    path.unlink()
-    with locked_file(path, create=True, wait=1) as file:
-        lines: list[Any] = []
-        for content in contents:
-            lines.append(file.append(content, after=lines))
+    chained_anew(path, contents)
     ledger = ph.Ledger(path)
     with pytest.raises(InvalidInput, match="entry 1"):
         _ = ledger.left
@@ -175,8 +174,7 @@ def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path
 
 def test_lists_as_keys_are_refused() -> None:
     real = pd.DataFrame({"y": [[1], [2], [1]], "x": [1, 2, 3]})
-    with pytest.raises(InvalidInput, match="'y' must hold numbers"):
-        ph.measures.matching_risk(real, real, keys=["y", "x"])
+    refuses("'y' must hold numbers", ph.measures.matching_risk, real, real, keys=["y", "x"])
 
 
 def test_integers_beyond_any_float_are_categories() -> None:
@@ -196,15 +194,10 @@ def test_ranges_of_whole_numbers_beyond_floats_are_refused() -> None:
 
 
 @pytest.mark.parametrize("shape", [[10**9, 10**9], [0], [-1], [2.5], ["a"], None])
-def test_a_calibration_with_another_shape_is_refused_at_once(shape: Any, tmp_path: Path) -> None:
-    df = pd.DataFrame({"y": Y})
-    ph.calibrate(
-        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **RANDOM_DRAWS
-    ).save(tmp_path / "c")
-    path = tmp_path / "c" / "calibration.json"
+def test_a_calibration_with_another_shape_is_refused_at_once(shape: Any, calibration: Path) -> None:
+    path = calibration / "calibration.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"shapes": {"beta": shape}}))
-    with pytest.raises(InvalidInput, match="whole and as saved"):
-        ph.mechanisms.Calibration.load(tmp_path / "c")
+    refuses("whole and as saved", ph.mechanisms.Calibration.load, calibration)
 
 
 def test_propensities_do_not_depend_on_the_unit_even_at_its_largest() -> None:
@@ -301,8 +294,7 @@ def test_plans_keep_whole_numbers_that_floats_do_not_hold() -> None:
 )
 def test_numbers_that_cannot_be_scaled_are_no_predictor(held: np.ndarray) -> None:
     table = pd.DataFrame({"y": Y[:6], "g": held})
-    with pytest.raises(InvalidInput, match="'g' must hold numbers that differ as floats"):
-        kind_of(table["g"])
+    refuses("'g' must hold numbers that differ as floats", kind_of, table["g"])
     assert ph.Table(table, sensitive=["y"]).plan()["y"].predictors == ()
     other = table.assign(g=[0.5, 1.25, 2.0, 7.5, 3.25, 4.0])
     assert ph.Table(other, sensitive=["y"]).plan()["y"].predictors == ("g",)

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable
 
-from cases_risk import INF, NAN, bad, draw_matrix, log_lik_inputs
-from formulas import Case, Matrix
+from tests.golden.cases_risk import INF, NAN, bad, draw_matrix, log_lik_inputs
+from tests.golden.formulas import Case, Matrix
 
 
 def correlated(rng: random.Random, draws: int, n: int, spread: float) -> Matrix:

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable
 
-from formulas import Case, Matrix
+from tests.golden.formulas import Case, Matrix
 
 INF, NAN = math.inf, math.nan
 

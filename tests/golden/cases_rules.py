@@ -5,8 +5,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from cases_risk import bad
-from formulas import DECIMALS, Case, Matrix
+from tests.golden.cases_risk import bad
+from tests.golden.formulas import DECIMALS, Case, Matrix
 
 INF, NAN = math.inf, math.nan
 

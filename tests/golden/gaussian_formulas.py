@@ -9,9 +9,9 @@ from decimal import Decimal, getcontext
 from fractions import Fraction
 from typing import Any
 
+from tests.golden.formulas import DECIMALS, Case, Matrix, ceiling_at, quantile7
+
 getcontext().prec = 60
-Case = dict[str, Any]
-Matrix = list[list[float]]
 HALF_LOG_TWO_PI = (
     2 * Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 ).ln() / 2
@@ -83,8 +83,7 @@ def compose_mu(mus: list[float]) -> float:
 
 
 def mu_of_release(mu: float, n_draws_released: int = 1, relation: str = "remove") -> float:
-    sides = 2 if relation == "replace" else 1
-    return float(sides * Decimal(mu) * Decimal(n_draws_released).sqrt())
+    return float(sides(relation) * Decimal(mu) * Decimal(n_draws_released).sqrt())
 
 
 # --- Ranges and what they cost ------------------------------------------------------------------
@@ -99,13 +98,6 @@ def terms(log_lik: Matrix, alpha: list[float] | None) -> list[list[float]]:
 
 def finite(column: list[float]) -> bool:
     return all(math.isfinite(g) for g in column) and math.isfinite(max(column) - min(column))
-
-
-def quantile7(values: list[float], q: float) -> float:
-    ordered = sorted(values)
-    place = (len(ordered) - 1) * q
-    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
-    return low if low == high else low + (place - math.floor(place)) * (high - low)
 
 
 def loss_ranges(
@@ -129,9 +121,6 @@ def loss_ranges(
     }  # fmt: skip
 
 
-DECIMALS = {"asymptotic local": 2, "strict": 6}
-
-
 def sides(relation: str) -> int:
     return 2 if relation == "replace" else 1
 
@@ -143,8 +132,7 @@ def epsilon_of_range(
     kind: str = "asymptotic local",
 ) -> float:
     exact = sides(relation) * n_draws_released * Fraction(repr(loss_range))
-    unit = 10 ** DECIMALS[kind]
-    return float(Fraction(math.ceil(exact * unit), unit))
+    return ceiling_at(exact, DECIMALS[kind])
 
 
 def rho_of_range(loss_range: float, n_draws_released: int = 1, relation: str = "remove") -> float:
@@ -167,7 +155,6 @@ def center_and_censor(
     below, above = cap if isinstance(cap, list) else (cap, cap)
     middle = [0.0] * n if center is None else center
     weights = [1.0] * n if alpha is None else alpha
-
     added = [0.0] * len(log_lik) if excess is None else excess
 
     def one(f: float, c: float, a: float, e: float) -> float:
@@ -200,8 +187,7 @@ def epsilon_of_censoring(
 ) -> float:
     below, above = cap if isinstance(cap, list) else (cap, cap)
     width = Fraction(repr(below)) + (0 if discrete_uncentered else Fraction(repr(above)))
-    exact = sides(relation) * n_draws_released * width
-    return float(Fraction(math.ceil(exact * 10**6), 10**6))
+    return ceiling_at(sides(relation) * n_draws_released * width, DECIMALS["strict"])
 
 
 # --- Leave-one-out loss -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Write the golden cases: ``python tests/golden/make_golden.py``.
+"""Write the golden cases: ``python -m tests.golden.make_golden``.
 
 Expected values come from `formulas`, never from the functions under test.
 """
@@ -9,11 +9,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-from cases_gaussian import GAUSSIAN_CASES
-from cases_risk import RISK_CASES
-from cases_rules import RULE_CASES
-from formulas import FORMULAS
-from gaussian_formulas import GAUSSIAN_FORMULAS
+from tests.golden.cases_gaussian import GAUSSIAN_CASES
+from tests.golden.cases_risk import RISK_CASES
+from tests.golden.cases_rules import RULE_CASES
+from tests.golden.formulas import FORMULAS
+from tests.golden.gaussian_formulas import GAUSSIAN_FORMULAS
 
 CASES = {**GAUSSIAN_CASES, **RISK_CASES, **RULE_CASES}
 EXPECTED = {**FORMULAS, **GAUSSIAN_FORMULAS}

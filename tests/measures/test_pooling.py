@@ -9,6 +9,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import pyhybrid as ph
+from tests.refusals import refuses
 
 
 def regressions(m: int, n: int = 80) -> list[Any]:
@@ -94,12 +95,10 @@ def test_estimate_without_error_has_p_value() -> None:
     ([(1.0, 1)] * 2, {"rule": "fully_synthetic", "size_ratio": 0}, "size_ratio must be above"),
 ])  # fmt: skip
 def test_bad_input_is_named(models: Any, options: Any, message: str) -> None:
-    with pytest.raises(ph.InvalidInput, match=message):
-        ph.measures.pool(models, **options)
+    refuses(message, ph.measures.pool, models, **options)
 
 
 def test_models_of_unlike_terms_are_refused() -> None:
     frame = pd.DataFrame({"x": [1.0, 2, 4, 8], "z": [1.0, 3, 2, 5], "y": [1.0, 2, 2, 5]})
     fits = [smf.ols(f"y ~ {name}", frame).fit() for name in "xz"]
-    with pytest.raises(ph.InvalidInput, match="model 2 and model 1 differ in 'x'"):
-        ph.measures.pool(fits)
+    refuses("model 2 and model 1 differ in 'x'", ph.measures.pool, fits)

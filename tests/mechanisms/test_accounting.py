@@ -9,16 +9,14 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.conversions import epsilon_of_mu
+from tests.fits import fit_options
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
-OPTIONS: dict[str, Any] = {
-    "seed": 5, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=500, draws=600),
-}  # fmt: skip
+OPTIONS = fit_options(chains=4, warmup=500, draws=600, seed=5)
 MODEL = ph.Poisson("y ~ 1")
 
 
@@ -163,15 +161,12 @@ def test_delta_must_be_below_one_over_the_units_before_anything_is_fitted() -> N
         ph.Unweighted(MODEL, delta=1 / 300),
         ph.Unweighted(MODEL, unit="person", delta=1 / units),
     ):
-        with pytest.raises(InvalidInput, match="delta must be below 1 / n"):
-            released(fresh, mechanism)
+        refuses("delta must be below 1 / n", released, fresh, mechanism)
     assert fresh.n_fits == 0
     assert 1 / units > 1 / 300, "the control: below one over the records is not asked of persons"
     for wrong in (0, 1, -1e-6, float("nan")):
-        with pytest.raises(InvalidInput, match="delta"):
-            ph.Unweighted(MODEL, delta=wrong)
-    with pytest.raises(InvalidInput, match="accounting"):
-        ph.Unweighted(MODEL, accounting="moments")
+        refuses("delta", ph.Unweighted, MODEL, delta=wrong)
+    refuses("accounting", ph.Unweighted, MODEL, accounting="moments")
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -15,11 +15,12 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.censored import look_for_modes
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.reports.release import release_report
 from tests.monte_carlo import assert_near
+from tests.refusals import refuses
 
 pytestmark = [pytest.mark.samples, pytest.mark.usefixtures("opendp")]
 
@@ -33,7 +34,7 @@ def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame
 
 
 @pytest.fixture(scope="module")
-def poisson() -> ph.mechanisms.Calibration:
+def poisson() -> Calibration:
     table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
     return calibrate(
         POISSON, table, epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
@@ -41,7 +42,7 @@ def poisson() -> ph.mechanisms.Calibration:
 
 
 @pytest.fixture(scope="module")
-def negative_binomial() -> ph.mechanisms.Calibration:
+def negative_binomial() -> Calibration:
     return calibrate(
         NB, counts(2, 1500), epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
     )
@@ -80,7 +81,7 @@ def posterior_of(mechanism: ph.Censored, change: Any = None) -> Any:
 
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 def test_the_mechanism_loses_at_most_its_epsilon(
-    relation: str, poisson: ph.mechanisms.Calibration, monkeypatch: pytest.MonkeyPatch
+    relation: str, poisson: Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the excess, which is clipped with each term; near epsilon, too."""
     monkeypatch.setattr("pyhybrid.mechanisms.censored.center._SIZES", {1: 300})  # candidates
@@ -97,7 +98,7 @@ def test_the_mechanism_loses_at_most_its_epsilon(
     assert 0.3 < largest_loss(posterior_of(mechanism), relation) <= 1.0
 
 
-def test_a_center_from_all_records_is_caught(poisson: ph.mechanisms.Calibration) -> None:
+def test_a_center_from_all_records_is_caught(poisson: Calibration) -> None:
     """The control: theta_ref moves with the records that are released."""
     assert poisson.center is not None
 
@@ -112,7 +113,7 @@ def test_a_center_from_all_records_is_caught(poisson: ph.mechanisms.Calibration)
     assert largest_loss(broken, "remove") > 1.0
 
 
-def test_a_cap_charged_once_is_caught(poisson: ph.mechanisms.Calibration) -> None:
+def test_a_cap_charged_once_is_caught(poisson: Calibration) -> None:
     """The control: M for a draw, which is right without a center and for counts, is too little."""
     mechanism = ph.Censored(POISSON, cap=0.5, inner=ph.Unweighted(POISSON), center={"beta": [1.1]},
                             grid={"log_mean": (-2.0, 4.0, 500)})  # fmt: skip
@@ -142,7 +143,7 @@ def mean_of(mechanism: ph.Censored, table: pd.DataFrame) -> float:
 
 
 def test_a_centered_release_keeps_the_mean_and_an_uncentered_one_does_not(
-    negative_binomial: ph.mechanisms.Calibration,
+    negative_binomial: Calibration,
 ) -> None:
     """At epsilon 1, from another sample of the population: 3 % is two deviations of the mean of the
     reference, of which the excess is made."""
@@ -155,9 +156,7 @@ def test_a_centered_release_keeps_the_mean_and_an_uncentered_one_does_not(
     assert abs(mean_of(plain, new) / own - 1) > 0.2
 
 
-def test_without_the_excess_long_tails_are_lost(
-    negative_binomial: ph.mechanisms.Calibration,
-) -> None:
+def test_without_the_excess_long_tails_are_lost(negative_binomial: Calibration) -> None:
     """The control of the excess: the same cap and region, and the fit leans to a short tail."""
     new = counts(3, 6000)
     center = negative_binomial.center
@@ -172,7 +171,7 @@ def test_without_the_excess_long_tails_are_lost(
     assert phi["without"] > phi["with"] + 0.1
 
 
-def test_the_excess_is_what_clipping_took(poisson: ph.mechanisms.Calibration) -> None:
+def test_the_excess_is_what_clipping_took(poisson: Calibration) -> None:
     """Against scipy, at every candidate: splines included; and against the array function."""
     center = poisson.center
     form, bound = POISSON.grid_form(("Intercept",)), POISSON.bind(counts(3, 60))
@@ -248,7 +247,7 @@ def test_when_sampling_is_exact() -> None:
 
 
 def test_an_exact_release_says_so_and_no_two_are_alike(
-    negative_binomial: ph.mechanisms.Calibration, tmp_path: Path
+    negative_binomial: Calibration, tmp_path: Path
 ) -> None:
     mechanism, new = ph.Censored(calibration=negative_binomial), counts(3, 300)
     session = open_session(NB.bind(new), **OPTIONS)
@@ -272,11 +271,9 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     assert ph.Release.load(tmp_path / "r").charge == one.charge
 
 
-def test_a_calibration_keeps_its_center(
-    negative_binomial: ph.mechanisms.Calibration, tmp_path: Path
-) -> None:
+def test_a_calibration_keeps_its_center(negative_binomial: Calibration, tmp_path: Path) -> None:
     negative_binomial.save(tmp_path / "c")
-    loaded = ph.mechanisms.Calibration.load(tmp_path / "c")
+    loaded = Calibration.load(tmp_path / "c")
     mine, read = negative_binomial.center, loaded.center
     assert mine.as_dict() == read.as_dict()
     assert mine.frozen.key == read.frozen.key
@@ -284,19 +281,18 @@ def test_a_calibration_keeps_its_center(
     again = ph.Censored(calibration=loaded)
     assert again.stream() == ph.Censored(calibration=negative_binomial).stream()
     (tmp_path / "c" / "frozen.csv").write_text("y,offset\n1.0,0\n")
-    with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
-        ph.mechanisms.Calibration.load(tmp_path / "c")
+    refuses("must hold a calibration, whole", Calibration.load, tmp_path / "c")
 
 
 def test_a_calibration_without_a_center_is_read_as_before(
-    negative_binomial: ph.mechanisms.Calibration, tmp_path: Path
+    negative_binomial: Calibration, tmp_path: Path
 ) -> None:
     negative_binomial.save(tmp_path / "c")
     path = tmp_path / "c" / "calibration.json"
     content = json.loads(path.read_text())
     del content["center"], content["epsilon"]
     path.write_text(json.dumps(content))
-    old = ph.mechanisms.Calibration.load(tmp_path / "c")
+    old = Calibration.load(tmp_path / "c")
     assert old.center is None
     assert ph.Censored(calibration=old).theta_ref is None
 
@@ -362,8 +358,7 @@ def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
     )
     own: dict[str, Any] = {"epsilon": 1, "inner": ph.Unweighted(POISSON), "check_modes": False}
     if not public:
-        with pytest.raises(InvalidInput, match="give the calibration instead"):
-            ph.Censored(POISSON, center=frozen.center, **own)
+        refuses("give the calibration instead", ph.Censored, POISSON, center=frozen.center, **own)
         return
     release = ph.Censored(POISSON, center=frozen.center, **own).release(counts(3, 60), **OPTIONS)
     assert "is public, or was released before under a separate charge" in release.statement

@@ -1,6 +1,5 @@
 """Refits without the records that most is told about: against the exact posterior, and shown."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.leave_one_out import with_refits
 from pyhybrid.reports.release import release_report
+from tests.conftest import Run
 from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
 
 pytestmark = pytest.mark.samples
@@ -136,7 +136,7 @@ def test_where_it_makes_no_sense(session: FitSession) -> None:
         released(session, ph.Unweighted(MODEL), -1)
 
 
-def test_nothing_of_it_is_public(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_nothing_of_it_is_public(run: Run, tmp_path: Path) -> None:
     counts()[["y"]].to_csv(tmp_path / "data.csv", index=False)
     code, _, problem = run(
         "synthesize", "data.csv", "--formula", "y ~ 1", "--mechanism", "unweighted", "--out", "out",

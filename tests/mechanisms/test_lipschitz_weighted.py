@@ -1,21 +1,17 @@
 """Lipschitz weights by what a record tells: the map of the unweighted draws, stated, recomputed."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
+from tests.fits import fit_options
 
 pytestmark = pytest.mark.samples
 
-OPTIONS: dict[str, Any] = {
-    "seed": 3, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=300, draws=300),
-}  # fmt: skip
+OPTIONS = fit_options(chains=4, warmup=300, draws=300, seed=3)
 MODEL = ph.Poisson("y ~ 1")
 RISKS = {
     "range": lambda log_lik: np.ptp(log_lik, axis=0),

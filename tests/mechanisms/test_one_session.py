@@ -8,19 +8,15 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.replicates import choose_draws
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.models.families.regression import BoundRegression
+from tests.fits import ANY_DRAWS, fit_options
 
 pytestmark = pytest.mark.samples
 
 MODEL = ph.Poisson("y ~ 1")
-OPTIONS: dict[str, Any] = {
-    "engine": "embedded",
-    "settings": ph.engines.SamplerSettings(chains=2, warmup=150, draws=60),
-    "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
-}
+OPTIONS = fit_options(chains=2, warmup=150, draws=60, rule=ANY_DRAWS)
 
 
 def counts() -> pd.DataFrame:

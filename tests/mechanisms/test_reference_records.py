@@ -12,20 +12,18 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
+from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import (
     more_alike_than_by_chance,
     reference_records,
 )
 from pyhybrid.reports.checklist import review_checklist
+from tests.fits import ANY_DRAWS, fit_options
+from tests.refusals import refuses
 
 MODEL = ph.Poisson("y ~ x + g")
-OPTIONS: dict[str, Any] = {
-    "engine": "embedded",
-    "settings": ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
-    "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
-}
+OPTIONS = fit_options(chains=2, warmup=150, draws=100, rule=ANY_DRAWS)
 Population = Callable[[np.random.Generator, int], Any]
 
 
@@ -95,7 +93,7 @@ def test_ten_records_that_are_nowhere_twice_are_enough() -> None:
 
 
 @pytest.fixture(scope="module")
-def calibration() -> ph.mechanisms.Calibration:
+def calibration() -> Calibration:
     return ph.calibrate(
         MODEL, survey(1), epsilon=6, n_draws=50, holds_no_released_record=True, **OPTIONS
     )
@@ -119,7 +117,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 @pytest.mark.samples
 @pytest.mark.parametrize("how", FORMS)
 def test_on_its_own_records_a_calibration_is_not_strict(
-    how: str, calibration: ph.mechanisms.Calibration, tmp_path: Path
+    how: str, calibration: Calibration, tmp_path: Path
 ) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     table = FORMS[how](survey(1))
@@ -130,14 +128,11 @@ def test_on_its_own_records_a_calibration_is_not_strict(
     assert release.charge.kind == "asymptotic local"
     assert "The calibration was made from records that are released here" in release.statement
     ledger = ph.Ledger(tmp_path / "l", budget=100, kind="strict", relation="remove")
-    with pytest.raises(InvalidInput, match="must be strict"):
-        release.save(tmp_path / "out", ledger=ledger, report=False)
+    refuses("must be strict", release.save, tmp_path / "out", ledger=ledger, report=False)
 
 
 @pytest.mark.samples
-def test_on_other_records_it_is_strict(
-    calibration: ph.mechanisms.Calibration, tmp_path: Path
-) -> None:
+def test_on_other_records_it_is_strict(calibration: Calibration, tmp_path: Path) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(survey(2), **OPTIONS)
     assert release.charge.kind == "strict"
@@ -151,7 +146,7 @@ def test_on_other_records_it_is_strict(
 
 @pytest.mark.normal_draws
 def test_without_the_owners_word_nothing_is_strict(
-    calibration: ph.mechanisms.Calibration, tmp_path: Path
+    calibration: Calibration, tmp_path: Path
 ) -> None:
     """Also of a stored calibration, as those of version 0.2 are; the message says what to write."""
     unsaid = dataclasses.replace(calibration, holds_no_released_record=False)
@@ -165,15 +160,15 @@ def test_without_the_owners_word_nothing_is_strict(
     file = tmp_path / "c" / "calibration.json"
     content = json.loads(file.read_text())
     assert content.pop("holds_no_released_record") is True
-    assert ph.mechanisms.Calibration.load(tmp_path / "c").holds_no_released_record
+    assert Calibration.load(tmp_path / "c").holds_no_released_record
     file.write_text(json.dumps(content))  # as version 0.2 wrote it
     bound = MODEL.bind(survey(2))
-    assert ph.mechanisms.Calibration.load(tmp_path / "c").doubt(bound) == "unsaid"
-    said = ph.mechanisms.Calibration.load(tmp_path / "c", holds_no_released_record=True)
+    assert Calibration.load(tmp_path / "c").doubt(bound) == "unsaid"
+    said = Calibration.load(tmp_path / "c", holds_no_released_record=True)
     assert said.doubt(bound) is None
     assert said.doubt(MODEL.bind(survey(1))) == "shared", "the word does not outweigh the digests"
     with pytest.raises(InvalidInput, match="holds_no_released_record must be"):
-        ph.mechanisms.Calibration.load(tmp_path / "c", holds_no_released_record=1)  # type: ignore[arg-type]
+        Calibration.load(tmp_path / "c", holds_no_released_record=1)  # type: ignore[arg-type]
 
 
 def test_half_of_the_records_of_few_values_are_not_found_but_need_the_word() -> None:
@@ -191,10 +186,10 @@ def test_half_of_the_records_of_few_values_are_not_found_but_need_the_word() -> 
 
 @pytest.mark.samples
 def test_the_check_sees_a_calibration_on_its_own_records(
-    calibration: ph.mechanisms.Calibration, monkeypatch: pytest.MonkeyPatch
+    calibration: Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without digests that are looked at, the charge is strict: the hole itself."""
-    monkeypatch.setattr(ph.mechanisms.Calibration, "shared_with", lambda *_: False)
+    monkeypatch.setattr(Calibration, "shared_with", lambda *_: False)
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     assert mechanism.release(survey(1), **OPTIONS).charge.kind == "strict"
 
@@ -212,10 +207,10 @@ def test_whole_rows_tell_what_the_models_columns_cannot() -> None:
 
 @pytest.mark.samples
 def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
-    calibration: ph.mechanisms.Calibration, tmp_path: Path
+    calibration: Calibration, tmp_path: Path
 ) -> None:
     calibration.save(tmp_path / "c")
-    loaded = ph.mechanisms.Calibration.load(tmp_path / "c")
+    loaded = Calibration.load(tmp_path / "c")
     np.testing.assert_array_equal(loaded.reference.of_row, calibration.reference.of_row)
     assert loaded.shared_with(MODEL.bind(survey(1)))
     assert not loaded.shared_with(MODEL.bind(survey(2)))
@@ -227,24 +222,21 @@ def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
 
 
 @pytest.mark.samples
-def test_without_digests_nothing_is_strict(
-    calibration: ph.mechanisms.Calibration, tmp_path: Path
-) -> None:
+def test_without_digests_nothing_is_strict(calibration: Calibration, tmp_path: Path) -> None:
     """As calibrations of an earlier version are, and those whose digests were taken away."""
     calibration.save(tmp_path / "c")
     file = tmp_path / "c" / "calibration.json"
     content = json.loads(file.read_text())
     del content["reference"]
     file.write_text(json.dumps(content))
-    old = ph.mechanisms.Calibration.load(tmp_path / "c")
+    old = Calibration.load(tmp_path / "c")
     assert old.shared_with(MODEL.bind(survey(2))) is None
     with pytest.warns(UserWarning, match="has no digests to tell"):
         release = ph.Censored(calibration=old, check_modes=False).release(survey(2), **OPTIONS)
     assert release.charge.kind == "asymptotic local"
     assert "cannot be known, as an earlier version of pyhybrid made it" in release.statement
     file.write_text(json.dumps({**content, "reference": {"key": "", "columns": []}}))
-    with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
-        ph.mechanisms.Calibration.load(tmp_path / "c")
+    refuses("must hold a calibration, whole", Calibration.load, tmp_path / "c")
 
 
 @pytest.mark.samples

@@ -1,6 +1,5 @@
 """Records that could have been: the larger number is charged; which weights keep it finite."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.reports.release import release_report
+from tests.conftest import Run
 from tests.mechanisms.test_accounting import OPTIONS
 
 pytestmark = pytest.mark.samples
@@ -160,9 +160,7 @@ def test_what_cannot_be_declared(session: FitSession) -> None:
         charge(session, ph.CountWeighted(MODEL, pairwise=True, support={"y": (0, 9)}))
 
 
-def test_it_is_quoted_published_and_reported(
-    run: Callable[..., tuple[int, str, str]], tmp_path: Path, session: FitSession
-) -> None:
+def test_it_is_quoted_published_and_reported(run: Run, tmp_path: Path, session: FitSession) -> None:
     mechanism = ph.Unweighted(MODEL, support={"y": (0, 100)})
     release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
     kept = release.charge

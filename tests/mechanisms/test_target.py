@@ -1,6 +1,5 @@
 """Any mechanism by budget: what is found costs at most the target, and near it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,14 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.epsilon_search import with_epsilon
+from tests.conftest import Run
+from tests.fits import fit_options
 from tests.mechanisms.test_accounting import MODEL, counts
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
-OPTIONS: dict[str, Any] = {
-    "seed": 5,
-    "engine": "embedded",
-    "settings": ph.engines.SamplerSettings(chains=4, warmup=300, draws=400),
-}
+OPTIONS = fit_options(chains=4, warmup=300, draws=400, seed=5)
 
 
 @pytest.mark.parametrize(("mechanism", "target"), [
@@ -54,16 +52,14 @@ def test_where_it_makes_no_sense() -> None:
         (ph.GivenWeights(MODEL, alpha=[1.0] * 300), "GivenWeights has none"),
         (ph.Censored(MODEL, epsilon=1), "needs no search"),
     ):
-        with pytest.raises(InvalidInput, match=said):
-            ph.mechanisms.meet_epsilon(mechanism, counts(), target_epsilon=1, **OPTIONS)
-    with pytest.raises(InvalidInput, match="has no epsilon of its own"):
-        with_epsilon(ph.Unweighted(MODEL), target_epsilon=1)
+        refuses(said, ph.mechanisms.meet_epsilon, mechanism, counts(), target_epsilon=1, **OPTIONS)
+    refuses("has no epsilon of its own", with_epsilon, ph.Unweighted(MODEL), target_epsilon=1)
     low = ph.LipschitzWeighted(MODEL, shift=0.5)
     with pytest.raises(InvalidInput, match="target_epsilon must be reachable by scale"):
         ph.mechanisms.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)
 
 
-def test_on_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_on_the_command_line(run: Run, tmp_path: Path) -> None:
     counts()[["y"]].to_csv(tmp_path / "data.csv", index=False)
     common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--target-epsilon")
     fitted = ("--model", "poisson", "--engine", "embedded", "--seed", "5")

@@ -10,18 +10,16 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.validation.audits.enumeration import held_loss, unit_audits
+from tests.fits import fit_options
 from tests.refusals import refuses
 
-OPTIONS: dict[str, Any] = {
-    "seed": 5, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=500, draws=600),
-}  # fmt: skip
+OPTIONS = fit_options(chains=4, warmup=500, draws=600, seed=5)
 MODEL = ph.Poisson("y ~ 1")
 
 

@@ -1,6 +1,7 @@
 """Two properties of every program: its log_lik is numpy's, and only weights move its target."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,15 @@ def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[flo
     }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class AtPoints:
     """Values (S, ...) of a model's parameters, as draws of them are read."""
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.variables = values
-        self.n_draws = len(next(iter(values.values())))
+    variables: dict[str, Any]
+
+    @property
+    def n_draws(self) -> int:
+        return len(next(iter(self.variables.values())))
 
     def flat(self, name: str) -> Any:
         return self.variables[name]

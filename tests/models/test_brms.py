@@ -11,17 +11,13 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models import from_brms
+from tests.fits import fit_options
 from tests.refusals import refuses
 
 STORED = Path(__file__).parents[1] / "stored" / "brms"
-SHORT: dict[str, Any] = {
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=2, warmup=200, draws=250),
-    "on_not_converged": "warn",
-}
+SHORT = fit_options(chains=2, warmup=200, draws=250, on_not_converged="warn")
 
 
 def standata(name: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.registry import described_model
-from tests.models.targets import assert_weights_alone_move_the_target, caps
+from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, caps
 
 N = 240
 X = np.resize([-1.0, 0.0, 2.0], N)
@@ -293,24 +293,6 @@ CASES |= {
 MODELS = pytest.mark.parametrize("name", CASES)
 
 
-@dataclass(frozen=True)
-class At:
-    """Values of parameters, one chain of them, as draws are read."""
-
-    variables: dict[str, Any]
-
-    @property
-    def n_draws(self) -> int:
-        return int(next(iter(self.variables.values())).shape[1])
-
-    def flat(self, name: str) -> Any:
-        return self.variables[name][0]
-
-
-def _at(values: dict[str, Any]) -> At:
-    return At({name: value[None] for name, value in values.items()})
-
-
 def _eta(values: dict[str, Any], design: Any) -> Any:
     beta = values.get("beta")
     if beta is None:
@@ -347,7 +329,7 @@ def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
     bound = _bound(name)
     program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(N), emit_log_lik=True))
     values = program.quantities(_points(program, 12))
-    by_row = np.concatenate(list(bound.log_lik_blocks(_at(values))), axis=1)
+    by_row = np.concatenate(list(bound.log_lik_blocks(AtPoints(values))), axis=1)
     np.testing.assert_allclose(by_row, values["log_lik"], rtol=1e-8, atol=1e-9)
     ours = by_row[:, bound.rows.row_of]
     np.testing.assert_allclose(ours, _log(name, values), rtol=1e-7, atol=1e-8)
@@ -384,7 +366,7 @@ def test_replicates_have_the_models_law(name: str) -> None:
     program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(N)))
     values = program.quantities(np.zeros((1, program.n_unconstrained)))
     made = np.stack([
-        bound.replicate(_at(values), 0, np.random.default_rng(k))["y"].to_numpy()
+        bound.replicate(AtPoints(values), 0, np.random.default_rng(k))["y"].to_numpy()
         for k in range(200)
     ])  # fmt: skip
     right = _p_value(case.coded(made), case.law(_eta(values, DESIGN), values))

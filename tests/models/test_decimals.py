@@ -9,13 +9,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.models.columns.support import in_decimals, on_grid
+from tests.fits import fit_options
 from tests.refusals import refuses
 
-FAST: dict[str, Any] = {
-    "seed": 2, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=400, draws=150),
-}  # fmt: skip
+FAST = fit_options(chains=4, warmup=400, draws=150, seed=2)
 MODELS: dict[str, Any] = {
     "beta": ph.Beta, "beta_regression": ph.BetaRegression, "normal": ph.NormalRegression,
     "mixture": lambda f, **o: ph.MixtureRegression(f, n_components=2, **o),

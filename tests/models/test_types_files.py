@@ -12,6 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.models.columns.kinds import KINDS, kind_from_dict
 from pyhybrid.models.columns.types_files import read_types, schema_of_types
+from tests.refusals import refuses
 
 _TABLE_SCHEMA = {
     "fields": [
@@ -89,10 +90,8 @@ def test_columns_of_our_own_file_may_have_any_name(tmp_path: Path) -> None:
     ({"tables": [3]}, "found another form"),
 ])  # fmt: skip
 def test_files_that_say_no_types_are_refused(tmp_path: Path, given: Any, message: str) -> None:
-    with pytest.raises(ph.InvalidInput, match=message):
-        _read(tmp_path, given)
-    with pytest.raises(ph.InvalidInput, match="readable file"):
-        read_types(tmp_path / "other.json")
+    refuses(message, _read, tmp_path, given)
+    refuses("readable file", read_types, tmp_path / "other.json")
 
 
 _EACH: list[dict[str, Any]] = [

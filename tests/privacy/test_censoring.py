@@ -12,6 +12,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.censoring import Cap
 from tests.privacy.enumerated import LOG_LIK, RATES, SUPPORT, Database, largest_losses
+from tests.refusals import refuses
 
 CENTER = poisson.logpmf(SUPPORT, 5.0)
 CAPS = [0.25, 0.5, 1.0, 2.0, (0.5, 0.0), (0.0, 0.5), (0.2, 1.0)]
@@ -100,8 +101,7 @@ def test_epsilon_and_cap_are_inverses() -> None:
 
 @pytest.mark.parametrize("cap", [0, -1, (0, 0), (1, -1), (1, 2, 3), (1, np.inf), np.nan])
 def test_wrong_caps(cap: Any) -> None:
-    with pytest.raises(InvalidInput, match="cap must be"):
-        ph.arrays.center_and_censor([[1.0]], cap=cap)
+    refuses("cap must be", ph.arrays.center_and_censor, [[1.0]], cap=cap)
 
 
 def test_a_center_must_be_finite_and_its_value_is_not_told() -> None:
@@ -131,7 +131,6 @@ def test_what_is_more_than_one_number_is_not_plain_and_has_a_key_of_its_own() ->
 
 def test_ends_must_be_finite_and_centers_have_a_likelihood() -> None:
     for below in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(InvalidInput, match="below must be"):
-            Cap(below=below, above=1.0)
+        refuses("below must be", Cap, below=below, above=1.0)
     with pytest.raises(InvalidInput, match="record 2 has a likelihood of 0 at the center"):
         Cap(below=1.0, above=1.0, reference=np.array([0.0, -1.0, -np.inf]))

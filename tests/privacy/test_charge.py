@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import bound_of_epsilon, epsilon_of_bound, round_up
 from tests.privacy.test_conversions import charge
+from tests.refusals import refuses
 
 
 def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
@@ -28,11 +28,9 @@ def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
     ],
 )  # fmt: skip
 def test_the_first_wrong_field_is_named(changes: dict, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        charge(**changes)
+    refuses(message, charge, **changes)
     assert charge(unit="home").unit == "home"
-    with pytest.raises(InvalidInput, match="kind must"):
-        round_up(1.0, kind="loose")
+    refuses("kind must", round_up, 1.0, kind="loose")
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,11 @@ against OpenDP, the exact Gaussian mechanism, and its own inverse.
 """
 
 import dataclasses
-import importlib.util
 import itertools
 import json
 import math
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,6 +32,7 @@ from pyhybrid.privacy.conversions import (
     rho_of_zcdp,
     round_up,
 )
+from tests.golden import gaussian_formulas as precise  # nothing but the standard library
 from tests.refusals import refuses
 
 UNIT = {ASYMPTOTIC_LOCAL: Fraction(1, 100), STRICT: Fraction(1, 1_000_000)}
@@ -230,18 +228,8 @@ GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
 EPSILONS = [0.0, 1e-8, 1e-3, 0.1, 0.87, 1.0, 5.7, 20.0, 300.0]
 
 
-def _precise() -> ModuleType:
-    """The brute force of the golden cases, which imports nothing but the standard library."""
-    path = Path(__file__).parents[1] / "golden" / "gaussian_formulas.py"
-    spec = importlib.util.spec_from_file_location("gaussian_formulas", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("mu", GRID)
 def test_delta_has_the_value_of_exact_arithmetic(mu: float) -> None:
-    precise = _precise()
     for epsilon in EPSILONS:
         exact = precise.delta_of_mu(mu, epsilon)
         found = ph.arrays.delta_of_mu(mu, epsilon)
@@ -251,7 +239,7 @@ def test_delta_has_the_value_of_exact_arithmetic(mu: float) -> None:
 def test_the_naive_difference_fails_where_ours_holds() -> None:
     """Control: the formula as it is written loses every digit at a small mu."""
     mu, epsilon = 1e-9, 4e-9
-    exact = float(_precise().delta_of_mu(mu, epsilon))
+    exact = float(precise.delta_of_mu(mu, epsilon))
     a, b = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
     naive = norm.cdf(a) - math.exp(epsilon) * norm.cdf(b)
     assert abs(naive / exact - 1) > 1e-9

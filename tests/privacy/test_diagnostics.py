@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from scipy.stats import gamma, ncx2, norm
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.diagnostics import (
     check_chains,
     effective_draws,
@@ -22,6 +21,7 @@ from pyhybrid.privacy.diagnostics import (
 )
 from pyhybrid.privacy.local_account import local_account
 from pyhybrid.privacy.log_lik import LogLik
+from tests.refusals import refuses
 
 CHAINS = 4
 
@@ -61,10 +61,8 @@ def test_a_chain_that_is_elsewhere_counts_for_little() -> None:
 
 def test_constants_and_few_draws() -> None:
     assert effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
-    with pytest.raises(InvalidInput, match="at least 4 in each of 3: found 10"):
-        check_chains(10, 3)
-    with pytest.raises(InvalidInput, match="at least 4 in each of 1: found 3"):
-        check_chains(3, 1)
+    refuses("at least 4 in each of 3: found 10", check_chains, 10, 3)
+    refuses("at least 4 in each of 1: found 3", check_chains, 3, 1)
 
 
 def exact_epsilon(own: Any, other: Any, delta: float, grid: np.ndarray) -> float:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,22 @@ def no_memory_of_status() -> Iterator[None]:
     status_module._look.cache_clear()
     yield
     status_module._look.cache_clear()
+
+
+@pytest.fixture
+def stand_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_memory_of_status: None
+) -> Callable[[str], None]:
+    """Puts a shell script at the place of R."""
+    monkeypatch.delenv("R_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    def put(script: str) -> None:
+        program = tmp_path / "R"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+
+    return put
 
 
 def _back(value: Any) -> Any:
@@ -304,18 +320,8 @@ def test_r_home_wrong(
     assert "unset R_HOME" in _refusal()
 
 
-def _stand_in(folder: Path, script: str) -> None:
-    program = folder / "R"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-
-
-def test_r_that_does_not_start(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_memory_of_status: None
-) -> None:
-    monkeypatch.delenv("R_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    _stand_in(tmp_path, "exit 3")
+def test_r_that_does_not_start(stand_in: Callable[[str], None]) -> None:
+    stand_in("exit 3")
     assert "R must start" in _refusal()
 
 
@@ -325,29 +331,21 @@ def test_r_that_does_not_start(
     ("R:4.5.1\\nmatrixStats:", "3.6.6", "matrixStats must be installed"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_named(
-    printed: str,
-    rpy2: str,
-    cause: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    no_memory_of_status: None,
-) -> None:
-    monkeypatch.delenv("R_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    printed: str, rpy2: str, cause: str, monkeypatch: pytest.MonkeyPatch,
+    stand_in: Callable[[str], None],
+) -> None:  # fmt: skip
     monkeypatch.setattr(status_module, "_version", lambda name: rpy2)
-    _stand_in(tmp_path, f"printf '{printed}\\n'")
+    stand_in(f"printf '{printed}\\n'")
     assert cause in _refusal()
     assert "install" in rbridge.r_status().remedy
 
 
 def test_an_rpy2_that_crashes_is_found_out_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_memory_of_status: None
+    monkeypatch: pytest.MonkeyPatch, stand_in: Callable[[str], None]
 ) -> None:
-    monkeypatch.delenv("R_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(status_module, "_version", lambda name: "3.6.5")
     monkeypatch.setattr(status_module, "_TRIAL", "import os; os.abort()")
-    _stand_in(tmp_path, "printf 'R:4.2.2\\nmatrixStats:1\\n'")
+    stand_in("printf 'R:4.2.2\\nmatrixStats:1\\n'")
     assert "fails in a trial process" in _refusal()
 
 

@@ -10,13 +10,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases.column_decisions import Decisions
+from tests.fits import fit_options
 
 N = 60
-FAST: dict[str, Any] = {
-    "seed": 1, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=300, draws=200),
-}  # fmt: skip
+FAST = fit_options(chains=4, warmup=300, draws=200, seed=1)
 
 
 def _table() -> pd.DataFrame:

@@ -246,8 +246,7 @@ def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path
     seeded = [of_seed(mechanism, table, options) for mechanism in
               (ph.Unweighted(model), ph.GivenWeights(model, alpha=np.full(60, 0.5)))]  # fmt: skip
     ledger.add(seeded[0])
-    with pytest.raises(InvalidInput, match="entry 3, another mechanism's of the same session or s"):
-        ledger.add(seeded[1])
+    refuses("entry 3, another mechanism's of the same session or s", ledger.add, seeded[1])
     ledger.add(ph.GivenWeights(model, alpha=np.full(60, 0.5)).release(table, **options))
     assert len(ledger.entries) == 4
     assert str(one.entropy) not in path.read_text()
@@ -492,3 +491,27 @@ def test_synthesize_with_a_ledger(path: Path, tmp_path: Path, run: Any) -> None:
     code, _, error = run(*common[:-4], "--out", tmp_path / "b", "--allow-unlike")
     assert code == 2
     assert "--allow-unlike goes with --ledger, or with several formulas" in error
+
+
+@pytest.fixture(scope="module")
+def by_unit() -> dict[str, ph.Release]:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"person": np.repeat(np.arange(60), 2), "y": rng.poisson(4, 120)})
+    settings, made = ph.engines.SamplerSettings(chains=2, warmup=200, draws=200), {}
+    for name, unit in (("row", None), ("person", "person")):
+        mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), unit=unit, accounting="range")
+        made[name] = mechanism.release(table, engine="embedded", settings=settings)
+    return made
+
+
+def test_charges_of_another_unit_are_refused(by_unit: dict[str, ph.Release], path: Path) -> None:
+    """What a person's rows tell is not added to what a row tells."""
+    ledger = local_ledger(path, 1e3)
+    ledger.add(by_unit["person"])
+    assert ledger.label == "asymptotic local, remove one person"
+    refuses("one unit of privacy, person: found single rows", ledger.add, by_unit["row"])
+    spent = ledger.spent
+    both = ph.Ledger(path, allow_unlike=True)
+    both.add(by_unit["row"])
+    assert both.label.startswith("sum of unlike charges, no guarantee of any kind")
+    assert both.spent > spent

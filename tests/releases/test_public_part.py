@@ -11,17 +11,12 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting import session as sessions
 from pyhybrid.mechanisms.censored.censored import ModeCheck
+from tests.fits import ANY_DRAWS, fit_options
 
 MODEL = ph.Poisson("y ~ x")
-SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=150, draws=60)
-OPTIONS: dict[str, Any] = {
-    "engine": "embedded",
-    "settings": SETTINGS,
-    "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
-}
+OPTIONS = fit_options(chains=2, warmup=150, draws=60, rule=ANY_DRAWS)
 STRICT = ph.Censored(MODEL, epsilon=6, inner=ph.Unweighted(MODEL))
 NO_MODES = ModeCheck(n_chains=8, n_elsewhere=0, log_density_gap=float("nan"))
 
@@ -87,7 +82,7 @@ def test_a_strict_public_part_is_the_same_whatever_the_fit_went_through(
     assert other.charge == replace(one.charge, seal=other.charge.seal)
     assert "2 chains of 150 warm-up and 60 kept iterations" in other.statement
     loaded = ph.Release.load(tmp_path / "two")
-    assert (loaded.statement, loaded.requested) == (other.statement, SETTINGS)
+    assert (loaded.statement, loaded.requested) == (other.statement, OPTIONS["settings"])
 
 
 def test_the_check_sees_what_a_fit_went_through(

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases.folder import published, read_json, read_records, read_released, write_table
+from tests.fits import fit_options
 
 SECRET = "Quasimodo"
-FAST: dict[str, Any] = {
-    "seed": 1, "engine": "embedded", "settings": SamplerSettings(chains=4, warmup=300, draws=200),
-}  # fmt: skip
+FAST = fit_options(chains=4, warmup=300, draws=200, seed=1)
 
 
 def _subset() -> pd.DataFrame:

@@ -7,6 +7,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from tests.refusals import refuses
 
 OWN = ["household", "w", "age", "head", "owner", "visits", "income"]
 
@@ -52,7 +53,5 @@ def test_confidential_predictors_are_refused(release: ph.Release) -> None:
     assert "w" not in ph.releases.with_rows(release, 50, public=["age"]).synthetic[0], (
         "weighs terms alone"
     )
-    with pytest.raises(InvalidInput, match="n_rows must be"):
-        ph.releases.with_rows(release, 1)
-    with pytest.raises(InvalidInput, match="public must be a list"):
-        ph.releases.with_rows(release, 50, public="age")
+    refuses("n_rows must be", ph.releases.with_rows, release, 1)
+    refuses("public must be a list", ph.releases.with_rows, release, 50, public="age")

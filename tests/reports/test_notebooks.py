@@ -132,6 +132,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.pictures
 @pytest.mark.parametrize("which", ["page", "report"])
 def test_pages_are_whole_in_a_browser(

@@ -7,10 +7,12 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.running.tasks import Done, first_failure, run_tasks
+from pyhybrid.running.tasks import Done, first_failure, one_blas_thread, run_tasks
 
 TASKS = [2, 3, -1, 4, 5]
 
@@ -135,3 +137,23 @@ def test_a_dask_cluster_of_two_processes(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("equal\n")
+
+
+def _threads() -> list[int]:
+    np.linalg.solve(np.eye(2), np.ones(2))
+    return [own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas"]
+
+
+def test_one_thread_within_and_as_many_as_before_after() -> None:
+    before = _threads()
+    with one_blas_thread():
+        assert before
+        assert set(_threads()) == {1}
+    assert _threads() == before
+
+
+def test_threads_come_back_after_an_error() -> None:
+    before = _threads()
+    with pytest.raises(ValueError, match="inside"), one_blas_thread():
+        raise ValueError("inside")
+    assert _threads() == before

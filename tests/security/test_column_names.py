@@ -9,15 +9,13 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives import noise
+from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
 
 N = 60
-SHORT: dict[str, Any] = {
-    "engine": RandomDraws(), "settings": SamplerSettings(chains=4, warmup=20, draws=400),
-}  # fmt: skip
+SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
 NAMES = [
     "self", "index", "columns", "copy", "deep", "df", "data", "name", "table", "weights", "shape",
     "class", "lambda", "None", "True", "import", "two words", " edge ", 'a "quoted" one', "it's",

@@ -457,7 +457,7 @@ def test_the_terminal_shows_no_seed_and_no_record(places: Path, capfd: Any) -> N
     people().to_csv("data.csv", index=False)
     assert command(
         "synthesize", "data.csv", "--out", "out", "--engine", "embedded", "--formula",
-        "visits ~ age", "--seed", SEED, "--on-not-converged", "warn",
+        "visits ~ age", "--seed", SEED, "--on-not-converged", "warn", "--draws", "400",
         "--model", "negative_binomial", "--mechanism", "lipschitz",
     ) == 0  # fmt: skip
     shown = "".join(capfd.readouterr())

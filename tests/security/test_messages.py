@@ -11,17 +11,15 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core import checks
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms.censored.calibration import calibrate
+from tests.fits import fit_options
 
 SECRET = "Ostrowsky"
 NUMBER = 7654.3219
 Y = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 DF = pd.DataFrame({"y": Y, "x": np.arange(12.0), "town": ["a", "b", SECRET] * 4})
 OTHER = DF.assign(town=["a", "b", "c"] * 4)
-FAST = {
-    "engine": "embedded", "settings": SamplerSettings(chains=2, warmup=100, draws=50), "seed": 1,
-}  # fmt: skip
+FAST = fit_options(chains=2, warmup=100, draws=50, seed=1)
 
 
 def _calibration() -> Any:

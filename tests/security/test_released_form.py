@@ -13,18 +13,16 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases.folder import published, table_schema
 from pyhybrid.releases.statement import public_metadata
 from tests.conftest import command
+from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
 
 N = 60
 X = np.linspace(0, 1, N)
 WHOLE = np.arange(N) % 9 + 1
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(), "settings": SamplerSettings(chains=4, warmup=20, draws=400),
-}  # fmt: skip
+OPTIONS = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
 BINS = tuple(range(11))
 TYPES: dict[str, ph.Kind] = {"y": ph.Counts(lower=0, upper=20, center=5, unit=3, missing=True)}
 

@@ -217,8 +217,7 @@ def test_a_connection_that_breaks_leaves_nothing(
 def test_what_cannot_be_released_is_one_line(
     changes: dict[str, Any], words: str, folder: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        released(folder, tmp_path / "out", **changes)
+    refuses(words, released, folder, tmp_path / "out", **changes)
     assert os.listdir(tmp_path) == ["survey"]
 
 

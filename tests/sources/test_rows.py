@@ -1,7 +1,6 @@
 """Columns of a table that stays where it is, read for a model of one of them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -12,7 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli import sources as cli_sources
 from pyhybrid.sources import read_columns, rows
-from tests.conftest import require_opendp
+from tests.conftest import Run, require_opendp
 from tests.refusals import refuses
 from tests.sources.test_counting import parquet
 
@@ -59,7 +58,7 @@ def test_a_formula_releases_a_table_that_stays_where_it_is(
     folder: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    run: Callable[..., tuple[int, str, str]],
+    run: Run,
 ) -> None:
     monkeypatch.setattr(cli_sources, "_MANY", 100)
     out, ledger = tmp_path / "out", str(tmp_path / "ledger.jsonl")

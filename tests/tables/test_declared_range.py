@@ -12,16 +12,14 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.models.registry import within
 from pyhybrid.tables.domains import domain_of
+from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
 from tests.refusals import refuses
 
 N = 200
-SHORT: dict[str, Any] = {
-    "engine": RandomDraws(), "settings": SamplerSettings(chains=4, warmup=20, draws=400),
-}  # fmt: skip
+SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
 P_VALUE = 1e-6
 RNG = np.random.default_rng(6)
 DATA = pd.DataFrame({

@@ -11,20 +11,16 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.models.composite.steps import designs_of
 from pyhybrid.privacy.composition import rho_of_strict
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import in_form_of_data, working_table
+from tests.fits import fit_options
 from tests.refusals import refuses
 from tests.tables.conftest import TYPES
 
-SHORT: dict[str, Any] = {
-    "engine": "embedded",
-    "settings": SamplerSettings(chains=2, warmup=150, draws=200),
-    "on_not_converged": "warn",
-}
+SHORT = fit_options(chains=2, warmup=150, draws=200, on_not_converged="warn")
 
 
 pytestmark = pytest.mark.usefixtures("opendp")
