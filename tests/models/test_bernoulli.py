@@ -29,8 +29,7 @@ KINDS: dict[str, Any] = {
 
 
 def _table(y: Any = TRUE) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X[: len(y)]})
-    return table
+    return pd.DataFrame({"y": y, "x": X[: len(y)]})
 
 
 def test_log_likelihood_far_out() -> None:

@@ -20,8 +20,7 @@ MODEL = ph.BetaBinomial("y ~ x", upper=7)
 
 
 def _table(y: Any = DAYS) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X})
-    return table
+    return pd.DataFrame({"y": y, "x": X})
 
 
 def test_log_likelihood_far_out() -> None:

@@ -25,8 +25,7 @@ PLACES = (
 
 
 def _table(y: Any = None) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"y": NAMES[PLACES] if y is None else y, "x": X})
-    return table
+    return pd.DataFrame({"y": NAMES[PLACES] if y is None else y, "x": X})
 
 
 def test_log_likelihood_far_out() -> None:

@@ -9,8 +9,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.privacy.censoring import Cap, FrozenParts
+from tests.models.targets import AtPoints
 
 BERNOULLI, LOG_NORMAL = ph.Bernoulli("y ~ x"), ph.LogNormal("y ~ x")
 COUNTS = np.array([0, 0, 0, 1, 2, 5])
@@ -42,12 +42,6 @@ def terms_of(bound: Any, draws: Any) -> Any:
     return np.hstack(list(terms.make()))[:, terms.row_of]
 
 
-def points_of(bound: Any, at: Any) -> Any:
-    """Parameters of the likelihood at points, as draws."""
-    provenance: Any = None
-    return frozen_draws({name: at[name] for name in bound.likelihood_parameters}, provenance)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     """Excess and region: Stan's log density under one cap less that under another, in numpy."""
@@ -58,9 +52,9 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     one = ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=1.0))
     points = 0.5 * rng.normal(size=(30, one.n_unconstrained))
     at = one.quantities(points)
-    draws = points_of(new, at)
+    draws = AtPoints(at)
     best = int(terms_of(old, draws).sum(axis=1).argmax())
-    middle = points_of(new, {k: v[best : best + 1] for k, v in at.items()})
+    middle = AtPoints({k: v[best : best + 1] for k, v in at.items()})
     center, before = (terms_of(bound, middle)[0] for bound in (new, old))
     frozen = old.frozen(weight, before, np.arange(20))
     assert frozen.n == 20
@@ -96,7 +90,7 @@ def test_terms_are_made_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch) ->
     model, values = MODELS[name]
     old = bound_to(model, values, 20, np.random.default_rng(6))
     one = ProgramAtPoints(old.program, old.stan_data(np.ones(20), cap=1.0))
-    draws = points_of(old, one.quantities(np.full((3, one.n_unconstrained), 0.1)))
+    draws = AtPoints(one.quantities(np.full((3, one.n_unconstrained), 0.1)))
     terms = old.frozen_log_lik(old.frozen(np.ones(20), np.zeros(20), np.arange(20)), draws)
     whole = list(terms.make())
     assert len(whole) == 1
@@ -130,7 +124,6 @@ def test_without_the_excess_rare_levels_are_given_up(model: Any) -> None:
     """
     y = np.repeat([0, 1, 2], [800, 100, 100])
     bound = model("y ~ 1", levels=(0, 1, 2)).bind(pd.DataFrame({"y": y}))
-    provenance: Any = None
 
     def at(*shares: float) -> Any:
         """Draws of one point, at which the levels have these shares."""
@@ -139,7 +132,7 @@ def test_without_the_excess_rare_levels_are_given_up(model: Any) -> None:
         own = {"beta": np.log(share[1:] / share[0])[None]} if model is ph.Categorical else {
             "beta": -below[:1], "threshold": below
         }  # fmt: skip
-        return frozen_draws({name: value[None] for name, value in own.items()}, provenance)
+        return AtPoints({name: value[None] for name, value in own.items()})
 
     truth, gone = (terms_of(bound, at(*s))[0] for s in ((0.8, 0.1, 0.1), (0.998, 0.001, 0.001)))
     assert (gone - truth).sum() < -500, "the likelihood without a cap"

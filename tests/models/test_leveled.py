@@ -82,8 +82,7 @@ def _kinds(case: Leveled) -> dict[str, pd.Series]:
 
 
 def _table(y: Any) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X})
-    return table
+    return pd.DataFrame({"y": y, "x": X})
 
 
 OF_KINDS = pytest.mark.parametrize(

@@ -23,8 +23,7 @@ ORDERED = pd.Categorical(NAMES[PLACES], NAMES, ordered=True)
 
 
 def _table(y: Any = ORDERED) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X})
-    return table
+    return pd.DataFrame({"y": y, "x": X})
 
 
 def test_log_likelihood_far_out() -> None:

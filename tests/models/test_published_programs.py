@@ -15,7 +15,7 @@ from pyhybrid.engines.programs import load_program
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.privacy.censoring import Cap
-from tests.models.test_contract import At
+from tests.models.targets import AtPoints
 from tests.monte_carlo import assert_near
 from tests.refusals import refuses
 
@@ -63,7 +63,7 @@ def test_every_published_program_is_of_a_model() -> None:
 def test_log_lik_is_weighted_and_pythons(name: str) -> None:
     _, _, values = _values(name, ALPHA)
     bound = MODELS[name].bind(TABLE)
-    at = At({key: value[None] for key, value in values.items()})
+    at = AtPoints(values)
     f = np.concatenate(list(bound.log_lik_blocks(at)), axis=1)[:, bound.rows.row_of]
     np.testing.assert_allclose(values["log_lik"], ALPHA * f, rtol=1e-10, atol=1e-10)
     made = values["y_rep"]
@@ -82,7 +82,7 @@ def test_the_target_moves_with_the_clipped_weighted_terms_alone(
     bound = MODELS[name].bind(TABLE)
     moved = program.log_density(points)
     moved = moved - ProgramAtPoints(bound.program, _data(name, other, cap)).log_density(points)
-    at = At({key: value[None] for key, value in values.items()})
+    at = AtPoints(values)
     f = np.concatenate(list(bound.log_lik_blocks(at)), axis=1)[:, bound.rows.row_of]
 
     def terms(alpha: Any) -> Any:

@@ -25,8 +25,7 @@ Y = np.where(KIND == 0, 0.0, KIND * AMOUNT)
 
 
 def _table(y: Any = Y) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X[: len(y)]})
-    return table
+    return pd.DataFrame({"y": y, "x": X[: len(y)]})
 
 
 def _model(**changes: Any) -> ph.TwoPart:

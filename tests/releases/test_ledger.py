@@ -17,13 +17,13 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.chained_file import locked_file
 from pyhybrid.releases.data_fingerprint import DataMark
+from tests.fits import ANY_DRAWS, fit_options
 from tests.refusals import refuses
 
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
@@ -133,7 +133,7 @@ def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
     return ph.Unweighted(ph.Poisson(formula)).release(
         table, engine="embedded",
         settings=ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
-        rule=ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
+        rule=ANY_DRAWS,
     )  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def test_the_check_sees_other_data(
 def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path) -> None:
     ledger = local_ledger(path, 1e6)
     model, table = ph.Poisson("y ~ 1"), survey()
-    rule = ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1)
+    rule = ANY_DRAWS
     options: Any = {"engine": "embedded", "rule": rule}
     session = open_session(model.bind(table), **options)
     own = {"n_synthetic": 1, "n_draws_released": 1}
@@ -493,25 +493,22 @@ def test_synthesize_with_a_ledger(path: Path, tmp_path: Path, run: Any) -> None:
     assert "--allow-unlike goes with --ledger, or with several formulas" in error
 
 
-@pytest.fixture(scope="module")
-def by_unit() -> dict[str, ph.Release]:
+def test_charges_of_another_unit_are_refused(path: Path) -> None:
+    """What a person's rows tell is not added to what a row tells."""
     rng = np.random.default_rng(4)
     table = pd.DataFrame({"person": np.repeat(np.arange(60), 2), "y": rng.poisson(4, 120)})
-    settings, made = ph.engines.SamplerSettings(chains=2, warmup=200, draws=200), {}
-    for name, unit in (("row", None), ("person", "person")):
-        mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), unit=unit, accounting="range")
-        made[name] = mechanism.release(table, engine="embedded", settings=settings)
-    return made
-
-
-def test_charges_of_another_unit_are_refused(by_unit: dict[str, ph.Release], path: Path) -> None:
-    """What a person's rows tell is not added to what a row tells."""
+    row, person = (
+        ph.Unweighted(ph.Poisson("y ~ 1"), unit=unit, accounting="range").release(
+            table, **fit_options(chains=2, warmup=200, draws=200)
+        )
+        for unit in (None, "person")
+    )
     ledger = local_ledger(path, 1e3)
-    ledger.add(by_unit["person"])
+    ledger.add(person)
     assert ledger.label == "asymptotic local, remove one person"
-    refuses("one unit of privacy, person: found single rows", ledger.add, by_unit["row"])
+    refuses("one unit of privacy, person: found single rows", ledger.add, row)
     spent = ledger.spent
     both = ph.Ledger(path, allow_unlike=True)
-    both.add(by_unit["row"])
+    both.add(row)
     assert both.label.startswith("sum of unlike charges, no guarantee of any kind")
     assert both.spent > spent

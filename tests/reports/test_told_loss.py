@@ -2,31 +2,19 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.reports.figures import plot_losses
 from pyhybrid.reports.record_loss import loss_section
+from tests.fits import fit_options
 
 
-@pytest.fixture(scope="module")
-def releases() -> dict[str, ph.Release]:
-    model = ph.Poisson("y ~ 1")
+def test_a_charge_for_weights_that_move_is_said_to_be_more_than_is_shown() -> None:
+    model, said = ph.Poisson("y ~ 1"), {}
     table = pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 200)})
-    settings = SamplerSettings(chains=4, warmup=300, draws=500)
-    return {
-        mechanism.name: mechanism.release(
-            table, n_synthetic=1, seed=1, engine="embedded", settings=settings
-        )
-        for mechanism in (ph.Unweighted(model), ph.LipschitzWeighted(model))
-    }
-
-
-def test_a_charge_for_weights_that_move_is_said_to_be_more_than_is_shown(
-    releases: dict[str, ph.Release],
-) -> None:
-    said = {name: loss_section(own)[0].paragraphs[0][0] for name, own in releases.items()}
+    for mechanism in (ph.Unweighted(model), ph.LipschitzWeighted(model)):
+        own = mechanism.release(table, **fit_options(chains=4, warmup=300, draws=500, seed=1))
+        said[mechanism.name] = loss_section(own)[0].paragraphs[0][0]
     assert "how the weights of others change" in said["LipschitzWeighted"]
     assert "weights of others" not in said["Unweighted"]  # the control: nothing moves there
 
