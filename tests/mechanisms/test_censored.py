@@ -209,7 +209,7 @@ def test_calibrations_survive_the_disk(calibration: Calibration, tmp_path: Path)
         ({"model": {"model": "Weibull"}}, "must be built in"),
     ):
         (tmp_path / "cal" / "calibration.json").write_text(json.dumps(content | change))
-        refuses(message, Calibration.load(tmp_path / "cal").weights, bound)
+        refuses(message, lambda: Calibration.load(tmp_path / "cal").weights(bound))
     (tmp_path / "cal" / "draws.csv").unlink()
     refuses("must hold a calibration", Calibration.load, tmp_path / "cal")
 

@@ -258,7 +258,7 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     assert (one.charge.kind, one.charge.epsilon, one.diagnostics) == ("strict", 2.0, None)
     for words in ("Drawn exactly, without chains", "of 250000 candidates",
                   "than the cap's interval",
-                  "own records this charge does not cover"):  # fmt: skip
+                  "records this charge does not cover"):  # fmt: skip
         assert words in one.statement, words
     for words in ("warm-up", "converged", "theta"):
         assert words not in one.statement, words
