@@ -112,9 +112,7 @@ def test_other_settings_are_refused(settings: dict[str, Any], message: str) -> N
         ph.BudgetWeighted(MODEL, **settings)
 
 
-def test_columns_in_sequence_share_the_budget_of_the_command(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_in_sequence_share_the_budget_of_the_command() -> None:
     from pyhybrid.cli.options import with_target
 
     options = dict.fromkeys(("delta", "scale", "shift", "transform", "threshold"))
