@@ -231,7 +231,7 @@ def test_without_digests_nothing_is_strict(calibration: Calibration, tmp_path: P
     file.write_text(json.dumps(content))
     old = Calibration.load(tmp_path / "c")
     assert old.shared_with(MODEL.bind(survey(2))) is None
-    with pytest.warns(UserWarning, match="has no digests to tell"):
+    with pytest.warns(UserWarning, match="the calibration has no digests"):
         release = ph.Censored(calibration=old, check_modes=False).release(survey(2), **OPTIONS)
     assert release.charge.kind == "asymptotic local"
     assert "cannot be known, as an earlier version of pyhybrid made it" in release.statement
