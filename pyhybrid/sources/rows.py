@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.core.checks import IntArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.sources.source import READ, Source, load_library, open_source
 
 MOST_ROWS = 5_000_000
 MOST_DISTINCT = 100_000
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -118,3 +118,17 @@ def test_models_that_are_too_large_are_refused_and_merged_bins_count() -> None:
     large = {**DOMAIN, "sex": ColumnDomain(levels=tuple(range(900)))}
     with pytest.raises(InvalidInput, match=r"cells of 'sex' times .* must be at most"):
         measuring(domain=large).check_sizes()
+
+
+def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() -> None:
+    """Where noise hides all, a column is flat for several sets, and about its quartiles for one."""
+    price, noisy = Price.of(1.0, 1e-6), np.zeros((41, 1))
+    noisy[8:14] = 100
+    shares = []
+    for several in (True, False):
+        own = measuring(price=price, for_intervals=several)
+        assert (own.blocks() == {}) == several
+        found = own.alone({"income": noisy}, 1e12, N, {})["income"].shares[:-1]
+        shares.append(found.max() / found.min())
+    assert shares[0] < 1.01
+    assert shares[1] > 100
