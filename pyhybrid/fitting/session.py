@@ -335,10 +335,11 @@ class FitSession:
         centered = cap is not None and cap.reference is not None  # else long tails: short steps
         settings = self.settings.clipped() if centered else self.settings
         again = settings.longer(clipped=centered)
-        if warm_start is not None:  # metric and step size are nearly right already
+        # Draws fixed beforehand allow one try.
+        first = None if self.has_fixed_draws else self.bound.first_try
+        if warm_start is not None or (centered and first is not None):  # metric nearly right
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
-        # Clipped terms bend posteriors, and draws fixed beforehand allow one try.
-        first = self.bound.first_try if cap is None and not self.has_fixed_draws else None
+        first = first if cap is None else None  # clipped terms bend posteriors
         fast = settings if first is None else settings.standardized(first)
         draws, diagnostics = self.converged(data, settings, fast, again, warm_start, label)
         if not diagnostics.converged:
@@ -373,15 +374,26 @@ class FitSession:
             draws, diagnostics = self._try(data, settings, warm_start, label)
         if diagnostics.converged or settings.max_draws == settings.draws:
             return draws, diagnostics
-        draws, diagnostics = self._chains(data, second, None, f"{label}, again")
-        together = diagnostics.max_rhat < _APART
-        if self._can_go_on and self._diverges(diagnostics) and together:
-            steps = np.full_like(draws.step_size, draws.step_size.min() / 2)
-            draws = replace(draws, step_size=steps)
-            n_draws, what = draws.energy.shape[1], "smaller steps"
-            draws = self._more(data, draws, n_draws, f"posterior, {what}", f"{label}, {what}")
-            diagnostics = self._diagnosed(draws)
+        if settings.warmup < self.settings.warmup:  # a step adapted in so few is often too large
+            draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
+        if not diagnostics.converged:
+            draws, diagnostics = self._chains(data, second, None, f"{label}, again")
+            draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
         return draws, replace(diagnostics, attempts=2)
+
+    def _with_smaller_steps(
+        self, data: dict[str, Any], draws: Draws, diagnostics: Diagnostics, label: str
+    ) -> tuple[Draws, Diagnostics]:
+        """Where transitions diverge and nothing else is wrong, as many draws again with half of the
+        smallest step; else what is given."""
+        together = diagnostics.max_rhat < _APART
+        if not (self._can_go_on and self._diverges(diagnostics) and together):
+            return draws, diagnostics
+        steps = np.full_like(draws.step_size, draws.step_size.min() / 2)
+        draws = replace(draws, step_size=steps)
+        n_draws, what = draws.energy.shape[1], "smaller steps"
+        draws = self._more(data, draws, n_draws, f"posterior, {what}", f"{label}, {what}")
+        return draws, self._diagnosed(draws)
 
     def _try(
         self,

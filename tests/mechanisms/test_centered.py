@@ -13,7 +13,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.engines import ConvergenceRule
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.censored import look_for_modes
@@ -324,9 +324,7 @@ def test_a_strict_charge_says_that_the_number_of_draws_was_fixed() -> None:
     table = pd.DataFrame({"y": np.random.default_rng(2).poisson(2, 40)})
     centered = ph.Censored(POISSON, epsilon=4, inner=ph.Unweighted(POISSON), center={"beta": [0.7]},
                            sampling="chains", check_modes=False)  # fmt: skip
-    fixed = ph.engines.SamplerSettings(
-        chains=2, warmup=150, draws=400, max_draws=400, parallel_chains=1
-    )
+    fixed = SamplerSettings(chains=2, warmup=150, draws=400, max_draws=400, parallel_chains=1)
     options: dict[str, Any] = {"engine": "embedded", "seed": 1, "settings": fixed}
     easy = ConvergenceRule(rhat=1.3, ess_per_chain=10)
     release = centered.release(table, rule=easy, **options)
@@ -335,6 +333,18 @@ def test_a_strict_charge_says_that_the_number_of_draws_was_fixed() -> None:
     hard = ConvergenceRule(ess_per_chain=1e6)  # that no chains meet
     with pytest.raises(NotConverged, match="number was fixed beforehand"):
         centered.release(table, rule=hard, **options)
+
+
+@pytest.mark.normal_draws
+def test_standardized_terms_about_a_center_need_a_quarter_of_the_warm_up() -> None:
+    """Draws fixed beforehand, which allow one try, get the whole of it; so does no center."""
+    table, model = counts(3, 40).assign(x=np.arange(40.0)), ph.Poisson("y ~ x")
+    usual, fixed, center = SamplerSettings(), SamplerSettings(max_draws=1000), {"beta": [0.7, 0.0]}
+    for own, settings, warmup in ((center, usual, 250), (center, fixed, 1000), (None, usual, 1000)):
+        censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), center=own,
+                               check_modes=False)  # fmt: skip
+        release = censored.release(table, engine="embedded", seed=1, settings=settings)
+        assert release.fit.draws.provenance.settings.warmup == warmup
 
 
 @pytest.mark.parametrize(("center", "words"), [
