@@ -73,6 +73,7 @@ Refitted = Callable[[FloatArray], LogLik]
 
 _ELEMENTS = 10_000_000  # of the draws by rows that risks are moved with: 80 MB, held twice
 _LARGEST = 1e150  # squares stay in the range of doubles
+_ALONE = 1e-9  # share of a record's information that others have, too
 _FEWEST = 100  # draws that are kept however many rows there are
 
 
@@ -137,8 +138,9 @@ class WeightsWithout:
     ) -> FloatArray:
         """`changes` to `weights` (n, k) without each of the records."""
         change, column = self.alpha[:, None] - weights, np.arange(records.size)
-        stay = 0.0 if times is None else 1 - 1 / times[records]
-        change[records, column] = self.alpha[records] - stay * weights[records, column]
+        change[records, column] = self.alpha[records]
+        if times is not None:
+            change[records, column] -= (1 - 1 / times[records]) * weights[records, column]
         return change
 
     def terms(self, matrix: FloatArray) -> FloatArray:
@@ -438,11 +440,13 @@ def budget_without(
         columns = []
         for record in records:
             gone = np.flatnonzero(owner == record)
-            own, weight = whitened[:, gone], power[gone]
-            beside = own.T @ whitened  # (k, n)
-            left = np.diag(1 / weight) - own.T @ own
+            weight = power[gone]
+            own = whitened[:, gone] * np.sqrt(weight)
+            left, axes = linalg.eigh(np.eye(gone.size) - own.T @ own)
+            beside = axes.T @ own.T @ whitened  # (k, n)
+            left[left < _ALONE] = np.inf  # what the record alone tells of is nobody else's
             others = n_others / (total - weight.sum()) - n_others / total
-            added = (beside * np.linalg.solve(left, beside)).sum(axis=0) + others
+            added = (beside**2 / left[:, None]).sum(axis=0) + others
             columns.append(leverage + np.bincount(owner, weights=added))
         return np.column_stack(columns)
 

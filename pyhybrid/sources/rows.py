@@ -163,6 +163,6 @@ def _column(values: list[Any], kind: str) -> pd.Series:
     dtype: Any = None
     if kind == "number":
         broken = any(value is None or isinstance(value, float) for value in values)
-        dtype = "float64" if broken else "int64"
+        dtype = "float64" if broken else None  # int64, or what holds larger ones
     own: pd.Series = pd.Series(values, dtype=dtype)
     return own

@@ -121,6 +121,14 @@ def test_rows_stand_for_records_alike() -> None:
     assert np.abs(alone / few.alpha - 1).max() > 0.1
 
 
+def test_a_parameter_that_one_record_has_alone_is_nobody_elses() -> None:
+    """Found by fuzzing: the information left without it is 0."""
+    X = np.column_stack([np.ones(20), np.arange(20) == 7])
+    moved, _ = budget_without(X, mu=0.5, n_parameters=2)
+    without = np.delete(moved.without(np.array([7]))[:, 0], 7)
+    np.testing.assert_allclose(without, np.delete(moved.alpha, 7), rtol=1e-9)
+
+
 def test_what_a_record_may_tell_looks_beyond_the_draws() -> None:
     """A term that curves is further out than its deviation says; a normal one is not."""
     z = ndtri((np.arange(4000) + 0.5) / 4000)
