@@ -7,6 +7,7 @@ wall seconds and the largest resident memory of one process.
     python -m benchmarks scale                                # 10^5, 10^6, 10^7
     PYHYBRID_SCALE=100000000 python -m benchmarks scale       # that size alone
     PYHYBRID_SCALE_OF=formula python -m benchmarks scale      # a regression on distinct rows alone
+    PYHYBRID_SCALE_OF=budget python -m benchmarks scale       # with weights by budget
 """
 
 from __future__ import annotations
@@ -75,9 +76,8 @@ if __name__ == "__main__":
         )
     else:
         model = ph.Poisson("visits ~ age + sex + region")
-        ph.sources.synthesize_by_formula(
-            folder + "/rows", ph.Unweighted(model, delta=1e-10), **where
-        )
+        of = ph.Unweighted if sys.argv[4] == "formula" else ph.BudgetWeighted
+        ph.sources.synthesize_by_formula(folder + "/rows", of(model, delta=1e-10), **where)
     (wall, cpu), end = times[0], time.perf_counter() - started
     peak = max(resource.getrusage(who).ru_maxrss
                for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
@@ -120,7 +120,7 @@ def run() -> None:
     """Print a line for each size."""
     print("(s) A table that stays where it is: 10 columns, epsilon 1, two workers; or a formula")
     asked, of = os.environ.get("PYHYBRID_SCALE"), os.environ.get("PYHYBRID_SCALE_OF")
-    for what in ("table", "formula") if of is None else (of,):
+    for what in ("table", "formula", "budget") if of is None else (of,):
         for n in SIZES if asked is None else (int(asked),):
             cpu, wall, all_cpu, all_wall, peak = point(n, what)
             line(f"n = {n:,}: {what}", all_wall,

@@ -28,7 +28,7 @@ from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,
-    budget_map,
+    budget_maps,
     budget_without,
     lipschitz_without,
     reweight_without,
@@ -152,11 +152,12 @@ def _budget(model: Conjugate, kept: np.ndarray) -> np.ndarray:
 def _budget_without(model: Conjugate, frozen: bool) -> WeightsWithout:
     none = np.empty((len(model.records), 0))
     leverage, weights = budget_without(none, mu=_MU, n_parameters=1)
+    here, there = budget_maps(_MU, 1, len(none))
     for _ in range(2):
         log_lik = model.log_lik(model.records, weights.alpha)
         draws = RiskDraws(log_lik=log_lik, risk="depth", weights=weights, frozen=frozen)
         risks = risk_of(log_lik, "depth")
-        weights = risk_weights_without(draws, risks, budget_map(_MU, 1), leverage)
+        weights = risk_weights_without(draws, risks, here, leverage, one_less=there)
     return weights
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import chosen_mechanism, names_of, open_ledger, others_given
+from pyhybrid.cli.options import names_of, others_given
 from pyhybrid.cli.plan import (
     drafted_types,
     say_repeated,
@@ -21,7 +21,7 @@ from pyhybrid.cli.plan import (
 )
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms import Unweighted
+from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.releases.ledger import Ledger
@@ -43,10 +43,11 @@ TAKEN = (
 )  # fmt: skip
 """Options of `pyhybrid synthesize` that are read."""
 TAKEN_BY_ROWS = (
-    "data", "out", "formula", "model", "mechanism", "keep", "draw_quantile", "relation",
-    "safety_factor", "accounting", "delta", "n_synthetic", "one_draw", "seed", "engine", "chains",
-    "warmup", "draws", "adapt_delta", "on_not_converged", "file_format", "ledger", "allow_unlike",
-    "workers", "overwrite", "local",
+    "data", "out", "formula", "model", "mechanism", "epsilon", "reference", "calibration",
+    "holds_no_released_record", "keep", "draw_quantile", "relation", "safety_factor", "accounting",
+    "delta", "n_synthetic", "one_draw", "seed", "engine", "chains", "warmup", "draws",
+    "adapt_delta", "on_not_converged", "file_format", "ledger", "allow_unlike", "workers",
+    "overwrite", "strict", "local",
 )  # fmt: skip
 """Of these with a formula, where distinct rows are fitted."""
 
@@ -100,27 +101,31 @@ def has_more_than_are_read(data: str) -> bool:
     return int(n) > rows.MOST_ROWS
 
 
-def by_distinct_rows(
-    context: typer.Context, options: Mapping[str, Any], fitting: Mapping[str, Any]
-) -> None:
-    """A column of more rows than are read into memory, released in parts by a model that is fitted
-    to distinct ones; `options` are those of mechanisms."""
-    given: Mapping[str, Any] = context.params
-    others = others_given(context, TAKEN_BY_ROWS)
-    if others or len(given["formula"] or ()) != 1 or not given["model"]:
+def check_taken_by_rows(context: typer.Context) -> None:
+    """Refuse, by their names, options that do not go with a fit of distinct rows."""
+    given, others = context.params, others_given(context, TAKEN_BY_ROWS)
+    named_once = len(given["formula"] or ()) == len(given["model"] or ()) == 1
+    if others or not (named_once or given["calibration"] is not None):
         leave = f"; leave out {', '.join(others)}" if others else ""
         raise InvalidInput(
             "of a table with more rows than are read into memory distinct rows are fitted, by one "
-            f"--formula and its --model{leave}"
+            f"--formula and its --model, or by --calibration{leave}"
         )
-    chosen = chosen_mechanism(["unweighted"], given["model"], given["formula"], None, dict(options))
-    assert isinstance(chosen, Unweighted)
-    book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
-    with open_source(given["data"]) as source, progress_bars() as progress:
+
+
+def release_distinct_rows(
+    given: Mapping[str, Any],
+    mechanism: PseudoPosteriorMechanism,
+    book: Ledger | None,
+    **fitting: Any,
+) -> None:
+    """A column of more rows than are read into memory, released in parts by a model that is fitted
+    to distinct ones."""
+    with open_source(given["data"]) as source:
         release = synthesize_by_formula(
-            source, chosen, out=given["out"], keep=names_of(given["keep"], source.columns),
+            source, mechanism, out=given["out"], keep=names_of(given["keep"], source.columns),
             file_format=given["file_format"] or "parquet", ledger=book, workers=given["workers"],
-            overwrite=given["overwrite"], progress=progress, **fitting,
+            overwrite=given["overwrite"], **fitting,
         )  # fmt: skip
     show(
         f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "

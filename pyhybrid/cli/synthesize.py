@@ -235,12 +235,11 @@ def synthesize(
     if whole and stays_where_it_is(data):
         _where_it_is(context)
         return
-    if mechanism == ["unweighted"] and not whole and stays_where_it_is(data):
-        from pyhybrid.cli.sources import by_distinct_rows, has_more_than_are_read
+    if not whole and stays_where_it_is(data):
+        from pyhybrid.cli.sources import has_more_than_are_read
 
         if has_more_than_are_read(data):
-            options_of = {name: context.params[name] for name in _OF_MECHANISM}
-            by_distinct_rows(context, options_of, fitting)
+            _by_distinct_rows(context, fitting)
             return
     if whole:
         made = _by_plan(context, asked, fitting)
@@ -284,6 +283,36 @@ def _where_it_is(context: typer.Context) -> None:
     given = _with_delta_of_ledger(given)
     book = open_ledger(given, texts[0], relation, given["delta"] or None, given["epsilon"])
     release_where_it_is(given["data"], given, book)
+
+
+def _by_distinct_rows(context: typer.Context, fitting: dict[str, Any]) -> None:
+    """A column of more rows than are read into memory, by a model of distinct ones."""
+    from pyhybrid.cli.sources import check_taken_by_rows, release_distinct_rows
+
+    check_taken_by_rows(context)
+    given: Mapping[str, Any] = context.params
+    formulas, models = given["formula"] or [], given["model"] or []
+    options = {name: given[name] for name in _OF_MECHANISM}
+    texts = _texts(given, formulas, _target(given, formulas), options)
+    chosen = chosen_mechanism(
+        texts, models, formulas, given["calibration"], options,
+        holds_no_released_record=given["holds_no_released_record"],
+    )  # fmt: skip
+    assert isinstance(chosen, PseudoPosteriorMechanism)
+    book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
+    with progress_bars() as progress:
+        if given["reference"] is not None:
+            reference = _read(given["reference"], given, chosen).frame
+            chosen = _calibrated_on(reference, given, chosen, progress, fitting)
+        release_distinct_rows(
+            given, chosen, book, strict=_is_strict(given), progress=progress, **fitting
+        )
+
+
+def _is_strict(given: Mapping[str, Any]) -> bool:
+    """True if only a strict release is asked for."""
+    centered = given["reference"] is not None or given["calibration"] is not None
+    return given["strict"] or (centered and not given["local"])
 
 
 def _with_delta_of_ledger(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -389,8 +418,7 @@ def _by_formula(
         if like is not None:
             reference = like.read_as(declared).frame
             chosen, target = _calibrated_on(reference, given, chosen, progress, fitting), None
-        centered = given["reference"] is not None or given["calibration"] is not None
-        strict = given["strict"] or (centered and not given["local"])
+        strict = _is_strict(given)
         if strict:
             _check_strict(chosen, source.frame)
         release = _release_within(
@@ -494,7 +522,7 @@ def _calibrated_on(
     mechanism: Mechanism,
     progress: FitProgress,
     fitting: Mapping[str, Any],
-) -> Mechanism:
+) -> Censored:
     """The strict mechanism, about a center frozen on the reference."""
     assert isinstance(mechanism, Censored)
     passed = ("seed", "engine", "settings", "on_not_converged")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -134,22 +135,26 @@ def local_account(
         limits = [_Examined.of(chosen, terms, chains)]
     for examined in limits:
         deviations[examined.records] = examined.charged
-    return _account(ranges, deviations, limits, n_draws=n_draws, recounted=recounted)
+    by_row = without is None or (isinstance(without, WeightsWithout) and not _unread(without))
+    alike = log_lik.row_of + 1j * alpha if by_row else np.arange(log_lik.n)
+    return _account(ranges, deviations, limits, alike, n_draws=n_draws, recounted=recounted)
 
 
 def _account(
     ranges: FloatArray,
     deviations: FloatArray,
     limits: list[_Examined],
+    alike: npt.NDArray[Any],
     *,
     n_draws: int,
     recounted: int,
 ) -> LocalAccount:
-    """Every record pays by mu if its limit holds, and else by its own range or more."""
+    """Every record pays by mu if its limit holds, and else by its own range or more; so do those
+    that are `alike`, of an equal value (n,)."""
     sure = max((examined.largest_sure for examined in limits), default=0.0)
     pairs = [(examined, examined.failing(sure)) for examined in limits]
     failed = np.concatenate([examined.records[mask] for examined, mask in pairs])
-    holding = np.delete(deviations, failed)
+    holding = deviations[~np.isin(alike, alike[failed])] if failed.size else deviations
     expansion = np.concatenate([examined.expansion(mask) for examined, mask in pairs], axis=1)
     beyond = loss_of_expansion(expansion, _RARE)
     top = max(limits, key=lambda examined: float(examined.charged.max(initial=0.0)))

@@ -54,10 +54,10 @@ from pyhybrid.privacy.diagnostics import depth_of
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import (
     RISKS,
-    budget_leverage,
     budget_mu,
     budget_power,
     budget_weights,
+    leverage_of_rows,
     reweight,
     risk_of,
     scalar_weights,
@@ -73,6 +73,7 @@ Refitted = Callable[[FloatArray], LogLik]
 
 _ELEMENTS = 10_000_000  # of the draws by rows that risks are moved with: 80 MB, held twice
 _LARGEST = 1e150  # squares stay in the range of doubles
+_ALONE = 1e-9  # share of a record's information that others have, too
 _FEWEST = 100  # draws that are kept however many rows there are
 
 
@@ -86,7 +87,7 @@ class WeightsWithout:
         Weights of the whole database.
     without : callable
         From records (k,) to the weights without each of them, (n, k); the entry of the record that
-        left does not count.
+        left is of those alike that stay, if its row stands for several, and else does not count.
     refitted : callable
         From a record and a `Refitted` to the weights (n,) without it, made from fits without it.
     movers : ndarray of int, shape (k,)
@@ -126,10 +127,20 @@ class WeightsWithout:
             refitted=lambda i, refit: change(self.refitted(i, refit)),
         )
 
-    def changes(self, records: IntArray) -> FloatArray:
-        """Change as each record leaves: its weight, and of others alpha_j less that without it."""
-        change = self.alpha[:, None] - self.without(records)
-        change[records, np.arange(records.size)] = self.alpha[records]
+    def changes(self, records: IntArray, times: FloatArray | None = None) -> FloatArray:
+        """Change as each record leaves: its weight, and of others alpha_j less that without it. Of
+        rows that each stand for so many `times` records alike (n,), one leaves: of its row it is
+        the mean over those of its weight and their changes."""
+        return self.change_to(self.without(records), records, times)
+
+    def change_to(
+        self, weights: FloatArray, records: IntArray, times: FloatArray | None
+    ) -> FloatArray:
+        """`changes` to `weights` (n, k) without each of the records."""
+        change, column = self.alpha[:, None] - weights, np.arange(records.size)
+        change[records, column] = self.alpha[records]
+        if times is not None:
+            change[records, column] -= (1 - 1 / times[records]) * weights[records, column]
         return change
 
     def terms(self, matrix: FloatArray) -> FloatArray:
@@ -198,7 +209,7 @@ class RiskDraws:
         """`risks` (n,) without each of the records, (n, k), from the draws at hand."""
         if self.frozen:
             return np.repeat(risks[:, None], records.size, axis=1)
-        change = self.log_lik.summed_by_row(self.weights.changes(records))
+        change = self.log_lik.summed_by_row(self.weights.changes(records, self.log_lik.times))
         return self.risks_under(risks, -self.by_row @ change)
 
     def risks_under(self, risks: FloatArray, log_ratio: FloatArray) -> FloatArray:
@@ -220,9 +231,9 @@ class RiskDraws:
             return risks
         weights = self.weights.refitted(record, refit)
         if self.risk == "depth":
-            change = self.weights.alpha - weights
-            change[record] = self.weights.alpha[record]
-            return risks * self._deeper(-self.by_row @ self.log_lik.summed_by_row(change[:, None]))
+            place, times = np.array([record]), self.log_lik.times
+            change = self.weights.change_to(weights[:, None], place, times)
+            return risks * self._deeper(-self.by_row @ self.log_lik.summed_by_row(change))
         without = refit(weights)
         rows = RiskDraws(log_lik=without, risk=self.risk, weights=self.weights)
         return self._moved(risks, rows._mean, rows._spread)
@@ -306,17 +317,25 @@ def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
 
 
 def risk_weights_without(
-    draws: RiskDraws, risks: FloatArray, weigh: Weigh, before: WeightsWithout | None = None
+    draws: RiskDraws,
+    risks: FloatArray,
+    weigh: Weigh,
+    before: WeightsWithout | None = None,
+    *,
+    one_less: Weigh | None = None,
 ) -> WeightsWithout:
     """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed; `before` has
-    weights of 1 if omitted."""
+    weights of 1 if omitted. `one_less` is the map of a record less, if it is another. Risks of rows
+    that stand for several records are those of one of them."""
     base = constant_weights(np.ones(risks.size)) if before is None else before
+    times = draws.log_lik.times
 
     def one(i: int, alpha: FloatArray, moved: FloatArray) -> FloatArray:
-        kept = np.delete(np.arange(risks.size), i)
-        weights = np.zeros(risks.size)
+        kept, weights = np.arange(risks.size), np.zeros(risks.size)
+        if times is None or times[i] == 1:
+            kept = np.delete(kept, i)
         if kept.size:
-            weights[kept] = weigh(alpha[kept], moved[kept])
+            weights[kept] = (one_less or weigh)(alpha[kept], moved[kept])
         return weights
 
     def without(records: IntArray) -> FloatArray:
@@ -379,52 +398,63 @@ def scalar_without(
     return _mapped_without(log_lik, "size", frozen_draws, weigh)
 
 
-def budget_map(mu: float, n_parameters: int) -> Weigh:
-    """`budget_weights` of risks by depth, after the leverages of `budget_without`."""
+def budget_maps(mu: float, n_parameters: int, n: int) -> tuple[Weigh, Weigh]:
+    """`budget_weights` of risks by depth, after the leverages of `budget_without`: of n records or
+    units, and of one less."""
 
-    def weigh(leverage: FloatArray, risks: FloatArray) -> FloatArray:
-        part = budget_mu(mu, n=risks.size, n_parameters=n_parameters)
-        return budget_weights(risks, mu=part, leverage=leverage)
+    def of(number: int) -> Weigh:
+        part = budget_mu(mu, n=max(number, 1), n_parameters=n_parameters)
+        return lambda leverage, risks: budget_weights(risks, mu=part, leverage=leverage)
 
-    return weigh
+    return of(n), of(n - 1)
 
 
 def budget_without(
-    X: FloatArray, *, mu: float, n_parameters: int, unit: IntArray | None = None
+    X: FloatArray,
+    *,
+    mu: float,
+    n_parameters: int,
+    unit: IntArray | None = None,
+    times: FloatArray | None = None,
 ) -> tuple[WeightsWithout, WeightsWithout]:
     """`budget_leverage`, in the place of weights, and the public weights, once for each record or
     unit, with and without each of them; but for refits the public weights are held, by which
-    leverages were found: what they change is of second order."""
+    leverages were found: what they change is of second order. Rows may each stand for so many
+    `times` records alike, of which one leaves."""
     owner, others = np.arange(len(X)) if unit is None else unit, n_parameters - X.shape[1]
     n_others = max(others, 0 if X.shape[1] else 1)
-    n = int(owner.max()) + 1
+    each = np.ones(len(X)) if times is None else times
+    n = int(owner.max()) + 1 if times is None else round(times.sum())
     here, there = (budget_mu(mu, n=max(k, 1), n_parameters=n_parameters) for k in (n, n - 1))
-    by_record = budget_leverage(X, mu=here, n_others=n_others, unit=unit)
+    by_record = leverage_of_rows(X, mu=here, n_others=n_others, unit=unit, times=each)
     power = budget_power(by_record, mu=here)
     first = np.unique(owner, return_index=True)[1]
-    leverage, total = by_record[first], power.sum()
-    basis = linalg.orth(X)
+    leverage, total = by_record[first], (power * each).sum()
+    root = np.sqrt(each)[:, None]
+    basis = linalg.orth(root * X) / root
     whitened = linalg.solve_triangular(
-        np.linalg.cholesky((basis * power[:, None]).T @ basis), basis.T, lower=True
+        np.linalg.cholesky((basis * (power * each)[:, None]).T @ basis), basis.T, lower=True
     )
 
     def without(records: IntArray) -> FloatArray:
         columns = []
         for record in records:
             gone = np.flatnonzero(owner == record)
-            own, weight = whitened[:, gone], power[gone]
-            beside = own.T @ whitened  # (k, n)
-            left = np.diag(1 / weight) - own.T @ own
+            weight = power[gone]
+            own = whitened[:, gone] * np.sqrt(weight)
+            left, axes = linalg.eigh(np.eye(gone.size) - own.T @ own)
+            beside = axes.T @ own.T @ whitened  # (k, n)
+            left[left < _ALONE] = np.inf  # what the record alone tells of is nobody else's
             others = n_others / (total - weight.sum()) - n_others / total
-            added = (beside * np.linalg.solve(left, beside)).sum(axis=0) + others
+            added = (beside**2 / left[:, None]).sum(axis=0) + others
             columns.append(leverage + np.bincount(owner, weights=added))
         return np.column_stack(columns)
 
     def refitted(record: int, _: Refitted) -> FloatArray:
-        kept = owner != record
+        stay = each - (owner == record)
+        kept, found = stay > 0, np.asarray(leverage.copy())
         others = None if unit is None else owner[kept]
-        found: FloatArray = leverage.copy()
-        left = budget_leverage(X[kept], mu=there, n_others=n_others, unit=others)
+        left = leverage_of_rows(X[kept], mu=there, n_others=n_others, unit=others, times=stay[kept])
         found[np.unique(owner[kept])] = left[np.unique(owner[kept], return_index=True)[1]]
         return found
 
@@ -432,8 +462,8 @@ def budget_without(
         alpha=leverage,
         without=without,
         refitted=refitted,
-        movers=np.arange(n),
-        leverage=np.zeros(n),
+        movers=np.arange(leverage.size),
+        leverage=np.zeros(leverage.size),
     )
     public = replace(
         leverages,
@@ -573,7 +603,7 @@ def moved_terms(log_lik: LogLik, weights: WeightsWithout, records: IntArray) -> 
     """T of some records, shape (S, k), of a log-likelihood in blocks."""
     width = max(1, _ELEMENTS // weights.alpha.size)
     parts = [
-        log_lik.totals(weights.changes(records[start : start + width]))
+        log_lik.totals(weights.changes(records[start : start + width], log_lik.times))
         for start in range(0, records.size, width)
     ]
     return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))

@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from pyhybrid.core.checks import (
     FloatArray,
+    IntArray,
     check_alpha,
     check_choice,
     check_count,
@@ -225,17 +226,29 @@ def budget_leverage(X: Any, *, mu: float, n_others: int = 1, unit: Any = None) -
     if matrix.ndim != 2 or not len(matrix) or not np.isfinite(matrix).all():
         raise InvalidInput("X must be a finite matrix (n, K) with rows")
     others = check_count(n_others, "n_others", at_least=0)
-    owner = (
-        np.zeros(len(matrix)) if unit is None else check_vector(unit, "unit", length=len(matrix))
-    )
-    rows = distinct_rows(np.column_stack([matrix, owner]))
-    times, of = rows.frequency, np.unique(owner[rows.first], return_inverse=True)[1]
-    basis = linalg.orth(np.sqrt(times)[:, None] * matrix[rows.first]) / np.sqrt(times)[:, None]
-    power = np.ones(times.size)
+    owner = None if unit is None else check_vector(unit, "unit", length=len(matrix))
+    return leverage_of_rows(matrix, mu=mu, n_others=others, unit=owner)
+
+
+def leverage_of_rows(
+    matrix: FloatArray,
+    *,
+    mu: float,
+    n_others: int,
+    unit: FloatArray | IntArray | None = None,
+    times: FloatArray | None = None,
+) -> FloatArray:
+    """`budget_leverage` of a checked matrix (n, K), whose rows may each stand for so many `times`
+    records alike (n,): that of one of them, shape (n,)."""
+    owner = np.zeros(len(matrix)) if unit is None else unit
+    rows = distinct_rows(np.column_stack([matrix, owner]), times)
+    count, of = rows.frequency, np.unique(owner[rows.first], return_inverse=True)[1]
+    basis = linalg.orth(np.sqrt(count)[:, None] * matrix[rows.first]) / np.sqrt(count)[:, None]
+    power = np.ones(count.size)
     for _ in range(_STEPS):
-        leverage: FloatArray = leverages(basis, power * times) + others / (power @ times)
+        leverage: FloatArray = leverages(basis, power * count) + n_others / (power @ count)
         if unit is not None:
-            leverage = np.asarray(np.bincount(of, weights=leverage * times)[of], np.float64)
+            leverage = np.asarray(np.bincount(of, weights=leverage * count)[of], np.float64)
         before, power = power, np.sqrt(power * budget_power(leverage, mu=mu))
         if np.allclose(power, before, rtol=1e-14, atol=0):
             break

@@ -27,15 +27,23 @@ from pyhybrid.core.checks import (
     check_draws_released,
     check_output_folder,
 )
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import choose_draws, in_one_dtype
 from pyhybrid.fitting.session import FitOptions, FitSession
-from pyhybrid.mechanisms import Unweighted
+from pyhybrid.mechanisms import (
+    BudgetWeighted,
+    Censored,
+    PseudoPosteriorMechanism,
+    Unweighted,
+)
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.columns.form import in_their_forms
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.folder import FORMATS
@@ -52,7 +60,7 @@ _AT_ONCE = 500_000  # records that outcomes are drawn for
 
 def synthesize_by_formula(
     data: Any,
-    mechanism: Unweighted,
+    mechanism: PseudoPosteriorMechanism,
     *,
     out: str | os.PathLike[str],
     keep: Sequence[str] = (),
@@ -65,6 +73,7 @@ def synthesize_by_formula(
     on_not_converged: str = "raise",
     file_format: str = "parquet",
     rows_per_part: int = ROWS_PER_PART,
+    strict: bool = False,
     ledger: Ledger | None = None,
     overwrite: bool = False,
     workers: int = 1,
@@ -73,22 +82,27 @@ def synthesize_by_formula(
 ) -> ReleaseInParts:
     """Release a column by a regression on others, of any number of rows that are few distinct ones.
 
-    The release is that of ``mechanism.release`` on the same rows, which come in another order.
+    The release is that of ``mechanism.release`` on the same rows, which come in another order:
+    weights, risks and charges are computed once for records that are alike, and counted as often
+    as these occur, of which one leaves.
 
     Parameters
     ----------
     data : str, path, ibis table, DuckDB relation or Source
         See `open_source`. Read only.
-    mechanism : Unweighted
-        Over a model of counts or levels: ``ph.Unweighted(ph.Poisson("visits ~ age"), delta=1e-9)``.
-        Weights that are computed on the data are made record by record
-        (`pyhybrid.sources.read_columns`); of many records they are all 1, or nearly so.
+    mechanism : BudgetWeighted, Unweighted or Censored
+        Over a model of counts or levels: ``ph.BudgetWeighted(ph.Poisson("visits ~ age"),
+        epsilon=1, delta=1e-9)``. `Censored` with a calibration, or with a center and
+        ``inner=ph.Unweighted(model)``. Other weights are made record by record
+        (`pyhybrid.sources.read_columns`).
     out : path
         Folder for the release, new or empty.
     keep : sequence of str
         Columns to publish unchanged beside outcome and predictors.
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged
         See `pyhybrid.mechanisms.mechanism.Mechanism.release`.
+    strict : bool, default False
+        Only a strict release, of `Censored`: nothing is charged or written otherwise.
     file_format, rows_per_part, ledger, overwrite, workers, executor, progress
         See `synthesize_source`.
 
@@ -96,11 +110,12 @@ def synthesize_by_formula(
     ------
     InvalidInput
         For more than 100,000 distinct rows, before anything is fitted: their number, and the column
-        that has most values. For data and models that cannot be read, or fitted so.
+        that has most values. For data, models and mechanisms that cannot be read, or fitted so, or
+        that lack what `strict` asks for.
     BudgetExceeded
-        If the ledger has less left; nothing is written.
+        If the ledger has less left, or a budget is not enough; nothing is written.
     NotConverged, SamplingError, EngineUnavailable
-        As of ``mechanism.release``.
+        As of ``mechanism.release``; SamplingError also where a charge is not strict and was to be.
     """
     target = Path(out)
     check_choice(file_format, "file_format", FORMATS)
@@ -110,6 +125,7 @@ def synthesize_by_formula(
     check_count(workers, "workers")
     check_output_folder(target, overwrite=overwrite)
     _check_mechanism(mechanism)
+    mechanism = mechanism.for_draws(drawn)
     options = FitOptions(
         seed=seed, engine=engine, settings=settings, rule=rule, on_not_converged=on_not_converged,
         progress=progress,
@@ -117,7 +133,7 @@ def synthesize_by_formula(
     begun_with = fingerprint({
         "data": name_of(data), "mechanism": mechanism.describe(), "keep": list(keep), "seed": seed,
         "n_synthetic": m, "n_draws_released": drawn, "file_format": file_format,
-        "rows_per_part": rows_per_part,
+        "rows_per_part": rows_per_part, "strict": strict,
     })  # fmt: skip
 
     def fitted() -> DrawnByFormula:
@@ -125,19 +141,16 @@ def synthesize_by_formula(
             progress("distinct rows", 0, 0)
         counted, columns = _read(data, mechanism, keep)
         session = options.session(_bound(mechanism, counted))
+        if strict:
+            _check_strict(mechanism, session.bound)
         decisions = Decisions.of(keep=keep)
         check_decided(session.exposed, decisions, columns, mechanism.synthesizes)
         charged = mechanism.charged_from(session, n_synthetic=m, n_draws_released=drawn)
-        draws, kept = charged.path.fit.draws, charged.path.fit.bounds.kept_draws
-        stream = mechanism.stream()
-        chosen = choose_draws(kept, drawn, session.streams.generator(f"{stream}/draws"))
-        sets = [
-            _drawn(session, draws, int(chosen[place % drawn]), f"{stream}/replicate {place + 1}")
-            for place in range(m)
-        ]
+        if strict:
+            _check_charge(charged.charge)
+        draws, kept = mechanism.released_draws(charged)
         mark = data_mark(counted.table, counted.times)
         record = mechanism.record_of(session, charged, draws.provenance, mark)
-        tables = in_one_dtype([each.table[columns] for each in sets], mechanism.synthesizes)
         return DrawnByFormula(
             identifier=new_identifier(),
             begun_with=begun_with,
@@ -147,7 +160,9 @@ def synthesize_by_formula(
             entropy=str(session.streams.child("rows").entropy),
             charge=record.charge.as_dict(),
             settings=record.settings,
-            sets=[plain_rows(own, each.times) for own, each in zip(tables, sets, strict=True)],
+            sets=_sets(
+                mechanism, session, charged.charge, draws.part(np.flatnonzero(kept)), columns
+            ),
             run=json.loads(json.dumps(record.as_dict())),
             decisions=decisions.as_dict(),
         )
@@ -158,18 +173,41 @@ def synthesize_by_formula(
     )  # fmt: skip
 
 
-def _check_mechanism(mechanism: Unweighted) -> None:
+def _check_mechanism(mechanism: PseudoPosteriorMechanism) -> None:
     """What is by record in the data, and not by row of the model, is not counted."""
     given = [name for name in ("unit", "design", "support") if getattr(mechanism, name, None)]
-    if type(mechanism) is not Unweighted or mechanism.reweighting is not False or given:
+    by_row = type(mechanism) in (BudgetWeighted, Unweighted) or (
+        type(mechanism) is Censored and mechanism.record_indexed
+    )
+    if not by_row or mechanism.reweighting is not False or given:
         raise InvalidInput(
-            "rows are fitted by their numbers by ph.Unweighted(model), without unit, design, "
-            "support and re-weighting (--mechanism unweighted): other weights are found record by "
-            "record, of what ph.sources.read_columns reads"
+            "rows are fitted by their numbers by ph.BudgetWeighted, ph.Unweighted, or ph.Censored "
+            "with a calibration or inner=ph.Unweighted(model), without unit, design, support and "
+            "re-weighting (--mechanism budget or unweighted, --reference, --calibration): other "
+            "weights are found record by record, of what ph.sources.read_columns reads"
         )
 
 
-def _read(data: Any, mechanism: Unweighted, keep: Sequence[str]) -> tuple[CountedRows, list[str]]:
+def _check_strict(mechanism: PseudoPosteriorMechanism, bound: BoundModel) -> None:
+    """Refuse, before a fit, what cannot be strict and was to be."""
+    lacks = "a cap and a center: ph.Censored (--reference, --calibration)"
+    told = mechanism.why_local(bound) if isinstance(mechanism, Censored) else lacks
+    if told is not None:
+        raise InvalidInput(f"a strict release lacks {told}; leave out strict (--local)")
+
+
+def _check_charge(charge: PrivacyCharge) -> None:
+    """Refuse, before it is entered, a charge that is not strict and was to be."""
+    if charge.kind != STRICT:
+        raise SamplingError(
+            "nothing is released: chains did not converge, or ended in other modes, so that the "
+            "charge would be local, not strict; give more draws, or leave out strict (--local)"
+        )
+
+
+def _read(
+    data: Any, mechanism: PseudoPosteriorMechanism, keep: Sequence[str]
+) -> tuple[CountedRows, list[str]]:
     """What the model reads and what is published with it; and its columns, in their order."""
     source = open_source(data)
     try:
@@ -182,7 +220,7 @@ def _read(data: Any, mechanism: Unweighted, keep: Sequence[str]) -> tuple[Counte
             source.close()
 
 
-def _bound(mechanism: Unweighted, counted: CountedRows) -> BoundModel:
+def _bound(mechanism: PseudoPosteriorMechanism, counted: CountedRows) -> BoundModel:
     """The model joined to distinct rows, each of which stands for so many."""
     bound = mechanism.bind(counted.table)
     if not isinstance(bound, BoundRegression) or bound.model.program != "default":
@@ -203,6 +241,27 @@ def _bound(mechanism: Unweighted, counted: CountedRows) -> BoundModel:
             f"{bound.design.data_dependent[0]} depends on all; give its constants"
         )
     return replace(bound, times=counted.times.astype(np.float64))
+
+
+def _sets(
+    mechanism: PseudoPosteriorMechanism,
+    session: FitSession,
+    charge: PrivacyCharge,
+    draws: Draws,
+    columns: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Distinct rows of each set and their numbers, from `draws` that may be released."""
+    stream, drawn = mechanism.stream(), charge.n_draws_released
+    rng = session.streams.generator(f"{stream}/draws")
+    chosen = choose_draws(np.ones(draws.n_draws, dtype=bool), drawn, rng)
+    sets = [
+        _drawn(session, draws, int(chosen[place % drawn]), f"{stream}/replicate {place + 1}")
+        for place in range(charge.n_synthetic)
+    ]
+    forms = mechanism.forms(session.bound.table)
+    whole = [in_their_forms(each.table[list(columns)], forms) for each in sets]
+    tables = in_one_dtype(whole, mechanism.synthesizes)
+    return [plain_rows(own, each.times) for own, each in zip(tables, sets, strict=True)]
 
 
 def _drawn(session: FitSession, draws: Draws, draw: int, stream: str) -> CountedRows:

@@ -108,9 +108,9 @@ def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) 
         if not 0 < n <= MOST_ROWS:
             raise InvalidInput(
                 f"data {source.name} must have at least 1 and, to be read into memory, at most "
-                f"{MOST_ROWS:,} rows: found {n:,}; give --mechanism unweighted and --model "
-                "(ph.sources.synthesize_by_formula), which are fitted to distinct rows, take a "
-                "view of a sample, or release the whole table by noisy marginals (no --formula)"
+                f"{MOST_ROWS:,} rows: found {n:,}; fit distinct rows "
+                "(ph.sources.synthesize_by_formula, or --formula and --model of the command), take "
+                "a view of a sample, or release the whole table by noisy marginals (no --formula)"
             )
         every = load_library("ibis")._.count()
         rows = source.ask(cells.group_by([*cells.columns]).agg(times=every))
@@ -163,6 +163,6 @@ def _column(values: list[Any], kind: str) -> pd.Series:
     dtype: Any = None
     if kind == "number":
         broken = any(value is None or isinstance(value, float) for value in values)
-        dtype = "float64" if broken else "int64"
+        dtype = "float64" if broken else None  # int64, or what holds larger ones
     own: pd.Series = pd.Series(values, dtype=dtype)
     return own

@@ -26,6 +26,7 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
         name: EntryPoint(releases.release_cases(name), releases.check_release_case, 30)
         for name in releases.MECHANISMS
     },
+    "synthesize_by_formula": EntryPoint(releases.counted_cases(), releases.check_counted_case, 60),
     "SequentialSynthesis": EntryPoint(releases.sequences(), releases.check_sequence, 70),
     "PerturbedHistogram": EntryPoint(releases.histograms(), releases.check_histogram, 8),
     "NoisyMarginals": EntryPoint(plans.marginals(), plans.check_marginals, 50),

@@ -97,6 +97,38 @@ def test_leverage_without_a_record_is_that_of_the_others(unit: Any) -> None:
     np.testing.assert_allclose(refitted, left.alpha, rtol=1e-9)
 
 
+def test_rows_stand_for_records_alike() -> None:
+    """One of them leaves; all of them at once are told apart."""
+    rng = np.random.default_rng(6)
+    X = np.column_stack([np.ones(40), rng.normal(size=40), rng.random(40) < 0.2])
+    times = rng.integers(1, 30, 40).astype(float)
+    every = np.repeat(np.arange(40), times.astype(int))
+    how: Any = {"mu": 0.5, "n_parameters": 5}
+    for few, whole in zip(
+        budget_without(X, times=times, **how), budget_without(X[every], **how), strict=True
+    ):
+        np.testing.assert_allclose(few.alpha[every], whole.alpha, rtol=1e-12)
+        for place in (int(times.argmax()), int(times.argmin())):
+            gone = int(np.searchsorted(every, place))
+            moved, refitted = few.without(np.array([place])), few.refitted(place, lambda _: None)  # type: ignore[arg-type,return-value]
+            left = np.delete(whole.without(np.array([gone]))[:, 0], gone)
+            np.testing.assert_allclose(np.delete(moved[every, 0], gone), left, rtol=1e-9)
+            anew = whole.refitted(gone, lambda _: None)  # type: ignore[arg-type,return-value]
+            np.testing.assert_allclose(
+                np.delete(refitted[every], gone), np.delete(anew, gone), rtol=1e-9
+            )
+    alone = budget_without(X, **how)[0].alpha
+    assert np.abs(alone / few.alpha - 1).max() > 0.1
+
+
+def test_a_parameter_that_one_record_has_alone_is_nobody_elses() -> None:
+    """Found by fuzzing: the information left without it is 0."""
+    X = np.column_stack([np.ones(20), np.arange(20) == 7])
+    moved, _ = budget_without(X, mu=0.5, n_parameters=2)
+    without = np.delete(moved.without(np.array([7]))[:, 0], 7)
+    np.testing.assert_allclose(without, np.delete(moved.alpha, 7), rtol=1e-9)
+
+
 def test_what_a_record_may_tell_looks_beyond_the_draws() -> None:
     """A term that curves is further out than its deviation says; a normal one is not."""
     z = ndtri((np.arange(4000) + 0.5) / 4000)

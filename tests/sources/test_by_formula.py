@@ -15,10 +15,13 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.accounting import loss_account
 from pyhybrid.mechanisms.accounting.loss_account import _refit_without
+from pyhybrid.mechanisms.weighted import base
 from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
 from pyhybrid.releases import data_fingerprint
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.sources import by_formula, parts, rows, synthesize_by_formula
@@ -120,36 +123,97 @@ def mechanism(**changes: Any) -> ph.Unweighted:
     return ph.Unweighted(POISSON, **{"delta": DELTA, **changes})
 
 
-@pytest.mark.parametrize("changes", [
-    {}, {"accounting": "lipschitz"}, {"relation": "replace"}, {"draw_quantile": 0.9},
-])  # fmt: skip
+def budget(epsilon: float = 0.2, model: Any = POISSON, **changes: Any) -> ph.BudgetWeighted:
+    return ph.BudgetWeighted(model, epsilon=epsilon, **{"delta": DELTA, **changes})
+
+
+def censored(**changes: Any) -> ph.Censored:
+    """About a public center, near what the records were drawn from."""
+    settings = {"epsilon": 1.0, "center": CENTER, **changes}
+    return ph.Censored(POISSON, inner=ph.Unweighted(POISSON), **settings)
+
+
+CENTER = {"beta": [0.0, 0.05, -0.4, 0.0]}
+CHARGED: dict[str, tuple[Callable[[], Any], float]] = {
+    "unweighted": (mechanism, 1e-5),  # whose limit is looked at of 200 records, alike or not
+    "by size": (lambda: mechanism(accounting="lipschitz"), 1e-5),
+    "replaced": (lambda: mechanism(relation="replace"), 1e-5),
+    "draws dropped": (lambda: mechanism(draw_quantile=0.9), 1e-5),
+    "budget": (budget, 1e-9),
+    "with refits": (lambda: budget(0.3, relation="replace"), 1e-6),
+    "strict": (censored, 1e-9),
+    "without a center": (lambda: censored(center=None, epsilon=9.0), 1e-9),
+}
+
+
+@pytest.mark.parametrize("name", CHARGED)
 def test_the_charge_is_that_of_all_rows(
-    changes: dict[str, Any], folder: str, tmp_path: Path
+    name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = mechanism(**changes)
+    own, precision = CHARGED[name][0](), CHARGED[name][1]
+    if name == "budget":  # modes of refits are found to 1e-8
+        monkeypatch.setattr(base, "refits_by_default", lambda *_: 0)
     made = synthesize_by_formula(folder, own, out=tmp_path / "out", seed=2, n_synthetic=2)
     df = read_columns(folder, READ, outcomes=["visits"])
     whole = own.release(df, seed=2, n_synthetic=2)
-    for name, value in whole.charge.as_dict().items():
-        found = made.charge.as_dict()[name]
-        assert found == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value), (
-            name
-        )
+    for field, value in whole.charge.as_dict().items():
+        if isinstance(value, float):
+            value = pytest.approx(value, rel=precision)
+        assert made.charge.as_dict()[field] == value, field
     assert made.data == whole.data
     assert made.settings == whole.settings
+    assert made.record.diagnostics == whole.diagnostics
+    assert made.charge.kind == ("strict" if type(own) is ph.Censored else "asymptotic local")
 
 
-def test_a_refit_leaves_out_one_of_those_alike(folder: str) -> None:
+def accounted(bound: BoundRegression, own: ph.BudgetWeighted) -> tuple[Any, Any, Any]:
+    """Fit, weights with and without each record, and what a draw tells of records."""
+    session = open_session(bound, seed=3, settings=SamplerSettings(draws=300))
+    path = own.fit(session)
+    return path.fit, own.recomputed(session), own._accounts(session, path, 0).present
+
+
+@pytest.mark.parametrize("name", ["poisson", "group levels", "levels", "of a range"])
+def test_weights_by_budget_are_those_of_all_rows(
+    name: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights, how they change as a record leaves, and the account."""
+    few, whole = both(folder, MODELS[name])
+    assert few.times is not None
+    own, every = budget(model=MODELS[name]), np.repeat(np.arange(few.n), few.times.astype(int))
+    (fit, without, told), (of_all, without_all, other) = accounted(few, own), accounted(whole, own)
+    np.testing.assert_allclose(fit.alpha[every], of_all.alpha, rtol=1e-12)
+    assert (fit.alpha < 1).any()
+    first = np.searchsorted(every, np.arange(few.n))
+    places = np.unique([0, few.n - 1, few.times.argmax(), few.times.argmin()])
+    terms = moved_terms(few.log_lik(fit.draws), without, places)
+    terms_of_all = moved_terms(whole.log_lik(fit.draws), without_all, first[places])
+    np.testing.assert_allclose(terms, terms_of_all, rtol=1e-9, atol=1e-9)
+    for field in ("mu", "loss_range", "mu_standard_error", "largest_of_limit"):
+        assert getattr(told, field) == pytest.approx(getattr(other, field), rel=1e-9)
+    np.testing.assert_allclose(told.mu_by_record, other.mu_by_record[first], rtol=1e-9)
+    twice = accounted(replace(few, times=2 * few.times), own)[2]
+    assert twice.mu != pytest.approx(told.mu, rel=0.01), "the control: other numbers"
+    change_to = WeightsWithout.change_to
+    monkeypatch.setattr(
+        WeightsWithout, "change_to", lambda own, weights, at, _: change_to(own, weights, at, None)
+    )
+    broken = accounted(few, own)[2]
+    assert broken.mu > 1.1 * told.mu, "the control: all that are alike leave"
+
+
+@pytest.mark.parametrize("own", [mechanism(), budget()], ids=["unweighted", "budget"])
+def test_a_refit_leaves_out_one_of_those_alike(own: Any, folder: str) -> None:
     """Of a distinct row that most records share, and of one that one record has alone."""
     few, whole = both(folder, POISSON)
-    last, own = np.cumsum(few.times).astype(int) - 1, mechanism()
+    last = np.cumsum(few.times).astype(int) - 1
     for place in (int(np.argmax(few.times)), int(np.argmin(few.times))):
         found = []
         for bound, left in ((few, place), (whole, int(last[place]))):
             session = open_session(bound, seed=4)
-            fit = own.fit(session).fit
-            account = loss_account.account_of_fit(session, fit, None)
-            found.append(_refit_without(session, fit, account, left, None, "refit"))
+            fit, known = own.fit(session).fit, own.recomputed(session)
+            account = loss_account.account_of_fit(session, fit, known)
+            found.append(_refit_without(session, fit, account, left, known, "refit"))
         one, other = found
         np.testing.assert_allclose(one.loss.by_draw, other.loss.by_draw, atol=1e-6)
         without = one.loss.by_draw_without, other.loss.by_draw_without
@@ -256,7 +320,9 @@ def test_a_stopped_run_goes_on_without_a_fit_or_a_charge(
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
-    "weights": (lambda: ph.LipschitzWeighted(POISSON), "by ph.Unweighted.model."),
+    "weights": (lambda: ph.LipschitzWeighted(POISSON), "by ph.BudgetWeighted, ph.Unweighted"),
+    "a cap on weights": (lambda: ph.Censored(POISSON, epsilon=1), "inner=ph.Unweighted.model."),
+    "budget of units": (lambda: budget(unit="person"), "without unit"),
     "a unit": (lambda: mechanism(unit="person"), "without unit"),
     "support": (lambda: mechanism(support={"visits": (0, 9)}), "without unit, design, support"),
     "re-weighting": (lambda: mechanism(reweighting=True), "re-weighting"),
@@ -314,15 +380,22 @@ def test_a_command_fits_distinct_rows_of_what_is_too_large_to_be_read(
     asked = ["synthesize", f"duckdb:///{tmp_path}/survey.db::persons", "--formula",
              "visits ~ age + region", "--out", str(tmp_path / "out")]  # fmt: skip
     code, _, said = run(*asked)
-    assert (code, "--mechanism unweighted and --model" in said) == (2, True), said
-    code, _, said = run(*asked, "--mechanism", "unweighted", "--unit", "person")
+    assert (code, "by one --formula and its --model" in said) == (2, True), said
+    code, _, said = run(*asked, "--model", "poisson", "--unit", "person")
     assert (code, "leave out --unit" in said) == (2, True), said
-    code, shown, said = run(*asked, "--mechanism", "unweighted", "--model", "poisson",
-                            "--keep", "group", "--workers", "2")  # fmt: skip
-    assert code == 0, said
-    assert "6,000 records" in shown
-    made = pd.read_parquet(tmp_path / "out" / "public" / "synthetic_1")
-    assert [*made] == ["age", "region", "visits", "group"]
+    code, _, said = run(*asked, "--model", "poisson", "--mechanism", "lipschitz")
+    assert (code, "--mechanism budget or unweighted" in said) == (2, True), said
+    for own, cost in ([], 1.0), (["--epsilon", "0.6"], 0.6), (["--mechanism", "unweighted"], 9.0):
+        code, shown, said = run(*asked, *own, "--model", "poisson", "--keep", "group",
+                                "--workers", "2", "--overwrite")  # fmt: skip
+        assert code == 0, said
+        assert "6,000 records" in shown
+        made = pd.read_parquet(tmp_path / "out" / "public" / "synthetic_1")
+        assert [*made] == ["age", "region", "visits", "group"]
+        charge = json.loads((tmp_path / "out" / "public" / "charge.json").read_text())
+        name = "Unweighted" if cost == 9 else "BudgetWeighted"
+        assert charge["mechanism"] == name
+        assert charge["epsilon"] <= cost
 
 
 def test_equal_streams_draw_equal_rows(folder: str) -> None:

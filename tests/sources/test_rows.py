@@ -90,3 +90,10 @@ def test_a_formula_releases_a_table_that_stays_where_it_is(
         code, _, said = run(*asked[:2], *(asked[2:] if "~" not in wrong[1] else []), *wrong,
                                 "--out", str(tmp_path / "x"))  # fmt: skip
         assert (code, says in said) == (2, True), said
+
+
+def test_whole_numbers_past_signed_ones_are_read(tmp_path: Path) -> None:
+    """Found by fuzzing."""
+    df = pd.DataFrame({"y": [1, 2, 1], "x": np.array([2**64 - 1, 3, 2**64 - 1], dtype=np.uint64)})
+    made = read_columns(parquet(df, tmp_path / "rows", n_files=1), ["x"], outcomes=["y"])
+    assert made["x"].tolist() == [3, 2**64 - 1, 2**64 - 1]

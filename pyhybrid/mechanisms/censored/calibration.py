@@ -248,10 +248,12 @@ class Calibration:
             np.greater(f_moved, self.cap, out=met)
         else:
             np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)
+        times = getattr(bound, "times", None)
+        outside = (f < self.lowest) | (f > self.highest)
         return Drift(
-            share_outside=float(np.mean((f < self.lowest) | (f > self.highest))),
+            share_outside=float(np.average(outside, weights=times)),
             censored_then=self.censored,
-            censored_now=float(met.mean()),
+            censored_now=float(np.average(met, weights=times)),
             distance=None if self.center is None else self._distance(self.center, bound),
             region=None if self.center is None else self.center.region,
         )
@@ -264,7 +266,7 @@ class Calibration:
         if frozen is None or self.draws.n_draws < _FEWEST_FOR_VARIANCE:
             return None
         assert isinstance(bound, BoundRegression | BoundParts)
-        ratio = bound.n / frozen.n
+        ratio = getattr(bound, "n_records", bound.n) / frozen.n
         new = bound.log_lik(self.draws).total(np.ones(bound.n))
         old = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
         spare = float(np.var(new)) - ratio**2 * float(np.var(old))

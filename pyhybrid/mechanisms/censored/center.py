@@ -73,6 +73,7 @@ _SIZES = {1: 20_000, 2: 500}  # points of an axis, by the number of axes
 _NODES = {1: 401, 2: 81}  # of the excess, which is smooth
 _MOST_FROZEN = 10_000  # records
 _STANDARD_DEVIATIONS = 3.0
+_FAR = 40.0  # standard deviations, beyond which nothing is left of a law of counts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -266,10 +267,11 @@ class ReferenceRecords:
 
     def shared_with(self, bound: BoundModel) -> bool:
         """True if `bound` has more of the reference's records than chance explains."""
-        if more_alike_than_by_chance(self.of_model, _of_model(bound, self.key)):
+        times = getattr(bound, "times", None)
+        if more_alike_than_by_chance(self.of_model, _of_model(bound, self.key), times):
             return True
         return _columns(bound.table) == self.columns and more_alike_than_by_chance(
-            self.of_row, _digests(bound.table, self.columns, self.key)
+            self.of_row, _digests(bound.table, self.columns, self.key), times
         )
 
 
@@ -279,32 +281,37 @@ def reference_records(bound: BoundModel) -> ReferenceRecords:
     return ReferenceRecords(
         key=key,
         columns=columns,
-        of_model=_of_model(bound, key),
-        of_row=_digests(bound.table, columns, key),
+        of_model=np.sort(_of_model(bound, key)),
+        of_row=np.sort(_digests(bound.table, columns, key)),
     )
 
 
-def more_alike_than_by_chance(one: Digests, other: Digests) -> bool:
-    """True if two sets of records (n_0,) and (n_1,) share more than chance explains."""
+def more_alike_than_by_chance(
+    one: Digests, other: Digests, times: FloatArray | None = None
+) -> bool:
+    """True if two sets of records (n_0,) and (n_1,) share more than chance explains; those of the
+    second each stand for so many `times` alike (n_1,), 1 if omitted."""
     if not one.size or not other.size:
         return False
     from scipy import stats  # slow to import
 
     records, place = np.unique(np.concatenate([one, other]), return_inverse=True)
     in_one = np.bincount(place[: one.size], minlength=records.size)
-    in_other = np.bincount(place[one.size :], minlength=records.size)
+    others = np.bincount(place[one.size :], weights=times, minlength=records.size)
+    in_other = others.astype(np.int64)
     if np.array_equal(in_one, in_other):
         return True
     shared = int(np.minimum(in_one, in_other).sum())
-    mean, variance = 0.0, 0.0
-    times, records_of = np.unique(in_one + in_other, return_counts=True)
-    for t, n_records in zip(times.tolist(), records_of.tolist(), strict=True):
-        found = np.arange(t + 1)
-        chance = stats.hypergeom(one.size + other.size, t, other.size).pmf(found)
-        alike = np.minimum(found, t - found)
+    mean, variance, n_other = 0.0, 0.0, int(in_other.sum())
+    in_both, records_of = np.unique(in_one + in_other, return_counts=True)
+    for t, n_records in zip(in_both.tolist(), records_of.tolist(), strict=True):
+        law = stats.hypergeom(one.size + n_other, t, n_other)
+        middle, far = float(law.mean()), _FAR * (1 + float(law.std()))
+        found = np.arange(max(0, int(middle - far)), min(t, int(middle + far)) + 1)
+        chance, alike = law.pmf(found), np.minimum(found, t - found)
         own_mean = float(chance @ alike)
         mean += n_records * own_mean
-        variance += n_records * (float(chance @ alike**2) - own_mean**2)
+        variance += n_records * float(chance @ (alike - own_mean) ** 2)
     return shared - mean > _STANDARD_DEVIATIONS * math.sqrt(max(variance, 0.0))
 
 
@@ -324,7 +331,7 @@ def _columns(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _digests(table: pd.DataFrame, columns: Sequence[str], key: str) -> Digests:
-    """One digest for each record, of the columns given, shape (n,), in ascending order."""
+    """One digest for each record, of the columns given, shape (n,)."""
     secret = bytes.fromhex(key)
 
     def digest(content: bytes) -> bytes:
@@ -340,4 +347,4 @@ def _digests(table: pd.DataFrame, columns: Sequence[str], key: str) -> Digests:
         hashed = np.frombuffer(b"".join(map(digest, texts)), dtype=np.uint64)
         coded[:, i] = hashed[code]
     rows = b"".join(digest(row.tobytes()) for row in coded)
-    return np.sort(np.frombuffer(rows, dtype=np.uint64))
+    return np.frombuffer(rows, dtype=np.uint64)

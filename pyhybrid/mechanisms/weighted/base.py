@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Provenance
+from pyhybrid.engines import Draws, Provenance
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
@@ -276,11 +277,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     ) -> Made:
         """Synthesize what was charged, from draws of an exact posterior's own for it."""
         bound, charge, stream = session.bound, charged.charge, self.stream()
-        fit = charged.path.fit
-        draws, kept = fit.draws, fit.bounds.kept_draws
-        if fit.exact is not None:
-            draws = fit.exact.released_draws(charge.n_draws_released, relation=self.relation)
-            kept = np.ones(charge.n_draws_released, dtype=bool)
+        fit, (draws, kept) = charged.path.fit, self.released_draws(charged)
         columns = synthesize(
             bound,
             draws,
@@ -300,6 +297,15 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         tables = [bound.table] * charge.n_synthetic if given is None else given
         whole = [joined(*each) for each in zip(tables, columns, strict=True)]
         return Made(record=self.record_of(session, charged, draws.provenance, mark), tables=whole)
+
+    def released_draws(self, charged: Charged) -> tuple[Draws, npt.NDArray[np.bool_]]:
+        """Draws that a release of what was charged takes, and which of them it may, (S,): those of
+        its fit, or of an exact posterior so many made for it."""
+        fit, n_draws = charged.path.fit, charged.charge.n_draws_released
+        if fit.exact is None:
+            return fit.draws, fit.bounds.kept_draws
+        made = fit.exact.released_draws(n_draws, relation=self.relation)
+        return made, np.ones(n_draws, dtype=bool)
 
     def record_of(
         self, session: FitSession, charged: Charged, provenance: Provenance, mark: DataMark | None

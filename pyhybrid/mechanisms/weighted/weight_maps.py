@@ -33,7 +33,7 @@ from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import (
     WeightsWithout,
-    budget_map,
+    budget_maps,
     budget_without,
     risk_weights_without,
     scalar_map,
@@ -407,13 +407,15 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         if isinstance(bound, BoundRegression):
             X = bound.design.X[:, bound.design.group == 0]
         unit = None if session.units is None else owner
-        leverage, weights = budget_without(X, mu=mu, n_parameters=p, unit=unit)
+        times = getattr(bound, "times", None)
+        leverage, weights = budget_without(X, mu=mu, n_parameters=p, unit=unit, times=times)
+        here, there = budget_maps(mu, p, session.n_units)
         for label in ("public weights", "first weights"):
             fit = session.fit(weights.alpha[owner], label=label, warm_start=near.warm_start())
             near, kept = fit.draws, np.flatnonzero(fit.bounds.kept_draws)
             risks = session.once(session.risks_at(near, np.ones(bound.n), "depth", kept))
             draws = risk_draws(session, fit, "depth", weights)
-            weights = risk_weights_without(draws, risks, budget_map(mu, p), leverage)
+            weights = risk_weights_without(draws, risks, here, leverage, one_less=there)
         return weights
 
     def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
