@@ -75,6 +75,7 @@ def r() -> Callable[..., Any]:
 
 SLOWEST = (
     "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
+    "sources/test_by_formula.py",
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
     "models/test_calibration_by_simulation.py", "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_budget.py", "tests/test_r_package.py",

@@ -76,7 +76,13 @@ def check_new_file(path: str | os.PathLike[str], *, overwrite: bool, what: str =
     named = f"{what} {os.fspath(path)}".strip()
     if os.path.isdir(path):
         raise InvalidInput(f"{named} must be a file: it is a folder")
-    if os.path.lexists(path) and not overwrite:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return
+    except OSError as error:  # a name too long, before hours of work
+        raise SaveFailed(f"{named} cannot be written: {error}") from None
+    if not overwrite:
         raise InvalidInput(f"{named} must be a new file: it exists; give --overwrite or another")
 
 

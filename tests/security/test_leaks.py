@@ -427,7 +427,7 @@ def test_a_save_that_was_killed_is_private_and_goes_with_the_next_one(places: Pa
     assert {path.name for path in (places / "work").iterdir()} == {"first", "out"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
     people().to_csv(places / "work/data.csv", index=False)
     script = (

@@ -146,7 +146,10 @@ CHARGED: dict[str, tuple[Callable[[], Any], float]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHARGED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if "refits" in name else ()) for name in CHARGED],
+)
 def test_the_charge_is_that_of_all_rows(
     name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,10 +205,10 @@ def test_weights_by_budget_are_those_of_all_rows(
     assert broken.mu > 1.1 * told.mu, "the control: all that are alike leave"
 
 
-@pytest.mark.parametrize("own", [mechanism(), budget()], ids=["unweighted", "budget"])
-def test_a_refit_leaves_out_one_of_those_alike(own: Any, folder: str) -> None:
+@pytest.mark.long
+def test_a_refit_leaves_out_one_of_those_alike(tmp_path: Path) -> None:
     """Of a distinct row that most records share, and of one that one record has alone."""
-    few, whole = both(folder, POISSON)
+    own, (few, whole) = budget(), both(parquet(table()[:1000], tmp_path / "few"), POISSON)
     last = np.cumsum(few.times).astype(int) - 1
     for place in (int(np.argmax(few.times)), int(np.argmin(few.times))):
         found = []
