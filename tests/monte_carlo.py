@@ -5,7 +5,7 @@ from typing import Any
 import arviz
 import numpy as np
 
-__all__ = ["assert_near"]
+__all__ = ["assert_below", "assert_near"]
 
 _ERRORS = 5
 _OF = {"mean": np.mean, "sd": np.std}
@@ -20,3 +20,9 @@ def assert_near(values: Any, expected: Any, *, method: str = "mean", apart: floa
         target = _OF[method](expected)
     found = _OF[method](values)
     assert abs(found - target) < _ERRORS * error + apart, (method, found, target, error)
+
+
+def assert_below(values: Any, limit: float) -> None:
+    """The mean of draws (chains, draws) is below `limit`, but for 5 standard errors."""
+    values = np.asarray(values, dtype=float)
+    assert values.mean() - _ERRORS * float(arviz.mcse(values)) < limit, values.mean()
