@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,9 +63,9 @@ def compare(
 
     Options:
     out: Folder for the comparison, new or empty; private.
-    mechanism: NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true; as
-        often as there are candidates. [default: unweighted, lipschitz and count, and the last two
-        re-weighted]
+    mechanism: NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true; all
+        candidates, with commas between or repeated. [default: unweighted, lipschitz and count, and
+        the last two re-weighted]
     n_synthetic: m, the number of sets of each mechanism.
     """
     candidates = build_mechanisms(mechanism or (), build_model(model, formula))
@@ -107,8 +108,9 @@ def compare(
 
 
 def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPosteriorMechanism]:
-    """Candidates by the text that names them, none of them twice; the papers' set if there is
-    none."""
+    """Candidates by the text that names them, several with commas between, none of them twice; the
+    papers' set if there is none."""
+    texts = [name for text in texts for name in re.split(r",(?=\w+(?:[:,]|$))", text)]
     check_once(texts, "--mechanism")
     named = {text: text for text in texts} or DEFAULT_SET
     return {name: build_mechanism(text, model) for name, text in named.items()}

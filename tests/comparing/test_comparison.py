@@ -176,6 +176,8 @@ def test_numbers_of_sets_that_are_none(m: Any, drawn: Any, table: pd.DataFrame) 
 
 def test_default_candidates_are_the_papers() -> None:
     made = build_mechanisms([], MODEL)
+    both = ["lipschitz:scale=0.8,reweighting=true,unweighted", "count:radius=0.3"]
+    assert [*build_mechanisms(both, MODEL)] == [*both[0].rsplit(",", 1), both[1]]
     assert list(made) == ["Unweighted", "LW", "LW_final", "CW", "CW_final"]
     assert [m.reweighting for m in made.values()] == [False, False, True, False, True]
 
