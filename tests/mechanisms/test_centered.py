@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.censored import look_for_modes
@@ -336,16 +337,24 @@ def test_a_strict_charge_says_that_the_number_of_draws_was_fixed() -> None:
         centered.release(table, rule=hard, **options)
 
 
-@pytest.mark.normal_draws
-def test_standardized_terms_about_a_center_need_a_quarter_of_the_warm_up() -> None:
+def test_standardized_terms_about_a_center_need_a_quarter_of_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Draws fixed beforehand, which allow one try, get the whole of it; so does no center."""
+    asked: list[int] = []
+
+    def sample(*_: Any, settings: SamplerSettings, **__: Any) -> Any:
+        asked.append(settings.warmup)
+        raise SamplingError("seen")
+
+    monkeypatch.setattr(EmbeddedEngine, "sample", sample)
     table, model = counts(3, 40).assign(x=np.arange(40.0)), ph.Poisson("y ~ x")
-    usual, fixed, center = SamplerSettings(), SamplerSettings(max_draws=1000), {"beta": [0.7, 0.0]}
-    for own, settings, warmup in ((center, usual, 250), (center, fixed, 1000), (None, usual, 1000)):
-        censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), center=own,
-                               check_modes=False)  # fmt: skip
-        release = censored.release(table, engine="embedded", seed=1, settings=settings)
-        assert release.fit.draws.provenance.settings.warmup == warmup
+    fixed, center = SamplerSettings(max_draws=1000), {"beta": [0.7, 0.0]}
+    for own, settings in ((center, SamplerSettings()), (center, fixed), (None, SamplerSettings())):
+        censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), center=own)
+        with pytest.raises(SamplingError, match="seen"):
+            censored.release(table, engine="embedded", settings=settings)
+    assert asked == [250, 1000, 1000]
 
 
 @pytest.mark.parametrize(("center", "words"), [
