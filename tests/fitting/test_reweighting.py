@@ -272,9 +272,8 @@ def test_slack_of_another_risk_is_used_and_it_does_not_rise(risk: str, session: 
     before, after = (RISKS[risk](_weighted(session, fit)) for fit in (path.start, path.fit))
     assert path.fit is not path.start
     assert after.max() <= before.max() * (1 + 1e-12)
-    assert path.fit.alpha.mean() > path.start.alpha.mean(), (
-        "slack is used; ranges of two fits are not alike"
-    )
+    full = [(fit.alpha == 1).mean() for fit in (path.start, path.fit)]
+    assert full[1] > 0.5 > full[0], "slack is used; means of weights hang on two largest ranges"
     assert (path.fit.alpha[path.start.alpha == 0] == 0).all()
     accepted = [step.bound for step in path.steps if step.accepted and step.refitted]
     assert any(np.isclose(bound, after.max(), rtol=1e-9) for bound in accepted)
