@@ -59,8 +59,9 @@ def _page_of(release: Path) -> Path:
         if not (release / "public").is_dir():
             missing = "is no release" if release.is_dir() else "does not exist"
             raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
-        raise InvalidInput(
-            f"{release} must have a report: it has none; pyhybrid report {release} --data FILE "
-            "makes one"
-        )
+        how = f"; pyhybrid report {release} --data FILE makes one"
+        if (release / "public" / "synthetic_1").is_dir():  # parts
+            how = ": utility compares it with its table, pyhybrid utility TABLE "
+            how += f"{release} --types FILE"
+        raise InvalidInput(f"{release} must have a report: it has none{how}")
     return page

@@ -5,9 +5,12 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import typer
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
@@ -36,6 +39,7 @@ from pyhybrid.tables.domains import default_delta
 
 _MOST_SHOWN = 10
 _MANY = 20_000  # rows whose fit takes a while
+_SHOWN = 1_000_000  # records by which a model is chosen
 TAKEN = (
     "data", "out", "types", "epsilon", "mechanism", "relation", "n_synthetic", "file_format",
     "ledger", "drop", "identifier", "overwrite", "delta", "select", "unit", "rows_per_unit",
@@ -93,24 +97,35 @@ def _check_no_password(data: str) -> None:
         )
 
 
-def has_more_than_are_read(data: str) -> bool:
-    """True of a table whose rows are counted, not read, for a formula; their number is public."""
+def rows_that_stay(data: str) -> int:
+    """Number, which is public, of rows that are counted, not read, for a formula; 0 if all are."""
     _check_no_password(data)
     with open_source(data) as source:
         ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
-    return int(n) > rows.MOST_ROWS
+    return int(n) if n > rows.MOST_ROWS else 0
 
 
 def check_taken_by_rows(context: typer.Context) -> None:
     """Refuse, by their names, options that do not go with a fit of distinct rows."""
     given, others = context.params, others_given(context, TAKEN_BY_ROWS)
-    named_once = len(given["formula"] or ()) == len(given["model"] or ()) == 1
-    if others or not (named_once or given["calibration"] is not None):
+    once = len(given["formula"] or ()) == 1 and len(given["model"] or ()) <= 1
+    if others or not (once or given["calibration"] is not None):
         leave = f"; leave out {', '.join(others)}" if others else ""
         raise InvalidInput(
-            "of a table with more rows than are read into memory distinct rows are fitted, by one "
-            f"--formula and its --model, or by --calibration{leave}"
+            f"a table of more than {rows.MOST_ROWS:,} rows is not read into memory: its distinct "
+            f"rows are fitted, by one --formula, or by --calibration{leave}"
         )
+
+
+def rows_to_choose_by(data: str, formula: str) -> pd.DataFrame:
+    """Outcome and predictors of about a million records, by which a model is chosen: each distinct
+    row once or more, in proportion to its number."""
+    with open_source(data) as source:
+        parsed = parse_formula(formula, [*source.columns])
+        outcome = parsed.outcome
+        counted = rows.count_rows(source, [outcome, *parsed.predictors], outcomes=[outcome])
+    shown = np.ceil(counted.times * min(1.0, _SHOWN / counted.n)).astype(np.int64)
+    return replace(counted, times=shown).records
 
 
 def release_distinct_rows(
@@ -163,7 +178,10 @@ def columns_where_they_are(
 def utility_where_it_is(data: str, release: Path, types: Path | None) -> None:
     """Distances of tables and numbers of all rows, of the first set of a release."""
     if types is None:
-        raise InvalidInput("--types must be given for a table that stays where it is")
+        raise InvalidInput(
+            "--types must be given for a table that stays where it is; `synthesize` without "
+            "--formula drafts them"
+        )
     sets = sorted(release.glob("public/synthetic_*")) or [release]
     first, kinds = str(sets[0]), read_types(types)
     far = count_distances(data, first, types=kinds)

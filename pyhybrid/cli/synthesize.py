@@ -236,10 +236,11 @@ def synthesize(
         _where_it_is(context)
         return
     if not whole and stays_where_it_is(data):
-        from pyhybrid.cli.sources import has_more_than_are_read
+        from pyhybrid.cli.sources import rows_that_stay
 
-        if has_more_than_are_read(data):
-            _by_distinct_rows(context, fitting)
+        n = rows_that_stay(data)
+        if n:
+            _by_distinct_rows(context, n, fitting)
             return
     if whole:
         made = _by_plan(context, asked, fitting)
@@ -285,25 +286,48 @@ def _where_it_is(context: typer.Context) -> None:
     release_where_it_is(given["data"], given, book)
 
 
-def _by_distinct_rows(context: typer.Context, fitting: dict[str, Any]) -> None:
-    """A column of more rows than are read into memory, by a model of distinct ones."""
-    from pyhybrid.cli.sources import check_taken_by_rows, release_distinct_rows
+def _by_distinct_rows(context: typer.Context, n: int, fitting: dict[str, Any]) -> None:
+    """A column of n rows, more than are read into memory, by a model of distinct ones."""
+    from pyhybrid.cli.sources import (
+        check_taken_by_rows,
+        release_distinct_rows,
+        rows_to_choose_by,
+    )
 
     check_taken_by_rows(context)
     given: Mapping[str, Any] = context.params
+    if (
+        given["delta"] is None
+        and given["accounting"] in (None, "gaussian")
+        and not _is_strict(given)
+    ):
+        delta = None if given["ledger"] is None else Ledger(given["ledger"]).delta
+        given = {**given, "delta": delta or default_delta(n)}
     formulas, models = given["formula"] or [], given["model"] or []
     options = {name: given[name] for name in _OF_MECHANISM}
     texts = _texts(given, formulas, _target(given, formulas), options)
-    chosen = chosen_mechanism(
-        texts, models, formulas, given["calibration"], options,
-        holds_no_released_record=given["holds_no_released_record"],
-    )  # fmt: skip
-    assert isinstance(chosen, PseudoPosteriorMechanism)
+
+    def chosen_by(models: Sequence[Model | str | None]) -> PseudoPosteriorMechanism:
+        chosen = chosen_mechanism(
+            texts, models, formulas, given["calibration"], options,
+            holds_no_released_record=given["holds_no_released_record"],
+        )  # fmt: skip
+        assert isinstance(chosen, PseudoPosteriorMechanism)
+        return chosen
+
+    chosen, like = chosen_by(models), None
+    if given["reference"] is not None:
+        like = _read(given["reference"], given, chosen).frame
+    if not models and given["calibration"] is None:
+        chosen = chosen_by(
+            default_models(texts, models, formulas, rows_to_choose_by(given["data"], formulas[0]))
+            if like is None
+            else [default_model(formulas[0], like, of_reference=True)]
+        )
     book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     with progress_bars() as progress:
-        if given["reference"] is not None:
-            reference = _read(given["reference"], given, chosen).frame
-            chosen = _calibrated_on(reference, given, chosen, progress, fitting)
+        if like is not None:
+            chosen = _calibrated_on(like, given, chosen, progress, fitting)
         release_distinct_rows(
             given, chosen, book, strict=_is_strict(given), progress=progress, **fitting
         )

@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.cli import synthesize
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
@@ -21,6 +22,7 @@ from pyhybrid.mechanisms.accounting import loss_account
 from pyhybrid.mechanisms.accounting.loss_account import _refit_without
 from pyhybrid.mechanisms.weighted import base
 from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.registry import chosen_model
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
 from pyhybrid.releases import data_fingerprint
 from pyhybrid.releases.data_fingerprint import data_mark
@@ -382,27 +384,30 @@ def test_a_command_fits_distinct_rows_of_what_is_too_large_to_be_read(
         connection.execute(f"CREATE TABLE persons AS SELECT * FROM '{folder}/*.parquet'")
     asked = ["synthesize", f"duckdb:///{tmp_path}/survey.db::persons", "--formula",
              "visits ~ age + region", "--out", str(tmp_path / "out")]  # fmt: skip
-    code, _, said = run(*asked)
-    assert (code, "by one --formula and its --model" in said) == (2, True), said
-    code, _, said = run(*asked, "--model", "poisson", "--unit", "person")
+    code, _, said = run(*asked, "--unit", "person")
     assert (code, "leave out --unit" in said) == (2, True), said
-    code, _, said = run(*asked, "--model", "poisson", "--mechanism", "lipschitz")
+    code, _, said = run(*asked, *asked[2:4])
+    assert (code, "are fitted, by one --formula, or by --calibration" in said) == (2, True), said
+    code, _, said = run(*asked, "--mechanism", "lipschitz")
     assert (code, "--mechanism budget or unweighted" in said) == (2, True), said
-    asked += ["--model", "poisson", "--keep", "group", "--workers", "2", "--overwrite"]
-    code, _, said = run(*asked)  # of few normal draws a record's limit fails now and then
-    assert code == 0 or "a release must cost at most epsilon = 1: " in said
-    for own, name, cost in (
-        (["--epsilon", "30"], "BudgetWeighted", 30.0),
-        (["--mechanism", "unweighted"], "Unweighted", np.inf),
+    monkeypatch.setattr(synthesize, "default_delta", lambda n: 1 / (100 * n))
+    asked += ["--keep", "group", "--workers", "2", "--overwrite"]
+    for own, model, name, cost in (
+        (["--epsilon", "30"], chosen_model("visits ~ age + region", table()), "BudgetWeighted", 30),
+        (["--mechanism", "unweighted", "--model", "poisson"], POISSON, "Unweighted", np.inf),
     ):
         code, shown, said = run(*asked, *own)
         assert code == 0, said
         assert "6,000 records" in shown
         made = pd.read_parquet(tmp_path / "out" / "public" / "synthetic_1")
         assert [*made] == ["age", "region", "visits", "group"]
-        charge = json.loads((tmp_path / "out" / "public" / "charge.json").read_text())
-        assert charge["mechanism"] == name
+        made_by = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
+        assert made_by["settings"]["model"] == model.describe()["model"]
+        charge = made_by["charge"]
+        assert (charge["mechanism"], charge["delta"]) == (name, 1 / (100 * N))
         assert charge["epsilon"] <= cost
+    code, _, said = run("report", str(tmp_path / "out"))
+    assert (code, "it has none: utility compares it" in said) == (2, True), said
 
 
 def test_equal_streams_draw_equal_rows(folder: str) -> None:
