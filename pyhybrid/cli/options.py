@@ -67,8 +67,9 @@ model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:
     stan:program=my.stan,predict=y, which has local charges alone; once, or once per formula
     [default: by the column's values; a note names it]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
-delta: Below 1 / n: of Gaussian accounting [default: 1e-6], or of Gaussian noise in noisy marginals
-    [default: none; of a whole table without --plan 1e-6, below 1 / 10 n; 0 for pure epsilon].
+delta: Below 1 / n: of Gaussian accounting [default: 1e-6, of a million records and more below
+    1 / 10 n], or of Gaussian noise in noisy marginals [default: none; of a whole table without
+    --plan 1e-6, below 1 / 10 n; 0 for pure epsilon].
 one_draw: Simulate all sets from one draw, at the cost of one.
 engine: auto, cmdstan, embedded or rstan.
 seed: For tests and papers; a release seed must stay secret.

@@ -422,6 +422,9 @@ def _by_formula(
     check_output_folder(given["out"], overwrite=given["overwrite"])
     book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     source = _read(given["data"], given, chosen, _DECIDED)
+    if book is None and given["delta"] is given["reference"] is given["calibration"] is None:
+        options["delta"] = _delta_of_many(chosen, len(source.frame))
+        texts = _texts(given, formulas, target, options)
     decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
     like = None if given["reference"] is None else _read(given["reference"], given, chosen)
     by_kind: list[Model | str | None]
@@ -429,7 +432,7 @@ def _by_formula(
         by_kind = [default_model(formulas[0], like.frame, of_reference=True)]
     else:
         by_kind = default_models(texts, models, formulas, source.frame)
-    chosen = with_program(chosen_by(by_kind) if by_kind else chosen, given["program"])
+    chosen = with_program(chosen_by(by_kind or models), given["program"])
     declared = chosen.forms(source.frame)
     source = source.read_as(declared)
     if like is not None:
@@ -455,6 +458,12 @@ def _by_formula(
             "local, not strict; give more --draws, or --local"
         )
     return _Made(release=release, source=source, decisions=decisions, book=book)
+
+
+def _delta_of_many(chosen: Mechanism, n: int) -> float | None:
+    """Delta for n records, where the mechanism's own is not below 1 / n."""
+    own = chosen.delta_of_charge
+    return None if own is None or own * n < 1 else default_delta(n)
 
 
 def _read(

@@ -12,6 +12,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import cli
+from pyhybrid.cli import synthesize
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases import folder as storage
@@ -57,6 +58,23 @@ def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path
     assert "asymptotic local" in out
     report = (csv.parent / "out" / "confidential" / "report.html").read_text()
     assert "CONFIDENTIAL" in report
+
+
+def test_delta_is_below_one_over_the_number_of_a_million_records(
+    run: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default of the mechanism, 1e-6, is refused of a million: it is theirs that is charged."""
+    budget = ph.BudgetWeighted(ph.Poisson("visits ~ 1"), epsilon=30)
+    assert synthesize._delta_of_many(budget, 999_999) is None
+    assert synthesize._delta_of_many(budget, 10**6) == 1e-7
+    by_range = ph.Unweighted(budget.model, accounting="range")
+    assert synthesize._delta_of_many(by_range, 10**6) is None
+    monkeypatch.setattr(synthesize, "_delta_of_many", lambda _, n: 1e-3 / n)
+    asked = ["synthesize", str(csv), *FORMULA, *LOOSE, *FAST, "--overwrite", "--out", "out"]
+    for own, delta in (([], 1e-3 / 80), (["--delta", "1e-5"], 1e-5)):
+        code, _, err = run(*asked, *own)
+        assert code == 0, err
+        assert ph.Release.load(csv.parent / "out").charge.delta == delta
 
 
 FORMULA = ["--formula", "visits ~ 1"]
