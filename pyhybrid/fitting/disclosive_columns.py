@@ -1,9 +1,9 @@
-"""Columns that would be published as they are and should not be without a decision.
+"""Columns that would be published unchanged and need a decision first.
 
-Columns that are not synthesized are published. This looks for those that look like names,
+Columns that are not synthesized are published. This module looks for those that look like names,
 identifiers or free text, and for those that are a function of a synthesized column, or it of them:
-the synthesized one could be read off. What is found is named with a reason, never with a value. A
-heuristic: it can be wrong both ways, and the data owner decides.
+the synthesized values could be inferred. What is found is named with a reason, never with a value.
+It is a heuristic: it can be wrong both ways, and the data owner decides.
 
 Relations are first looked for in a sample of rows, so that ten thousand columns take seconds.
 """
@@ -174,7 +174,7 @@ class _Truth:
 
 
 def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -> Iterator[str]:
-    """Reasons, one for each synthesized column that `column` gives away."""
+    """Reasons, one for each synthesized column that `column` reveals."""
     held = None
     for truth in truths:
         text = not pd.api.types.is_numeric_dtype(column.dtype)

@@ -3,8 +3,8 @@ r"""Re-weighting: raise weights where a record's bound leaves slack, at the same
 The step is :math:`\alpha_i^w = clip(k \alpha_i \Delta / \Delta_i, 0, 1)`; a refit under the new
 weights has a bound :math:`\Delta^w` that grows with k. The search looks for the largest k whose
 refitted bound stays at or below the starting one. Before each refit the bound is estimated from
-the draws at hand by Pareto-smoothed importance sampling, and candidates that promise nothing are
-not fitted. The papers' studies make one step at a fixed k instead: `Reweighting.published`.
+the draws at hand by Pareto-smoothed importance sampling, and candidates without a gain are not
+fitted. The papers' studies make one step at a fixed k instead: `Reweighting.published`.
 
 Under another `risk` the same is done with the range or the deviation of the weighted log-likelihood
 in place of its bound: with what accounting by range or mu charges where weights do not move.

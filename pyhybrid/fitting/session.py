@@ -5,15 +5,15 @@ random streams and the policy for chains that do not converge. Fits are kept by 
 that mechanisms that start from the unweighted fit share it. All fits of a session use one engine
 seed, so that a bound changes smoothly with the weights.
 
-**Until chains have converged.** A fit that lacks nothing but draws goes on from where its chains
-are, in blocks that double what there is, up to a public limit (`SamplerSettings.max_draws`). One
-whose chains diverge or stay apart, or for which that was not enough, is made anew, once, with a
-longer warm-up and a higher adapt_delta. Where the limit is the first number of draws, neither is
-done. Where what is sampled has about the same scale in the posterior, long steps under the unit
-metric are tried first. If more than draws is lacking then, a careful fit takes their place, and all
-goes on as above. A chain whose warm-up ends with a larger step than its siblings' can still
-diverge, by chance. Then all chains draw once more from where they are, with half of the smallest
-step.
+**Until chains have converged.** A fit that needs nothing but more draws continues its chains from
+where they are, in blocks that double what there is, up to a public limit
+(`SamplerSettings.max_draws`). A fit whose chains diverge or stay apart, or for which that was not
+enough, is made anew, once, with a longer warm-up and a higher adapt_delta. Where the limit is the
+first number of draws, neither is done. Where what is sampled has about the same scale in the
+posterior, long steps under the unit metric are tried first. If more than draws is lacking then, a
+careful fit replaces it, and continues as above. A chain whose warm-up ends with a larger step than
+its siblings' can still diverge, by chance. Then all chains draw once more from where they are, with
+half of the smallest step.
 
 **Units of privacy.** Rows that share a value of a column can be one unit: `FitSession.terms` sums
 theirs, and bounds, risks and accounts are then those of whole units.
@@ -168,7 +168,7 @@ class FitSession:
         grid: ParameterGrid,
         excess: FloatArray | None = None,
     ) -> PosteriorFit:
-        """The censored posterior on a public grid, with draws for the owner's eyes."""
+        """The censored posterior on a public grid, with draws for the owner's report."""
         alpha = check_alpha(alpha, self.bound.n)
         key = (alpha.tobytes(), *cap.key, grid, None if excess is None else excess.tobytes())
         if key not in self.store.exact:
@@ -290,7 +290,7 @@ class FitSession:
 
     def releases_of(self, stream: str) -> tuple[int, ...]:
         """Draws of each release made from this session under one name of streams, in order: two
-        releases of the same draws would tell no more than one and cost as two."""
+        releases of the same draws would disclose no more than one and cost as two."""
         return self.store.released.get(stream, ())
 
     def note_release(self, stream: str, n_draws: int) -> None:

@@ -6,11 +6,11 @@ name               weights                          guarantee
 Unweighted         1                                asymptotic local, usually a large epsilon
 LipschitzWeighted  fall with the Lipschitz bound    asymptotic local
 BudgetWeighted     below 1 beyond a budget          asymptotic local, at most a given epsilon
-CountWeighted      fall as a record stands alone    asymptotic local
+CountWeighted      fall as fewer records are near   asymptotic local
 ScalarWeighted     one weight for all records       asymptotic local
 Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
 Censored           another's, terms clipped at M    strict, given record-indexed weights
-GivenWeights       handed in by the user            asymptotic local
+GivenWeights       given by the user                asymptotic local
 PerturbedHistogram no model: noisy counts in bins   strict
 NoisyMarginals     no Stan: noisy two-way tables    strict
 ================== ================================ ==========================================

@@ -1,4 +1,4 @@
-r"""Any mechanism by budget: the setting that it has for that is found, or made, from a target.
+r"""Any mechanism by budget: the setting that meets a target epsilon is found, or computed.
 
 ================== ============================== =============================================
 mechanism          setting                        how
@@ -14,14 +14,14 @@ PerturbedHistogram epsilon of one histogram       target over the histograms: st
 A search looks at the confidential data, which no guarantee covers, and the charge says so.
 
 Epsilon grows with the weights, and so with scale and with shift. Its value under a fit is a Monte
-Carlo estimate, so that a search on refits alone is one on a function that is not monotone. So the
-draws of the nearest fit say where the target would be met; that is a smooth function. A refit there
-confirms it, or is what the next step starts from. Draws of the posterior under weights alpha stand
-for those under alpha' by the importance weights [V17]
-:math:`w_s \propto \exp(\sum_i (\alpha'_i - \alpha_i) f_{si})`, Pareto-smoothed. What is charged by
-is then the deviation of a record's term, or the expected maximum and minimum of as many draws,
-:math:`E \max = \sum_k T_{(k)} (F_k^S - F_{k-1}^S)`, F the cumulated weights in the order of T. Only
-its ratio to the same at alpha is used: times the epsilon that the fit has, however that was
+Carlo estimate, so that a search on refits alone would be one on a function that is not monotone.
+The draws of the nearest fit therefore estimate where the target is met, by a smooth function. A
+refit there confirms the estimate, or is the start of the next step. Draws of the posterior under
+weights alpha represent those under alpha' by the importance weights [V17]
+:math:`w_s \propto \exp(\sum_i (\alpha'_i - \alpha_i) f_{si})`, Pareto-smoothed. The quantity that
+is charged is then the deviation of a record's term, or the expected maximum and minimum of as many
+draws, :math:`E \max = \sum_k T_{(k)} (F_k^S - F_{k-1}^S)`, F the cumulated weights in the order of
+T. Only its ratio to the same at alpha is used: times the epsilon that the fit has, however that was
 accounted.
 """
 

@@ -1,6 +1,6 @@
 """The privacy charge of a fit: its epsilon, and in words what it assumes and leaves open.
 
-Sentences stand in one table, each beside its name; functions say under which condition.
+All sentences are in one table, each beside its name; functions say under which condition.
 """
 
 from __future__ import annotations
@@ -539,7 +539,7 @@ def _public_sentences(unit: str | None) -> tuple[str, ...]:
 
 def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) -> tuple[str, ...]:
     """What no charge of a fit covers; `computed` if its epsilon came from the data: one that was
-    made of a cap given beforehand tells nothing."""
+    made of a cap given beforehand discloses nothing."""
     decimals = "all that floating point has" if bound.decimals is None else str(bound.decimals)
     said = {
         "decimals read": not bound.decimals_given,

@@ -1,9 +1,9 @@
 """The account of a fit: range and deviation of what each record, or unit, adds to a draw.
 
-Three parts count: the records present, from draws of one posterior; records that could have been,
-on a grid over a declared support; and refits without the records that a release tells most about,
-which sample the posterior without a record, too: where weights were computed on the data, they are
-made anew from fits without the record, by the moments of their risks
+Three parts count: the records present, from draws of one posterior; possible records, on a grid
+over a declared support; and refits without the records that a release discloses most about, which
+sample the posterior without a record, too. Where weights were computed on the data, they are made
+anew from fits without the record, by the moments of their risks
 (`pyhybrid.privacy.weight_sensitivity`).
 """
 
@@ -271,7 +271,7 @@ def refits_by_default(
     session: FitSession, account: LocalAccount, without: WeightsWithoutRecords | None
 ) -> int:
     """Refits that are made unasked: where weights depend on fewer than 2,000 records or units, and
-    where the limit does not hold for some. Draws with such a record do not tell how far the
+    where the limit does not hold for some. Draws with such a record do not show how far the
     posterior without it reaches: it may be that of a parameter that the record alone informs."""
     few = without is not None and session.n_units < _FEW
     return _BY_DEFAULT if few else 1 if account.costliest is not None else 0

@@ -1,12 +1,12 @@
-"""Frozen calibration: a record's weight without looking at other records [C25] sec. 4.5.
+"""Frozen calibration: a weight that depends on its own record alone [C25] sec. 4.5.
 
 From a reference database (an earlier year, a public file) it keeps posterior draws theta_s of the
 unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
 f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
 r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
 is strict. The reference database itself is not protected by releases of the new one. Its owner must
-confirm that it holds none of the records to be released, or nothing is strict: else the weights of
-a record are functions of the others. Keyed digests help to find errors in that; see
+confirm that it holds none of the records to be released. Without that nothing is strict, as weights
+would depend on other records. Keyed digests help to find errors in that; see
 `pyhybrid.mechanisms.censored.center` for how often they do.
 
 On disk it is one folder of readable files:
@@ -134,7 +134,7 @@ class Calibration:
         theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
         a calibration of an earlier version.
     bought : PrivacyCharge or None
-        What the center cost, where it was bought from the records to be released
+        Cost of the center, where it was estimated privately from the records to be released
         (`pyhybrid.mechanisms.calibrate_privately`); each release states it, too.
     """
 
@@ -174,15 +174,15 @@ class Calibration:
         """True if more records of `bound` are in the reference than chance explains.
 
         None if the calibration holds no digests, so that it cannot be told. See
-        `pyhybrid.mechanisms.censored.center`. False of a center that was bought.
+        `pyhybrid.mechanisms.censored.center`. False of a privately estimated center.
         """
         if self.bought is not None:
             return False
         return None if self.reference is None else self.reference.shared_with(bound)
 
     def doubt(self, bound: BoundModel) -> str | None:
-        """Why releases of `bound` are not strict: "shared", "untold" (no digests) or "unsaid" (no
-        word of the owner's). None if they can be, and of a center that was bought."""
+        """Why releases of `bound` are not strict: "shared", "untold" (no digests) or "unsaid" (not
+        confirmed by the owner). None if they can be, and of a privately estimated center."""
         if self.bought is not None:
             return None
         shared = self.shared_with(bound)

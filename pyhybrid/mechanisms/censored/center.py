@@ -4,9 +4,9 @@ A record's term is clipped less its value at theta_ref, c_i = log p(x_i | theta_
 starts where a term has moved by M, and not where it has the size M. theta_ref is public, or comes
 from a reference whose own records no charge of the new release covers.
 
-**The excess.** Clipping takes away what long tails say: a posterior of clipped terms leans towards
-a likelihood with shorter ones, and under a small cap it ends in another mode. What is taken away on
-average is a function of theta that the reference knows:
+**The excess.** Clipping removes what long tails contribute: a posterior of clipped terms moves
+towards a likelihood with shorter ones, and under a small cap it ends in another mode. What is
+removed on average is a function of theta that the reference can estimate:
 
 .. math:: e(\theta) = \frac{1}{n_0} \sum_{j \in reference} g_j(\theta) - clip(g_j(\theta)),
    \quad g_j = \alpha_j (f_j(\theta) - f_j(\theta_{ref}))
@@ -17,17 +17,17 @@ clipping. What is subtracted from f_i is still a function of the own record and 
 quantities, so that h_i ranges over 2 M whatever e is: leaving a record out costs 2 M and replacing
 it 4 M, as without the excess. (Added after clipping, it would move with the number of records.)
 
-**The region.** Far away, where nearly every term is clipped, the records say nothing and a mode may
-be anything. Chains stay where the log-likelihood of the reference falls by at most half the square
-of `region`, the ellipsoid of so many posterior standard deviations about theta_ref: beyond, the
-log density falls by ten nats for each that the reference's own falls, a frozen prior that costs
-nothing. A grid ends there. A truth outside costs accuracy, not privacy, and `Calibration.drift`
-says how far it is.
+**The region.** Far away, where nearly every term is clipped, the records have no information and a
+mode may be anywhere. Chains stay where the log-likelihood of the reference falls by at most half
+the square of `region`, the ellipsoid of so many posterior standard deviations about theta_ref.
+Beyond, the log density falls by ten nats for each that the reference's own falls, a frozen prior
+that costs nothing. A grid ends there. A truth outside costs accuracy, not privacy;
+`Calibration.drift` says how far it is.
 
-**Shared records.** Whether the records to be released are those that a calibration was made from is
-looked for, too. A calibration keeps a digest of each of its records under a key of its own. Records
-of another database coincide with them by chance, often so where values are few; what chance
-explains is worked out from how often each record occurs in both databases together:
+**Shared records.** The program also looks for released records that are in the reference. A
+calibration keeps a digest of each of its records under a key of its own. Records of another
+database coincide with them by chance, often so where values are few; what chance explains is
+computed from how often each record occurs in both databases together:
 
 If both were drawn from one population, any split of the pooled records into parts of n_0 and n_1 is
 as likely as any other. A record that occurs t times in all is then found c_1 times in the new data,
@@ -36,8 +36,8 @@ has a mean and a variance under chance alone; records are shared if it is more t
 deviations above its mean, or if the two databases hold exactly the same records. Ten records that
 occur in both and nowhere twice in one are found among any number of others. Two databases with few
 distinct records are told apart by their other columns, or not at all: a part of a binary column is
-what any other column of its kind would be. So this is a help, and no charge rests on it: that a
-reference holds no released record its owner has to say.
+what any other column of its kind would be. This is a help, and no charge depends on it: the owner
+has to confirm that the reference holds no released record.
 
 Of pairs of databases of 400 records that share half of them in one column, so many are found: of
 1,000 equally likely values 1.00, 100 of them .94, counts about 100 .31, about 5 .01, binary .04.

@@ -1,17 +1,17 @@
-r"""A center that is bought from the records themselves, where there is no reference.
+r"""A center that is estimated privately from the records, where there is no reference.
 
 **Histogram.** For an intercept alone, values drawn from a perturbed histogram on public bins are a
 reference like any other: all that `calibrate` does with them is post-processing.
 
 **Rounds.** A first, public theta is far away. Each round clips about the theta before it and
 releases one draw at an epsilon of its own, about which the next one clips; the charges add up. Far
-from the center terms move a lot, and a clip of all of them would say little: a round therefore
-takes the records at a weight of `records` / n, as if they were few. Its draw is less precise, and
-hardly clipped. The next round has a center that is as near as so many records tell, and takes more.
-Too many records, and clipping holds the draw at the center before it; too few for so many
-parameters, and the draw itself is far: `usual_rounds` minds both.
+from the center terms move a lot, and clipping all of them would leave little information. A round
+therefore takes the records at a weight of `records` / n, as if they were few. Its draw is less
+precise, and hardly clipped. The next round has a center that is as near as so many records allow,
+and takes more. With too many records clipping holds the draw at the center before it; with too few
+for so many parameters the draw itself is far off. `usual_rounds` avoids both.
 
-What clipping takes away is read from rows that the model itself draws at the center (outcomes
+What clipping removes is read from rows that the model itself draws at the center (outcomes
 drawn anew for the design, as often as there are records), which costs nothing: see
 `pyhybrid.mechanisms.censored.center`.
 

@@ -17,22 +17,22 @@ scales that maximize the approximate marginal likelihood, is found by Gauss-Newt
 (:math:`\partial \mu / \partial \theta = V`); there the likelihood is taken as normal, and draws of
 effects and scales together come from a Gibbs sampler.
 
-Only the noisy tables, public predictors and records of a reference come in: whatever is done here
+It reads only the noisy tables, public predictors and records of a reference: all that is done here
 is post-processing. Of records of a reference the likelihood is the model's own, to a power that
 falls with the noise of what was measured: see `power_of_known`.
 
 **A chain of columns.** The joint distribution is p(y_1 | x) p(y_2 | y_1, x) ...: one model for each
 factor. The first has public predictors only, whose rows are known. A later one has predictors whose
-true values are confidential: its tables are held against rows simulated from the models before it.
+true values are confidential: its tables are compared with rows simulated from the models before.
 
 **Even records.** Cells can be drawn so that the tables with every predictor come out as the model
-has them. Records drawn one by one bring the noise of a sample into every table, which for n in the
+has them. Records drawn one by one add the noise of a sample to every table, which for n in the
 thousands is as large as that of epsilon 4. Here they are drawn in random order, a quarter of those
 left at a time: the probabilities of such a block are raked (iterative proportional fitting) to the
 tables that the records before it have left due. What is missing at the end is about one record of a
 cell, at any n. A draw reads the model and public columns alone, so that it costs no epsilon.
 Averaged over draws a table is the model's within a third of a record: cells of few records are
-chased gently, as what they have too much of cannot be taken back.
+filled slowly, as a surplus cannot be taken back.
 
 References
 ----------

@@ -18,7 +18,7 @@ levels have no s. Both scales maximize the approximate marginal likelihood. Diff
 the scale arsinh((y - median) / unit): a long tail is few steps long there, so that what noise
 drowns keeps falling. Noise that is cut at zero in each of many empty cells would add up, and move a
 mean by more than all else. Blocks of bins, wider the further they are from the center, have a table
-of their own where noise is Gaussian: they tell what a tail holds with less noise than their bins.
+of their own where noise is Gaussian: they measure a tail with less noise than its bins do.
 
 References
 ----------

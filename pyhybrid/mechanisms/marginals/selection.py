@@ -8,8 +8,8 @@ c of a column with a predictor is
 .. math:: u_c(x) = \lVert M_c(x) - M_c(\hat\theta) \rVert_1
     - K_c L_c \operatorname{E}|\text{noise}|,
 
-M the counts of the records, and of rows simulated from the model so far: what the table is off by,
-less what noise would put it off by.
+M the counts of the records, and of rows simulated from the model so far: the error of the table,
+less the error that noise alone would cause.
 
 **Sensitivity.** The model comes from noisy answers alone, so that :math:`M_c(\hat\theta)` and the
 noise are the same for neighbors at any given earlier answers, and by the triangle inequality

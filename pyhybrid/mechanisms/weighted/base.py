@@ -51,7 +51,7 @@ from pyhybrid.releases.release import Release
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Accounts:
-    """What a released draw tells of records present, left out in refits, and possible ones."""
+    """What a released draw discloses about present, left out (in refits) and possible records."""
 
     present: LocalAccount | None = None
     refits: Refits | None = None
@@ -98,7 +98,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     delta : float, default 1e-6
         Public, in (0, 1 / n), n the number of records or units; of Gaussian accounting.
     support : mapping, optional
-        Records that could have been, declared and not read from the data: by column a range
+        Possible records, declared and not read from the data: by column a range
         ``(lowest, highest)`` or a list of values, e.g. ``{"visits": (0, 100), "sex": ["f", "m"]}``.
         It must have the outcome; predictors that it leaves out take the rows of the data. Range,
         mu and the Lipschitz bound are then the largest over the records present and over all that
@@ -339,7 +339,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         )
 
     def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:
-        """Refits without each of the `k` records, or units, that a release tells most about.
+        """Refits without each of the `k` records, or units, that a release discloses most about.
 
         Evidence by itself, nothing is released; ``release(..., leave_one_out=k)`` also charges what
         it finds. Confidential.
@@ -425,7 +425,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         return Accounts(present=account, refits=refits, possible=self._possible(session, path))
 
     def _possible(self, session: FitSession, path: Reweighted) -> PossibleAccount | None:
-        """What a released draw would tell of records of the declared support."""
+        """What a released draw would disclose about records of the declared support."""
         if self.support is None:
             return None
         if self.reweighting is not False:
