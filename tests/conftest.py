@@ -3,9 +3,9 @@ module uses, and skips that CI does not allow.
 
 `make test` runs what needs no sampler, no R and no long study, and the short fits of SHORT_FITS. A
 test outside it says why, by a marker (pyproject.toml): `samples`, `needs_r` (given to users of
-R_FIXTURES) or `long`. One without marker that reaches a sampler or R fails, wherever it runs.
-`pictures` are drawn where a test looks at them. `normal_draws` has the embedded engine's place
-taken by `tests/normal_draws.py`.
+R_FIXTURES) or `long` (given to three of four cases of EVERY_FOURTH). One without marker that
+reaches a sampler or R fails, wherever it runs. `pictures` are drawn where a test looks at them.
+`normal_draws` has the embedded engine's place taken by `tests/normal_draws.py`.
 """
 
 import base64
@@ -116,12 +116,33 @@ SHORT_FITS = frozenset(
     )
 )
 """Tests that sample in `make test`: the main jobs."""
+EVERY_FOURTH = frozenset((
+    "tests/cli/test_whole_table.py::test_one_cell_changes_how_no_other_is_read",
+    "tests/models/test_contract.py::test_replicates_have_the_models_law",
+    "tests/models/test_contract.py::test_the_target_moves_with_the_weighted_and_clipped_terms_alone",
+    "tests/privacy/test_weight_sensitivity.py"
+    "::test_no_charge_is_below_that_of_the_exact_posteriors",
+    "tests/reports/test_figures.py::test_any_name_is_drawn_and_equal_input_gives_equal_bytes",
+    "tests/security/test_column_names.py::test_any_name_comes_through_a_strict_release",
+    "tests/security/test_released_form.py::test_the_form_is_that_of_the_declaration",
+    "tests/security/test_streams.py::test_no_stream_of_a_release_serves_two_purposes",
+    "tests/security/test_streams.py::test_same_seed_same_bytes",
+    "tests/sources/test_by_formula.py::test_the_charge_is_that_of_all_rows",
+    "tests/sources/test_by_formula.py::test_weights_by_budget_are_those_of_all_rows",
+))  # fmt: skip
+"""Tests of many cases that take long together: `make test` runs one case of four."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the rest; the slowest files first."""
+    cases = dict.fromkeys(EVERY_FOURTH, -1)
     for item in items:
+        whole = item.nodeid.partition("[")[0]
+        if whole in cases:
+            cases[whole] += 1
+            if cases[whole] % 4:
+                item.add_marker("long")
         if R_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("needs_r")
         if item.get_closest_marker("samples") is None and _room(item) in ROOMS_OF_NORMAL_DRAWS:

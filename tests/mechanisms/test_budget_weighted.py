@@ -91,6 +91,7 @@ def test_weights_of_a_person_are_one(session: FitSession) -> None:
     assert whole.release_from(session, **ONE).charge.unit == "person"
 
 
+@pytest.mark.long
 def test_too_few_records_are_told_what_is_enough() -> None:
     with pytest.raises(BudgetExceeded, match=r"epsilon = 0\.1: with these 2,000 records") as told:
         ph.BudgetWeighted(MODEL, epsilon=0.1).release(heavy(2000), **OPTIONS)

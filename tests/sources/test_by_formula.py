@@ -373,6 +373,7 @@ def test_nothing_is_left_of_what_is_past_the_budget(folder: str, tmp_path: Path)
     assert not ledger.entries
 
 
+@pytest.mark.long
 def test_a_command_fits_distinct_rows_of_what_is_too_large_to_be_read(
     folder: str,
     tmp_path: Path,

@@ -98,6 +98,7 @@ def calibrated(df: pd.DataFrame, **changes: Any) -> ph.Censored:
     return ph.Censored(calibration=ph.calibrate(POISSON, df, **how))
 
 
+@pytest.mark.long
 def test_a_calibration_is_held_against_all_records(tmp_path: Path) -> None:
     """Distinct rows count as often as they occur, for what is shared and for drift."""
     folder = parquet(table(), tmp_path / "survey")
@@ -156,6 +157,7 @@ def test_what_is_not_strict_is_refused_before_a_fit(
     assert os.listdir(tmp_path) == ["survey"]
 
 
+@pytest.mark.long
 def test_a_fit_that_is_not_strict_is_neither_charged_nor_written(tmp_path: Path) -> None:
     folder = parquet(table(), tmp_path / "survey")
     ledger = ph.Ledger(tmp_path / "l.jsonl", budget=5, kind="strict", relation="remove")
