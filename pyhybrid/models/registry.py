@@ -163,15 +163,19 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     return within(model, lower, kind.upper)  # type: ignore[no-any-return]
 
 
+_SHARED = 20  # records of a level at least: as few alone set its threshold, with a mu of 1 / sqrt
+
+
 def _name_and_options(
     kind: Kind, outcome: pd.Series, *, of_reference: bool
 ) -> tuple[str, dict[str, Any]]:
-    """By the rules of whole tables, but for few whole numbers, which keep to those that there are,
-    for scores, which spread less than counts and lie between ends, and for amounts whose logarithms
-    are more skewed than they are."""
+    """By the rules of whole tables, but for few whole numbers of some records each, which keep to
+    those that there are, for scores, which spread less than counts and lie between ends, and for
+    amounts whose logarithms are more skewed than they are."""
     numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
     held = outcome.dropna()
-    if isinstance(kind, Counts) and held.nunique() <= FEW:
+    shared = held.nunique() <= FEW and held.value_counts().min() >= _SHARED
+    if isinstance(kind, Counts) and shared:
         return "ordinal", {"levels": tuple(int(value) for value in np.unique(held))}
     if isinstance(kind, Leveled):
         declared = {"levels": kind.levels} if numbers or of_reference else {}

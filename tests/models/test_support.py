@@ -100,6 +100,13 @@ def test_scores_between_ends_are_no_negative_binomial() -> None:
     assert chosen_model("y ~ x", table).name == "NegativeBinomial"
 
 
+def test_rare_counts_get_no_threshold_of_their_own() -> None:
+    """Visits of a health survey: by levels the one record with 9 had a mu of 10, epsilon 100."""
+    values = np.repeat(np.arange(10), [4141, 782, 174, 30, 24, 20, 20, 20, 20, 20])
+    assert chosen_model("y ~ 1", pd.DataFrame({"y": values})).name == "Ordinal"
+    assert chosen_model("y ~ 1", pd.DataFrame({"y": values[:-1]})).name == "NegativeBinomial"
+
+
 def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
     table = pd.DataFrame({"y": COUNTS.astype(float), "x": np.arange(N, dtype=float)})
     table.loc[::7, "x"] = np.nan
