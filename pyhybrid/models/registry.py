@@ -23,6 +23,7 @@ from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
 from pyhybrid.models.formula.terms import parse_formula, sides_of
+from pyhybrid.models.formula.values import kind_of as kind_of_values
 
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
@@ -152,15 +153,43 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     if of_reference and missing:
         medians = reads.median(numeric_only=True)
         fill = {str(column): float(value) for column, value in medians.items()}
-        marked = [str(name) for name in lacking.columns[~lacking.isna().T.duplicated()]]
+        marked = _marked(lacking, 0)
     model = build_model(
         name, formula, options, missing=missing, fill=fill, marked=marked,
         complete=None if gone else True,
     )  # fmt: skip
+    if isinstance(model, WithMissing) and not of_reference:
+        model = _without_rare_effects(model, outcome, lacking)
     if "levels" in options or not isinstance(kind, Number):
         return model
     lower = 0 if kind.lower is None and outcome.min() >= 0 else kind.lower
     return within(model, lower, kind.upper)  # type: ignore[no-any-return]
+
+
+def _marked(lacking: pd.DataFrame, least: int) -> list[str]:
+    """Predictors that have a level or an indicator of missing values: all with levels, and numbers
+    that so many records lack, of one pattern once."""
+    marked, patterns = list[str](), set[bytes]()
+    for name, values in lacking.items():
+        gone = values.isna().to_numpy(dtype=bool)
+        if kind_of_values(values) == "numbers":
+            if gone.sum() < least or gone.tobytes() in patterns:
+                continue
+            patterns.add(gone.tobytes())
+        marked.append(str(name))
+    return marked
+
+
+def _without_rare_effects(model: WithMissing, outcome: pd.Series, lacking: pd.DataFrame) -> Model:
+    """No indicator of numbers that few records lack, and no predictors of few missing outcomes:
+    few records set such an effect, and pay for it."""
+    marked = _marked(lacking, _SHARED)
+    if marked != _marked(lacking, 0):
+        model = replace(model, marked=tuple(marked))
+    left, _, right = model.missing_model.formula.partition("~")
+    if outcome.isna().sum() < _SHARED * (1 + len(right.split("+"))):
+        model = replace(model, missing=Bernoulli(f"{left.strip()} ~ 1"))
+    return model
 
 
 _SHARED = 20  # records of a level at least: as few alone set its threshold, with a mu of 1 / sqrt

@@ -117,6 +117,26 @@ def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
     assert chosen_model("y ~ x", table).complete is None
 
 
+def test_few_missing_values_get_no_effect_of_their_own() -> None:
+    """Of 2,700 voters one had no age: its indicator's effect was its own, epsilon 5 at a budget."""
+    x = np.arange(N, dtype=float)
+    table = pd.DataFrame({"y": COUNTS.astype(float), "a": x, "b": x**2, "c": x**0.5, "g": "no"})
+    table.loc[x > 260, "y"] = np.nan
+    for name, gone in (("a", 1), ("b", 20), ("c", 20), ("g", 1)):
+        table.loc[: gone - 1, name] = np.nan
+    model = chosen_model("y ~ a + b + c + g", table)
+    assert (model.marked, model.missing_model.formula) == (("b", "g"), "y ~ 1")
+    several = np.resize(np.array(["no", "yes", None], dtype=object), N)
+    completion = model.bind(table.assign(g=several)).completion
+    assert ([*completion.levels], [*completion.indicators.values()]) == (["g"], ["b"])
+    assert sorted(completion.numbers) == ["a", "b", "c"]
+    reference = chosen_model("y ~ a + b + c + g", table, of_reference=True)
+    assert (reference.marked, reference.missing) == (("a", "b", "g"), None), "public: nobody pays"
+    shared = table.assign(a=table["b"], y=np.where(x < 100, np.nan, COUNTS))
+    model = chosen_model("y ~ a + b + c + g", shared)
+    assert (model.marked, model.missing) == (None, None)
+
+
 def test_dates_have_no_model() -> None:
     table = pd.DataFrame({"y": pd.date_range("2020", periods=4)})
     refuses("'y' must be numbers, text, logicals or categories", default_name, "y ~ 1", table)
