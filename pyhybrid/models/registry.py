@@ -28,6 +28,7 @@ from pyhybrid.models.formula.values import kind_of as kind_of_values
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
 are without any error, or few are alike, chains follow sigma to 0."""
+_SHARED = 20  # records that set an effect at least: each of k has a mu of about 1 / sqrt(k)
 PREDICTED = "predicted"
 """Of `negative`: both sides of zero by the formula."""
 
@@ -187,12 +188,9 @@ def _without_rare_effects(model: WithMissing, outcome: pd.Series, lacking: pd.Da
     if marked != _marked(lacking, 0):
         model = replace(model, marked=tuple(marked))
     left, _, right = model.missing_model.formula.partition("~")
-    if outcome.isna().sum() < _SHARED * (1 + len(right.split("+"))):
+    if 0 < outcome.isna().sum() < _SHARED * (1 + len(right.split("+"))):
         model = replace(model, missing=Bernoulli(f"{left.strip()} ~ 1"))
     return model
-
-
-_SHARED = 20  # records of a level at least: as few alone set its threshold, with a mu of 1 / sqrt
 
 
 def _name_and_options(

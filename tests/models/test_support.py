@@ -135,6 +135,8 @@ def test_few_missing_values_get_no_effect_of_their_own() -> None:
     shared = table.assign(a=table["b"], y=np.where(x < 100, np.nan, COUNTS))
     model = chosen_model("y ~ a + b + c + g", shared)
     assert (model.marked, model.missing) == (None, None)
+    complete = chosen_model("y ~ a + b + c + g", table.assign(y=COUNTS))
+    assert (complete.marked, complete.missing) == (("b", "g"), None)
 
 
 def test_dates_have_no_model() -> None:
