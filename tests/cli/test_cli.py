@@ -13,8 +13,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli.tables import read_table
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases import folder as storage
+from tests.refusals import refuses
 
 Run = Any
 FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400"]
@@ -234,5 +234,4 @@ def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
     assert list(read_table(path).frame.columns) == ["visits", "b"]
-    with pytest.raises(InvalidInput, match="must exist"):
-        read_table(tmp_path)
+    refuses("must exist", read_table, tmp_path)

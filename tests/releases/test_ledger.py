@@ -287,8 +287,7 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
         release.save(tmp_path / "full", ledger=ledger, report=False)
     with pytest.raises(InvalidInput):
         release.save(tmp_path / "out", ledger=ledger, file_format="xlsx", report=False)
-    with pytest.raises(InvalidInput, match="must be a Ledger: found str"):
-        release.save(tmp_path / "out", ledger=str(path))  # type: ignore[arg-type]
+    refuses("must be a Ledger: found str", release.save, tmp_path / "out", ledger=str(path))
     assert ledger.entries == ()
 
     def full(*_: Any) -> None:

@@ -88,8 +88,7 @@ def test_a_step_of_a_sequence_is_not_saved(
         assert not hasattr(part, "synthetic")
         with pytest.raises(InvalidInput, match="a whole release: this is the step of"):
             part.save(tmp_path / "out", ledger=ledger, file_format=file_format)
-        with pytest.raises(InvalidInput, match="charges from releases only: give the whole"):
-            ledger.add(part)  # type: ignore[arg-type]
+        refuses("charges from releases only: give the whole", ledger.add, part)
     for how in (as_it_was(sequence), replace(sequence, parts=(), charge=sequence.parts[0].charge)):
         refused = pytest.raises(InvalidInput, match=r"one that a mechanism made|as its mechanism")
         with refused:
