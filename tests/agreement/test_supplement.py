@@ -11,7 +11,7 @@ from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import supplement
 from tests.conftest import Run
 from tests.parity.test_supplement import PRINTED
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 QUICK = SamplerSettings(warmup=300, draws=400, adapt_delta=0.95)
 OURS = """
@@ -64,8 +64,7 @@ def test_without_r_the_cause_is_named(script: Path, monkeypatch: pytest.MonkeyPa
         raise EngineUnavailable("R must be installed: no R is on the path")
 
     monkeypatch.setattr(agreement, "start_r", missing)
-    with pytest.raises(EngineUnavailable, match="R must be installed"):
-        agreement.validate_supplement(script)
+    fails(EngineUnavailable, "R must be installed", agreement.validate_supplement, script)
 
 
 def test_which_program_a_text_is_by_its_data(tmp_path: Path) -> None:

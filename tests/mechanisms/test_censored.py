@@ -18,7 +18,7 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.censored import ModeCheck, chains_elsewhere, look_for_modes
 from tests.monte_carlo import assert_near
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
 
@@ -266,8 +266,7 @@ def test_a_better_mode_elsewhere_is_written_into_the_charge(
     higher = ModeCheck(n_chains=8, n_elsewhere=3, log_density_gap=-50.0)
     monkeypatch.setattr("pyhybrid.mechanisms.censored.censored.look_for_modes", lambda *_: higher)
     mechanism = ph.Censored(MODEL, epsilon=4)
-    with pytest.raises(NotConverged, match="missed the main mode"):
-        mechanism.fit(session)
+    fails(NotConverged, "missed the main mode", mechanism.fit, session)
     with pytest.warns(UserWarning, match="missed the main mode"):
         release = mechanism.release_from(
             replace(session, on_not_converged="warn"), n_synthetic=1, n_draws_released=1
@@ -289,8 +288,7 @@ def test_how_much_lesser_a_mode_must_be(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if gap == 0:
-            with pytest.raises(NotConverged, match=seen):
-                mechanism.fit(session)
+            fails(NotConverged, seen, mechanism.fit, session)
         else:
             fit = mechanism.fit(session).fit
             assert (fit.diagnostics.n_elsewhere, fit.diagnostics.problems) == (1, ())

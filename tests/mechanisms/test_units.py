@@ -169,9 +169,7 @@ def test_a_censored_release_by_person_is_strict(session: FitSession) -> None:
 ])  # fmt: skip
 def test_what_is_no_unit_is_refused(make: Any, message: str) -> None:
     mechanism, table = make(people())
-    with pytest.raises(InvalidInput, match=message) as error:
-        mechanism.release(table, **OPTIONS)
-    assert "id 7" not in str(error.value)
+    refuses(message, mechanism.release, table, hidden=["id 7"], **OPTIONS)
 
 
 def test_the_unit_of_an_outcome_does_not_hide_the_unit_of_privacy() -> None:

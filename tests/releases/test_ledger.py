@@ -24,7 +24,7 @@ from pyhybrid.releases import folder as storage
 from pyhybrid.releases.chained_file import locked_file
 from pyhybrid.releases.data_fingerprint import DataMark
 from tests.fits import ANY_DRAWS, fit_options
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
 
@@ -52,7 +52,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "survey.ledger"
 
 
-def local_ledger(path: Path, budget: float) -> ph.Ledger:
+def local_ledger(path: Path, budget: float = 1e6) -> ph.Ledger:
     return ph.Ledger(path, budget=budget, kind="asymptotic local", relation="remove")
 
 
@@ -283,10 +283,8 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
     ledger = local_ledger(path, 1000)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("in the way")
-    with pytest.raises(InvalidInput):
-        release.save(tmp_path / "full", ledger=ledger, report=False)
-    with pytest.raises(InvalidInput):
-        release.save(tmp_path / "out", ledger=ledger, file_format="xlsx", report=False)
+    refuses("", release.save, tmp_path / "full", ledger=ledger, report=False)
+    refuses("", release.save, tmp_path / "out", ledger=ledger, file_format="xlsx", report=False)
     refuses("must be a Ledger: found str", release.save, tmp_path / "out", ledger=str(path))
     assert ledger.entries == ()
 
@@ -295,8 +293,7 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
 
     with monkeypatch.context() as patch:
         patch.setattr(storage, "write_tables", full)
-        with pytest.raises(SaveFailed):
-            release.save(tmp_path / "out", ledger=ledger, report=False)
+        fails(SaveFailed, "", release.save, tmp_path / "out", ledger=ledger, report=False)
     assert len(ledger.entries) == 1, "the entry comes first, so that no data are without one"
     release.save(tmp_path / "out", ledger=ledger, report=False)
     assert len(ledger.entries) == 1
@@ -365,8 +362,7 @@ def test_a_disk_error_leaves_the_file_as_it_was(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
-        with pytest.raises(SaveFailed, match=r"could not be written: .*Input/output error"):
-            three.add(answer())
+        fails(SaveFailed, r"could not be written: .*Input/output error", three.add, answer())
     assert three.path.read_bytes() == before
     assert three.add(answer()).number == 4
 
@@ -375,10 +371,8 @@ def test_the_file_is_private_and_a_locked_one_is_waited_for(three: ph.Ledger) ->
     assert stat.S_IMODE(three.path.stat().st_mode) == 0o600
     impatient = ph.Ledger(three.path, wait=0.1)
     with locked_file(three.path, create=False, wait=1):
-        with pytest.raises(SaveFailed, match="is locked: another process"):
-            impatient.add(answer())
-        with pytest.raises(SaveFailed, match="is locked"):
-            ph.Ledger(three.path, wait=0)
+        fails(SaveFailed, "is locked: another process", impatient.add, answer())
+        fails(SaveFailed, "is locked", ph.Ledger, three.path, wait=0)
     assert impatient.add(answer()).number == 4
 
 

@@ -15,7 +15,7 @@ from pyhybrid.core.errors import SaveFailed
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 MODEL = ph.NegativeBinomial("visits ~ region")
 
@@ -187,8 +187,7 @@ def test_a_disk_error_leaves_nothing_half_written(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(*stage, full)
-    with pytest.raises(SaveFailed, match="No space left"):
-        release.save(out, overwrite=existing, report=False)
+    fails(SaveFailed, "No space left", release.save, out, overwrite=existing, report=False)
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
     assert [p.name for p in tmp_path.iterdir()] == (["out"] if existing else [])
 
@@ -217,8 +216,7 @@ def test_a_failing_rename_brings_the_old_release_back(
 
 def test_an_impossible_parent_is_a_save_error(release: ph.Release, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(SaveFailed, match="could not be saved"):
-        release.save(tmp_path / "file" / "out", report=False)
+    fails(SaveFailed, "could not be saved", release.save, tmp_path / "file" / "out", report=False)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from pyhybrid.running.files import (
     write_files,
     write_folder,
 )
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 ROOT = Path(pyhybrid.__file__).parent
 
@@ -75,8 +75,7 @@ def test_several_files_are_all_written_or_none(tmp_path: Path, monkeypatch: Any)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(SaveFailed, match="No space left"):
-        write_files({one: "3", two: "4"}, private=True)
+    fails(SaveFailed, "No space left", write_files, {one: "3", two: "4"}, private=True)
     assert (one.read_text(), two.read_text()) == ("1", "2")
 
 

@@ -29,7 +29,7 @@ from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.running.tasks import run_tasks
 from tests.engines.test_cmdstan import PROGRAM, STORED, Fake, fake  # noqa: F401  (a fixture)
 from tests.fits import fit_options
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = fit_options(chains=2, warmup=200, draws=100, on_not_converged="warn")
@@ -114,10 +114,8 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
     big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), **OPTIONS)
     release.save(full_disk / "small", report=False)
-    with pytest.raises(SaveFailed, match=r"No space left|File too large"):
-        big.save(full_disk / "big", report=False)
-    with pytest.raises(SaveFailed):
-        big.save(full_disk / "small", overwrite=True, report=False)
+    fails(SaveFailed, r"No space left|File too large", big.save, full_disk / "big", report=False)
+    fails(SaveFailed, "", big.save, full_disk / "small", overwrite=True, report=False)
     assert [path.name for path in full_disk.iterdir()] == ["small"]
     assert ph.Release.load(full_disk / "small").identifier == release.identifier
 
@@ -134,8 +132,7 @@ def test_a_full_disk_under_a_ledger_and_a_calibration(full_disk: Path, tmp_path:
         ph.Poisson("y ~ 1"), counts(), epsilon=4, holds_no_released_record=True, **OPTIONS
     )
     if os.path.ismount(full_disk):
-        with pytest.raises(SaveFailed):
-            calibration.save(full_disk / "calibration")
+        fails(SaveFailed, "", calibration.save, full_disk / "calibration")
         assert {path.name for path in full_disk.iterdir()} == {"l", "filler"}
         failed = False
         for _ in range(20):  # a page may have room for a few lines
@@ -172,8 +169,7 @@ def test_paths_with_spaces_and_letters(
     assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
     other = replace(PROGRAM, text=f"{PROGRAM.text}// another")
     if " " in place:
-        with pytest.raises(EngineUnavailable, match="set TMPDIR to another"):
-            compiled_program(other)
+        fails(EngineUnavailable, "set TMPDIR to another", compiled_program, other)
     assert list((home / "tmp").iterdir()) == []
 
 
@@ -184,8 +180,7 @@ def test_a_cache_that_cannot_be_written(
 ) -> None:
     (tmp_path / "file").write_text("a file where the folder should be")
     monkeypatch.setenv("PYHYBRID_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(EngineUnavailable, match="set PYHYBRID_CACHE to a folder of yours"):
-        compiled_program(PROGRAM)
+    fails(EngineUnavailable, "set PYHYBRID_CACHE to a folder of yours", compiled_program, PROGRAM)
     assert list(fake.temporary.iterdir()) == []
 
 

@@ -26,7 +26,7 @@ from pyhybrid.releases import data_fingerprint
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.sources import by_formula, parts, rows, synthesize_by_formula
 from pyhybrid.sources.rows import count_rows, read_columns
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 from tests.sources.test_counting import parquet
 
 pytestmark = pytest.mark.normal_draws
@@ -363,8 +363,7 @@ def test_rows_that_do_not_fall_together_are_told_before_a_fit(
 def test_nothing_is_left_of_what_is_past_the_budget(folder: str, tmp_path: Path) -> None:
     ledger = ph.Ledger(tmp_path / "l.jsonl", budget=0.01, kind="asymptotic local", delta=DELTA,
                        relation="remove")  # fmt: skip
-    with pytest.raises(BudgetExceeded):
-        released(folder, tmp_path / "out", ledger=ledger)
+    fails(BudgetExceeded, "", released, folder, tmp_path / "out", ledger=ledger)
     assert sorted(os.listdir(tmp_path)) == ["l.jsonl", "survey"]
     assert not ledger.entries
 

@@ -23,7 +23,7 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.source import Source, open_source
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 RNG = np.random.default_rng()
 N = 3000
@@ -295,5 +295,4 @@ def test_what_is_not_installed_is_named_with_its_extra(
 ) -> None:
     folder = parquet(table(), tmp_path / "a")
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(EngineUnavailable, match=f"needs {library}, .*'pyhybrid.tables.'"):
-        open_source(folder)
+    fails(EngineUnavailable, f"needs {library}, .*'pyhybrid.tables.'", open_source, folder)
