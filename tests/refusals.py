@@ -18,6 +18,11 @@ def refuses(
     return text
 
 
+def no_space(*_: Any) -> None:
+    """What a call on a full disk does."""
+    raise OSError(28, "No space left on device")
+
+
 def fails(
     error: type[BaseException], message: str, call: Callable[..., Any], *args: Any, **options: Any
 ) -> str:

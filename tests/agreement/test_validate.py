@@ -22,7 +22,7 @@ from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import Row, arrays, posterior
 from pyhybrid.validation.agreement.validation import compare
 from tests.conftest import Run
-from tests.refusals import fails, refuses
+from tests.refusals import fails, no_space, refuses
 
 SHORT = SamplerSettings(chains=4, warmup=500, draws=500)
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,11 +236,7 @@ def test_a_report_on_generated_data_can_be_published_and_is_escaped(
     assert stat.S_IMODE((tmp_path / "v.html").stat().st_mode) == 0o644
     assert "<b>" not in repr(found)
     refuses("must be a file: it is a folder", found.save, tmp_path)
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "replace", no_space)
     fails(SaveFailed, "No space left", found.save, tmp_path / "w.html")
     assert os.listdir(tmp_path) == ["v.html"]
 

@@ -14,7 +14,7 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli.tables import read_table
 from pyhybrid.releases import folder as storage
-from tests.refusals import refuses
+from tests.refusals import no_space, refuses
 
 Run = Any
 FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400"]
@@ -132,10 +132,7 @@ def test_a_full_output_folder_is_refused_before_any_work(run: Run, refused: Run,
 def test_a_disk_error_is_one_line_and_leaves_nothing(
     refused: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(storage, "_write_confidential", full)
+    monkeypatch.setattr(storage, "_write_confidential", no_space)
     error = refused("synthesize", str(csv), *FORMULA, *LOOSE, "--out", "out", *FAST)
     assert "No space left on device" in error
 

@@ -17,6 +17,7 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.censored import ModeCheck, chains_elsewhere, look_for_modes
+from tests.fits import session_fixture
 from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
 
@@ -30,9 +31,7 @@ def outcomes(seed: int, n: int = 400) -> pd.DataFrame:
     return pd.DataFrame({"y": np.random.default_rng(seed).beta(0.5, 3, n)})
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(outcomes(1)), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(outcomes(1)), **OPTIONS)
 
 
 @pytest.fixture(scope="module")

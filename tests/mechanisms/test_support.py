@@ -14,6 +14,7 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.reports.release import release_report
 from tests.conftest import Run
+from tests.fits import session_fixture
 from tests.mechanisms.test_accounting import OPTIONS
 from tests.refusals import refuses
 
@@ -30,9 +31,7 @@ def visits(n: int = 600) -> pd.DataFrame:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(visits()), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(visits()), **OPTIONS)
 
 
 def charge(session: FitSession, mechanism: Any) -> PrivacyCharge:

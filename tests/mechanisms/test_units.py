@@ -11,12 +11,12 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.validation.audits.enumeration import held_loss, unit_audits
-from tests.fits import fit_options
+from tests.fits import fit_options, session_fixture
 from tests.refusals import refuses
 
 OPTIONS = fit_options(chains=4, warmup=500, draws=600, seed=5)
@@ -30,9 +30,7 @@ def people() -> pd.DataFrame:
     return pd.DataFrame({"y": rng.poisson(20, 60), "person": [f"id {p}" for p in person]})
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(people()), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(people()), **OPTIONS)
 
 
 def _terms(session: FitSession, release: ph.Release) -> np.ndarray:

@@ -119,7 +119,7 @@ def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
 
 def test_a_charge_made_cheaper_is_refused_by_its_seal(ledger: ph.Ledger) -> None:
     cheaper = replace(charge(), mu=0.1, epsilon=charge(mu=0.1).epsilon)
-    refuses("", ledger.add, answer(cheaper))
+    refuses("must be as its primitive made it", answer, cheaper)
     assert ledger.entries == ()
 
 

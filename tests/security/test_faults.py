@@ -27,7 +27,7 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError,
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.running.tasks import run_tasks
-from tests.engines.test_cmdstan import PROGRAM, STORED, Fake, fake  # noqa: F401  (a fixture)
+from tests.engines.test_cmdstan import PROGRAM, STORED, Fake
 from tests.fits import fit_options
 from tests.refusals import fails, refuses
 
@@ -53,10 +53,7 @@ def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_a_chain_that_is_killed(
-    fake: Fake,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_chain_that_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     program = fake.root / "program.py"
     program.write_text(
         program.read_text().replace(
@@ -148,11 +145,7 @@ def test_a_full_disk_under_a_ledger_and_a_calibration(full_disk: Path, tmp_path:
 @pytest.mark.samples
 @pytest.mark.parametrize("place", ["a folder of mine", "données/été", "日本 語", 'quote\'s "x"'])
 def test_paths_with_spaces_and_letters(
-    place: str,
-    release: ph.Release,
-    fake: Fake,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    place: str, release: ph.Release, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / place
     release.save(home / "out", report=False)
@@ -174,9 +167,7 @@ def test_paths_with_spaces_and_letters(
 
 
 def test_a_cache_that_cannot_be_written(
-    fake: Fake,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("a file where the folder should be")
     monkeypatch.setenv("PYHYBRID_CACHE", str(tmp_path / "file" / "cache"))
@@ -185,10 +176,7 @@ def test_a_cache_that_cannot_be_written(
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "no hash", "empty folder"])
-def test_a_corrupt_cache_entry_is_built_anew(
-    damage: str,
-    fake: Fake,  # noqa: F811
-) -> None:
+def test_a_corrupt_cache_entry_is_built_anew(damage: str, fake: Fake) -> None:
     executable = compiled_program(PROGRAM)
     whole = executable.read_bytes()
     if damage == "cut":
@@ -206,7 +194,7 @@ def test_a_corrupt_cache_entry_is_built_anew(
 
 
 @pytest.mark.long
-def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> None:
     makefile = fake.root / "makefile"
     makefile.write_text(makefile.read_text().replace("@echo build", "@sleep 1; echo build"))
     script = (
@@ -229,9 +217,7 @@ def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> N
 
 @pytest.mark.samples
 def test_a_clock_that_goes_back(
-    fake: Fake,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ledger = ph.Ledger(tmp_path / "l", budget=9, kind="strict", relation="replace")
     made = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)
