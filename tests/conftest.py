@@ -38,6 +38,7 @@ from pyhybrid import cli, rbridge
 from pyhybrid.cli.console import progress_lines
 from pyhybrid.engines import engine_by_name
 from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.rbridge import session
 from tests.normal_draws import normal_draws
 
@@ -71,6 +72,14 @@ def r() -> Callable[..., Any]:
     status = rbridge.r_status()
     require(status.available, f"R cannot be used: {status}")
     return rbridge.call_r
+
+
+@pytest.fixture(scope="session")
+def rstan(r: Callable[..., Any]) -> RStanEngine:
+    """R's engine, if it can be used here."""
+    status = RStanEngine().status()
+    require(status.available, f"rstan cannot be used: {status.cause}")
+    return RStanEngine()
 
 
 SLOWEST = (

@@ -1,11 +1,12 @@
 """What chains find against what is so, in Monte Carlo standard errors of the chains."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import arviz
 import numpy as np
 
-__all__ = ["assert_below", "assert_near"]
+__all__ = ["assert_below", "assert_draws_near", "assert_near"]
 
 _ERRORS = 5
 _OF = {"mean": np.mean, "sd": np.std}
@@ -20,6 +21,21 @@ def assert_near(values: Any, expected: Any, *, method: str = "mean", apart: floa
         target = _OF[method](expected)
     found = _OF[method](values)
     assert abs(found - target) < _ERRORS * error + apart, (method, found, target, error)
+
+
+def assert_draws_near(
+    one: Mapping[str, Any], two: Mapping[str, Any], names: Iterable[str], powers: Any = (1,)
+) -> None:
+    """So is each element of these variables of two fits, and its powers; constants are in both."""
+    for name in names:
+        assert one[name].shape == two[name].shape
+        for place in np.ndindex(one[name].shape[2:]):
+            a, b = (each[name][(..., *place)] for each in (one, two))
+            if np.ptp(a) == 0:
+                assert np.ptp(b) == 0, (name, place)
+                continue
+            for power in powers:
+                assert_near(a**power, b**power)
 
 
 def assert_below(values: Any, limit: float) -> None:

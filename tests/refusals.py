@@ -1,6 +1,6 @@
 """What a call refuses, in one line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +8,25 @@ import pytest
 from pyhybrid.core.errors import InvalidInput
 
 
-def refuses(message: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """`call(*args, **options)` raises InvalidInput with `message` (a pattern) in its text."""
-    with pytest.raises(InvalidInput, match=message):
+def refuses(
+    message: str, call: Callable[..., Any], *args: Any, hidden: Sequence[str] = (), **options: Any
+) -> str:
+    """`call(*args, **options)` raises InvalidInput with `message` (a pattern) in its text, and none
+    of `hidden`: the text."""
+    text = fails(InvalidInput, message, call, *args, **options)
+    assert not [each for each in hidden if each in text], text
+    return text
+
+
+def no_space(*_: Any) -> None:
+    """What a call on a full disk does."""
+    raise OSError(28, "No space left on device")
+
+
+def fails(
+    error: type[BaseException], message: str, call: Callable[..., Any], *args: Any, **options: Any
+) -> str:
+    """The same with an error of another kind."""
+    with pytest.raises(error, match=message or None) as raised:
         call(*args, **options)
+    return str(raised.value)

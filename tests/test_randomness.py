@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
+from tests.refusals import refuses
 
 N = 20_000
 
@@ -89,5 +89,4 @@ def test_numpy_integers_are_seeds_too() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "1", True, np.float64(3), [1]])
 def test_bad_seed(seed: object) -> None:
-    with pytest.raises(InvalidInput, match="seed must be a whole number >= 0"):
-        streams(seed)
+    refuses("seed must be a whole number >= 0", streams, seed)

@@ -19,15 +19,13 @@ from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import published
 from pyhybrid.validation.agreement.validation import Speed
 from tests.conftest import Run
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 QUICK = SamplerSettings(warmup=300, draws=300)
 
 
 @pytest.fixture(autouse=True)
 def _embedded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = EngineStatus(name="cmdstan", available=False, cause="not for these tests")
-    monkeypatch.setattr("pyhybrid.engines.cmdstan.CmdStanEngine.status", lambda self: missing)
     unseen = type("R", (), {"available": False})()
     monkeypatch.setattr(agreement, "r_status", lambda: unseen)
 
@@ -160,8 +158,7 @@ def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPat
     refuses("records must be a whole number >= 20", agreement.validate_published, records=3)
     missing = EngineStatus(name="embedded", available=False, cause="stanli is gone")
     monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing)
-    with pytest.raises(EngineUnavailable, match="stanli is gone"):
-        agreement.validate_published(quick=True)
+    fails(EngineUnavailable, "stanli is gone", agreement.validate_published, quick=True)
 
 
 @pytest.mark.samples

@@ -1,5 +1,6 @@
 """`validate --supplement`: the printed script and program, and scripts that are none of it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,8 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines import SamplerSettings, load_program
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import supplement
-from tests.conftest import Run
 from tests.parity.test_supplement import PRINTED
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 QUICK = SamplerSettings(warmup=300, draws=400, adapt_delta=0.95)
 OURS = """
@@ -48,15 +48,14 @@ def test_a_script_of_the_same_names_agrees_and_a_wrong_one_does_not(r: None, scr
 
 
 @pytest.mark.samples
-def test_other_scripts_are_refused(r: None, tmp_path: Path, run: Run) -> None:
+def test_other_scripts_are_refused(r: None, tmp_path: Path, refused: Callable[..., str]) -> None:
     with pytest.raises(InvalidInput, match="must be your copy of the printed R script"):
         agreement.validate_supplement(tmp_path / "none.R")
     (tmp_path / "other.R").write_text("x <- 1\n")
     refuses("it did not", list, supplement.script_rows(tmp_path / "other.R", _log_lik()))
     (tmp_path / "broken.R").write_text("x <- (\n")
-    code, out, err = run("validate", "--supplement", str(tmp_path / "broken.R"), "--draws", "50")
-    assert (code, out) == (2, "")
-    assert "unexpected end of input" in err
+    asked = ("validate", "--supplement", str(tmp_path / "broken.R"), "--draws", "50")
+    assert "unexpected end of input" in refused(*asked)
 
 
 def test_without_r_the_cause_is_named(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,8 +63,7 @@ def test_without_r_the_cause_is_named(script: Path, monkeypatch: pytest.MonkeyPa
         raise EngineUnavailable("R must be installed: no R is on the path")
 
     monkeypatch.setattr(agreement, "start_r", missing)
-    with pytest.raises(EngineUnavailable, match="R must be installed"):
-        agreement.validate_supplement(script)
+    fails(EngineUnavailable, "R must be installed", agreement.validate_supplement, script)
 
 
 def test_which_program_a_text_is_by_its_data(tmp_path: Path) -> None:

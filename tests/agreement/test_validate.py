@@ -21,24 +21,11 @@ from pyhybrid.models import NegativeBinomial, Poisson
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import Row, arrays, posterior
 from pyhybrid.validation.agreement.validation import compare
-from tests.conftest import Run, require
-from tests.refusals import refuses
+from tests.conftest import Run
+from tests.refusals import fails, no_space, refuses
 
 SHORT = SamplerSettings(chains=4, warmup=500, draws=500)
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def rstan(r: None) -> None:
-    status = RStanEngine().status()
-    require(status.available, f"rstan cannot be used: {status.cause}")
-
-
-@pytest.fixture(autouse=True)
-def _no_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CmdStan takes a minute per program to compile; tests/parity/test_models.py has it."""
-    missing = EngineStatus(name="cmdstan", available=False, cause="not for these tests")
-    monkeypatch.setattr("pyhybrid.engines.cmdstan.CmdStanEngine.status", lambda self: missing)
 
 
 @pytest.fixture
@@ -249,13 +236,8 @@ def test_a_report_on_generated_data_can_be_published_and_is_escaped(
     assert stat.S_IMODE((tmp_path / "v.html").stat().st_mode) == 0o644
     assert "<b>" not in repr(found)
     refuses("must be a file: it is a folder", found.save, tmp_path)
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(SaveFailed, match="No space left"):
-        found.save(tmp_path / "w.html")
+    monkeypatch.setattr(os, "replace", no_space)
+    fails(SaveFailed, "No space left", found.save, tmp_path / "w.html")
     assert os.listdir(tmp_path) == ["v.html"]
 
 
@@ -307,8 +289,7 @@ def test_without_rstan_the_message_names_the_way_out(
 ) -> None:
     missing = EngineStatus(name="rstan", available=False, cause="rstan is gone", remedy="get it")
     monkeypatch.setattr(RStanEngine, "status", lambda self: missing)
-    with pytest.raises(EngineUnavailable, match=r"rstan is gone .*get it.*--quick"):
-        ph.validation.validate()
+    fails(EngineUnavailable, r"rstan is gone .*get it.*--quick", ph.validation.validate)
 
 
 @pytest.mark.samples

@@ -6,6 +6,8 @@ OpenDP's noise has no seed; a confidence of 1 - 1e-6 makes a false alarm as rare
 
 import itertools
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,25 +101,28 @@ def test_randomized_response_exactly(epsilon: float) -> None:
     )
 
 
+def audited(score: Callable[[Any, float], Array], neighbors: tuple[Any, Any], stated: float) -> Any:
+    """Scores of two neighbors: not refuted at `stated`, and refuted with half of the noise."""
+    honest, halved = (
+        audit_epsilon(*(score(own, epsilon) for own in neighbors), confidence=CONFIDENCE)
+        for epsilon in (stated, 2 * stated)
+    )
+    assert not honest.refutes(stated)
+    assert halved.refutes(stated)
+    return honest
+
+
 @pytest.mark.long
 @needs_opendp
 def test_randomized_response_as_it_runs() -> None:
     """Every person is a run: 10000 who say yes against 10000 who say no."""
     runs, stated = 10000, 1.0
-    yes, no = np.ones(runs, dtype=bool), np.zeros(runs, dtype=bool)
-    honest = audit_epsilon(
-        ph.primitives.randomized_response(yes, epsilon=stated).value,
-        ph.primitives.randomized_response(no, epsilon=stated).value,
-        confidence=CONFIDENCE,
-    )
-    assert not honest.refutes(stated)
+
+    def answers(said: bool, epsilon: float) -> Array:
+        return ph.primitives.randomized_response(np.full(runs, said), epsilon=epsilon).value
+
+    honest = audited(answers, (True, False), stated)
     assert honest.lower_bound > 0.7 * stated, "the audit must be able to see a violation"
-    halved = audit_epsilon(
-        ph.primitives.randomized_response(yes, epsilon=2 * stated).value,
-        ph.primitives.randomized_response(no, epsilon=2 * stated).value,
-        confidence=CONFIDENCE,
-    )
-    assert halved.refutes(stated)
 
 
 def test_perturbed_histogram_exactly() -> None:
@@ -134,19 +139,7 @@ def test_perturbed_histogram_exactly() -> None:
 @needs_opendp
 def test_whole_releases_of_the_perturbed_histogram() -> None:
     """Many sets from one histogram cost no more than one: 5 of them are still within epsilon."""
-    runs, stated = 1600, 2.0
-    honest = audit_epsilon(
-        share_in_first_bin(0, stated, runs),
-        share_in_first_bin(1, stated, runs),
-        confidence=CONFIDENCE,
-    )
-    assert not honest.refutes(stated)
-    halved = audit_epsilon(
-        share_in_first_bin(0, 2 * stated, runs),
-        share_in_first_bin(1, 2 * stated, runs),
-        confidence=CONFIDENCE,
-    )
-    assert halved.refutes(stated)
+    audited(partial(share_in_first_bin, runs=1600), (0, 1), 2.0)
 
 
 @pytest.mark.long
@@ -160,23 +153,17 @@ def test_counts_under_both_relations(relation: str, neighbor: list[int]) -> None
     Of 8,000 runs the lower bound is above 0.4 by 7 of its deviations, of 3,000 by 2.
     """
 
-    def score(codes: list[int], epsilon: float, runs: int = 8000) -> Array:
+    def score(codes: list[int], epsilon: float) -> Array:
         found = [
             ph.primitives.laplace_counts(
                 codes, n_categories=2, epsilon=epsilon, relation=relation
             ).value
-            for _ in range(runs)
+            for _ in range(8000 if epsilon == EPSILON else 3000)
         ]
         # Count 0 is there (and, for a replacement, count 1 is not).
         return np.array([c[0] if relation == "remove" else min(c[0], 1 - c[1]) for c in found])
 
-    honest = audit_epsilon(score([0], EPSILON), score(neighbor, EPSILON), confidence=CONFIDENCE)
-    assert not honest.refutes(EPSILON)
-    assert honest.lower_bound > 0.4 * EPSILON
-    halved = audit_epsilon(
-        score([0], 2 * EPSILON, 3000), score(neighbor, 2 * EPSILON, 3000), confidence=CONFIDENCE
-    )
-    assert halved.refutes(EPSILON)
+    assert audited(score, ([0], neighbor), EPSILON).lower_bound > 0.4 * EPSILON
 
 
 @needs_opendp

@@ -17,7 +17,7 @@ from pyhybrid.validation.audits import AuditFinding, AuditReport, censored_progr
 from pyhybrid.validation.audits.enumeration import censored_audits
 from pyhybrid.validation.audits.noise import NOISE, noise_audit
 from tests.conftest import command, require_opendp
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 GOOD = AuditFinding(
     mechanism="good", relation="remove", method="exact", epsilon=1.0, loss=0.9,
@@ -137,8 +137,7 @@ def test_what_cannot_run_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -
     assert report.passed
     assert report.left_out == ("noise: OpenDP must be installed: pip install 'pyhybrid[dp]'",)
     monkeypatch.setattr(audits, "_steps", lambda *_: [("an engine", missing)])
-    with pytest.raises(EngineUnavailable):
-        run_audits()
+    fails(EngineUnavailable, "", run_audits)
 
 
 def test_too_few_runs_are_refused() -> None:

@@ -14,8 +14,8 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli import synthesize
 from pyhybrid.cli.tables import read_table
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases import folder as storage
+from tests.refusals import no_space, refuses
 
 Run = Any
 FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400"]
@@ -150,10 +150,7 @@ def test_a_full_output_folder_is_refused_before_any_work(run: Run, refused: Run,
 def test_a_disk_error_is_one_line_and_leaves_nothing(
     refused: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(storage, "_write_confidential", full)
+    monkeypatch.setattr(storage, "_write_confidential", no_space)
     error = refused("synthesize", str(csv), *FORMULA, *LOOSE, "--out", "out", *FAST)
     assert "No space left on device" in error
 
@@ -252,5 +249,4 @@ def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
     assert list(read_table(path).frame.columns) == ["visits", "b"]
-    with pytest.raises(InvalidInput, match="must exist"):
-        read_table(tmp_path)
+    refuses("must exist", read_table, tmp_path)

@@ -12,6 +12,7 @@ from pyhybrid.cli.app import run
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
+from tests.models.test_composed_model import POISSON
 from tests.refusals import refuses
 
 PROGRAM = """
@@ -40,14 +41,6 @@ generated quantities {
     y_rep[i] = poisson_log_rng(X[i] * beta);
   }
 }
-"""
-COMPOSED = """
-data { int<lower=1> K; }
-record { int<lower=0> y; row_vector[K] X; }
-parameters { vector[K] beta; }
-prior { beta ~ normal(0, 2); }
-log_lik { return poisson_log_lpmf(y | X * beta); }
-replicate { return poisson_log_rng(X * beta); }
 """
 BY_AREA = """
 data { int<lower=1> n_regions; real<lower=0> spread; }
@@ -80,7 +73,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table["visits"] = rng.poisson(np.exp(0.5 + 0.2 * table["age"]))
     table.to_csv("data.csv", index=False)
     Path("own.stan").write_text(PROGRAM)
-    Path("composed.stan").write_text(COMPOSED)
+    Path("composed.stan").write_text(POISSON)
     Path("by_area.stan").write_text(BY_AREA)
     return tmp_path
 

@@ -24,7 +24,7 @@ from pyhybrid.running.resumable import fingerprint, open_parts
 from pyhybrid.studies.comparing import curve
 from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 from tests.fits import fit_options
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 MODEL = ph.Poisson("visits ~ 1")
 OPTIONS = fit_options(chains=4, warmup=300, draws=600, n_synthetic=4, seed=8)
@@ -163,8 +163,7 @@ def test_a_killed_run_goes_on_where_it_was(
         return honest(*arguments)
 
     monkeypatch.setattr(curve, "scalar_fit", dies_at_the_third)
-    with pytest.raises(_Killed):
-        risk_utility_curve(MODEL, table, **GRID, **BY_BOUND, results=path)
+    fails(_Killed, "", risk_utility_curve, MODEL, table, **GRID, **BY_BOUND, results=path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes().count(b"\n") == 4  # header, unweighted, two points
     with path.open("ab") as file:

@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 from docs import r_pages
 from tests.conftest import require
+from tests.refusals import fails
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "pages" / "reference"
@@ -45,10 +44,8 @@ def test_a_help_page_is_read_whole() -> None:
 
 
 def test_markup_that_is_not_known_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"does not know \\dfn"):
-        r_pages.in_markdown(r"a \dfn{word}")
-    with pytest.raises(ValueError, match="not closed"):
-        r_pages.in_markdown(r"\code{a")
+    fails(ValueError, r"does not know \\dfn", r_pages.in_markdown, r"a \dfn{word}")
+    fails(ValueError, "not closed", r_pages.in_markdown, r"\code{a")
 
 
 def test_equations_become_mathml() -> None:

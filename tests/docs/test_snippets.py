@@ -31,6 +31,7 @@ from tests.docs.snippets import (
     snippets_of,
     with_table,
 )
+from tests.refusals import fails
 
 FULL = os.environ.get("PYHYBRID_SNIPPETS") == "full"
 WITH_SNIPPETS = [path for path in TEXTS if snippets_of(path.read_text("utf-8"), name_of(path))]
@@ -180,8 +181,7 @@ def test_examples_of_the_reference_run(
     ("```\nmake no_such_target\n```\n", AssertionError),
 ])  # fmt: skip
 def test_a_broken_snippet_fails(text: str, error: type[Exception], run: Run) -> None:
-    with pytest.raises(error):
-        run_page(snippets_of(text, "page"), _runner(run))
+    fails(error, "", run_page, snippets_of(text, "page"), _runner(run))
 
 
 @pytest.mark.parametrize("text", [
@@ -189,8 +189,7 @@ def test_a_broken_snippet_fails(text: str, error: type[Exception], run: Run) -> 
     "```python\nx\n",
 ])  # fmt: skip
 def test_a_fence_that_would_not_be_seen_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="fence"):
-        snippets_of(text, "page")
+    fails(ValueError, "fence", snippets_of, text, "page")
 
 
 def test_a_reason_is_read_and_its_block_left_out() -> None:

@@ -23,7 +23,8 @@ from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, WarmStart, diagnose
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.engines.embedded import EmbeddedEngine
-from tests.monte_carlo import assert_near
+from tests.monte_carlo import assert_draws_near, assert_near
+from tests.refusals import fails
 
 FAKE = Path(__file__).parents[1] / "fake_cmdstan"
 PROGRAM = StanProgram(
@@ -179,8 +180,7 @@ def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
     assert "KeyboardInterrupt" in errors
     assert [p for p in fake.temporary.iterdir() if p.name.startswith("pyhybrid-")] == []
     (chain,) = fake.entries
-    with pytest.raises(ProcessLookupError):
-        os.kill(chain["pid"], 0)
+    fails(ProcessLookupError, "", os.kill, chain["pid"], 0)
 
 
 def test_progress_follows_the_console_files(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,8 +243,7 @@ def test_another_installation_compiles_for_itself(
 
 def test_unwritable_cache_says_what_to_set(fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where a folder should be")
-    with pytest.raises(EngineUnavailable, match="PYHYBRID_CACHE"):
-        compiled_program(PROGRAM)
+    fails(EngineUnavailable, "PYHYBRID_CACHE", compiled_program, PROGRAM)
 
 
 def test_no_installation_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +281,7 @@ def test_live_compile_and_sample(cmdstan: None, visits: pd.DataFrame) -> None:
         for engine in (CmdStanEngine(), EmbeddedEngine())
     )
     assert diagnose(reference, quantities=bound.monitored(reference)).converged
-    assert _standardised_differences(reference, embedded).max() < 5
+    assert_draws_near(reference.variables, embedded.variables, ("beta", "phi"))
 
 
 @pytest.mark.samples
@@ -314,19 +313,3 @@ model { target += reduce_sum(part, y, 1, mu); }
     draws = CmdStanEngine().sample(program, {"n": 400, "y": y}, seed=1, settings=settings)
     assert_near(draws.variables["mu"], y.mean())
     assert_near(draws.variables["mu"], 0.05, method="sd")
-
-
-def _standardised_differences(one: Any, two: Any) -> np.ndarray:
-    import arviz
-
-    values = []
-    for name in ("beta", "phi"):
-        a, b = one.variables[name], two.variables[name]
-        for x, y in zip(
-            np.moveaxis(a.reshape(*a.shape[:2], -1), 2, 0),
-            np.moveaxis(b.reshape(*b.shape[:2], -1), 2, 0),
-            strict=True,
-        ):
-            error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (x, y)))
-            values.append(abs(x.mean() - y.mean()) / error)
-    return np.array(values)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.errors import NotConverged
 from pyhybrid.engines import (
     ContinuingEngine,
     ConvergenceRule,
@@ -18,6 +18,8 @@ from pyhybrid.engines import (
 )
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.fitting.session import open_session
+from tests.monte_carlo import assert_draws_near
+from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
 
@@ -71,12 +73,7 @@ def test_the_chains_that_go_on_are_one_chain(bound: Any) -> None:
     whole = first.followed_by(more)
     np.testing.assert_array_equal(whole.variables["beta"][:, 500:], more.variables["beta"])
     assert np.ptp(more.step_size) == 0
-    import arviz
-
-    for k in range(2):
-        one, two = first.variables["beta"][..., k], more.variables["beta"][..., k]
-        error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (one, two)))
-        assert abs(one.mean() - two.mean()) < 5 * error
+    assert_draws_near(first.variables, more.variables, ["beta"])
     # The same seed again would repeat the random numbers of the first draws.
     again = engine.more(bound.program, data, first, seed=2, n_draws=500)
     np.testing.assert_array_equal(again.variables["beta"], more.variables["beta"])
@@ -127,8 +124,7 @@ def test_an_engine_that_cannot_go_on_starts_anew(bound: Any) -> None:
 
 
 def test_the_most_draws_are_at_least_the_first() -> None:
-    with pytest.raises(InvalidInput, match="max_draws"):
-        SamplerSettings(draws=100, max_draws=99)
+    refuses("max_draws", SamplerSettings, draws=100, max_draws=99)
     assert SamplerSettings(draws=100, max_draws=150).longer().max_draws == 200
 
 
@@ -153,13 +149,7 @@ def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
     cold = open_session(bound, seed=5, engine=engine, settings=settings).fit(
         fit.alpha, label="cold"
     )
-    import arviz
-
-    for k in range(2):
-        one, two = (f.draws.variables["beta"][..., k] for f in (fit, cold))
-        for power in (1, 2):
-            error = np.hypot(*(float(arviz.mcse(v**power)) for v in (one, two)))
-            assert abs((one**power).mean() - (two**power).mean()) < 5 * error
+    assert_draws_near(fit.draws.variables, cold.draws.variables, ["beta"], powers=(1, 2))
     alone = ph.CountWeighted(bound.model, radius=0.3).fit(
         open_session(bound, seed=4, engine=engine, settings=settings)
     )
@@ -197,8 +187,7 @@ def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
     rule = ConvergenceRule(rhat=1.09, ess_per_chain=1)
     session = open_session(bound, seed=1, engine=engine, settings=SHORT, rule=rule)
     if also_then:
-        with pytest.raises(NotConverged, match="transitions diverged"):
-            session.unweighted()
+        fails(NotConverged, "transitions diverged", session.unweighted)
     else:
         assert session.unweighted().diagnostics.n_divergent == 0
     n = SHORT.draws

@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,30 +95,26 @@ def test_equal_sets_keep_the_length_of_the_interval() -> None:
     assert abs(ratio[0] - 1) < 0.08
 
 
+def covered(n: int, **options: Any) -> np.ndarray:
+    """Share of intervals, of `n` samples of 100 normals, that hold the true 0."""
+    rng, hits = np.random.default_rng(9), 0.0
+    for _ in range(n):
+        found = estimates(rng.normal(size=100), n_resamples=400, rng=rng, **options)
+        hits = hits + ((found.lower <= 0) & (found.upper >= 0))
+    return np.asarray(hits / n)
+
+
 def test_intervals_cover_at_their_level() -> None:
     """400 normal samples: coverage of the true mean and median within 5 standard errors, plus
     what percentile intervals are known to lose at n = 100 (about 1 %)."""
-    rng = np.random.default_rng(9)
-    hits = np.zeros(2)
-    for _ in range(400):
-        found = estimates(
-            rng.normal(size=100), statistics=["mean", "median"], n_resamples=400, rng=rng
-        )
-        hits += (found.lower <= 0) & (found.upper >= 0)
-    share = hits / 400
+    share = covered(400, statistics=["mean", "median"])
     assert (np.abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 400) + 0.01).all()
 
 
 def test_a_wrong_interval_is_caught() -> None:
     """Negative control of the coverage test: half the level covers visibly less."""
-    rng = np.random.default_rng(9)
-    hits = 0
-    for _ in range(200):
-        found = estimates(
-            rng.normal(size=100), statistics=["mean"], n_resamples=400, level=0.6, rng=rng
-        )
-        hits += bool(found.lower[0] <= 0 <= found.upper[0])
-    assert hits / 200 < 0.95 - 5 * np.sqrt(0.95 * 0.05 / 200)
+    share = covered(200, statistics=["mean"], level=0.6)
+    assert share[0] < 0.95 - 5 * np.sqrt(0.95 * 0.05 / 200)
 
 
 def test_a_million_counts_need_little_memory() -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.conversions import epsilon_of_mu
-from tests.fits import fit_options
+from tests.fits import fit_options, session_fixture
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
@@ -29,9 +29,7 @@ def counts(n: int = 300, seed: int = 8) -> pd.DataFrame:
     return pd.DataFrame({"y": y, "person": [f"id {p}" for p in person]})
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(counts()), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(counts()), **OPTIONS)
 
 
 MECHANISMS: dict[str, Any] = {

@@ -12,6 +12,7 @@ from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.weights import budget_mu, budget_power
+from tests.fits import session_fixture
 
 pytestmark = pytest.mark.normal_draws
 
@@ -30,9 +31,7 @@ def heavy(n: int) -> pd.DataFrame:
     return pd.DataFrame({"visits": visits, "age": age, "person": np.arange(n) // 2})
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(heavy(2000)), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(heavy(2000)), **OPTIONS)
 
 
 def test_the_charge_keeps_to_epsilon_and_few_records_lose_weight(session: FitSession) -> None:

@@ -17,8 +17,9 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.censored import ModeCheck, chains_elsewhere, look_for_modes
+from tests.fits import session_fixture
 from tests.monte_carlo import assert_near
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
 
@@ -30,9 +31,7 @@ def outcomes(seed: int, n: int = 400) -> pd.DataFrame:
     return pd.DataFrame({"y": np.random.default_rng(seed).beta(0.5, 3, n)})
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(outcomes(1)), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(outcomes(1)), **OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -266,8 +265,7 @@ def test_a_better_mode_elsewhere_is_written_into_the_charge(
     higher = ModeCheck(n_chains=8, n_elsewhere=3, log_density_gap=-50.0)
     monkeypatch.setattr("pyhybrid.mechanisms.censored.censored.look_for_modes", lambda *_: higher)
     mechanism = ph.Censored(MODEL, epsilon=4)
-    with pytest.raises(NotConverged, match="missed the main mode"):
-        mechanism.fit(session)
+    fails(NotConverged, "missed the main mode", mechanism.fit, session)
     with pytest.warns(UserWarning, match="missed the main mode"):
         release = mechanism.release_from(
             replace(session, on_not_converged="warn"), n_synthetic=1, n_draws_released=1
@@ -289,8 +287,7 @@ def test_how_much_lesser_a_mode_must_be(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if gap == 0:
-            with pytest.raises(NotConverged, match=seen):
-                mechanism.fit(session)
+            fails(NotConverged, seen, mechanism.fit, session)
         else:
             fit = mechanism.fit(session).fit
             assert (fit.diagnostics.n_elsewhere, fit.diagnostics.problems) == (1, ())

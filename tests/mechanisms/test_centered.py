@@ -21,7 +21,7 @@ from pyhybrid.mechanisms.censored.censored import look_for_modes
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.reports.release import release_report
 from tests.monte_carlo import assert_near
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 pytestmark = [pytest.mark.samples, pytest.mark.usefixtures("opendp")]
 
@@ -352,8 +352,7 @@ def test_standardized_terms_about_a_center_need_a_quarter_of_the_warm_up(
     fixed, center = SamplerSettings(max_draws=1000), {"beta": [0.7, 0.0]}
     for own, settings in ((center, SamplerSettings()), (center, fixed), (None, SamplerSettings())):
         censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), center=own)
-        with pytest.raises(SamplingError, match="seen"):
-            censored.release(table, engine="embedded", settings=settings)
+        fails(SamplingError, "seen", censored.release, table, engine="embedded", settings=settings)
     assert asked == [250, 1000, 1000]
 
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import SamplingError
 from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit, with_bought
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
 from pyhybrid.privacy.diagnostics import loss_of_expansion
 from pyhybrid.privacy.local_account import LocalAccount
+from tests.refusals import fails, refuses
 
 COST = {"n_synthetic": 2, "n_draws_released": 2, "relation": "remove", "safety_factor": 1.0}
 
@@ -93,8 +94,7 @@ def test_a_local_charge() -> None:
 
 @pytest.mark.parametrize("overall", [np.inf, np.nan])
 def test_without_a_finite_bound_there_is_no_charge(overall: float) -> None:
-    with pytest.raises(SamplingError, match="must be finite: a record with a positive weight"):
-        local(fit(overall))
+    fails(SamplingError, "must be finite: a record with a positive weight", local, fit(overall))
 
 
 def test_the_three_accountings_of_one_fit() -> None:
@@ -164,8 +164,7 @@ def test_where_the_limit_fails_losses_beyond_the_draws_are_charged() -> None:
 
 def test_delta_is_below_one_over_the_number_of_records_or_units() -> None:
     """100 units of privacy, however many records they have."""
-    with pytest.raises(InvalidInput, match=r"delta must be below 1 / n = 1.0e-02"):
-        local(fit(), "gaussian", delta=0.01)
+    refuses(r"delta must be below 1 / n = 1.0e-02", local, fit(), "gaussian", delta=0.01)
     assert local(fit(), "gaussian", delta=0.0099).delta == 0.0099
     assert local(fit(), "range", delta=0.5).delta == 0.0, "it is of Gaussian accounting"
 

@@ -9,18 +9,17 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.privacy.leave_one_out import with_refits
 from pyhybrid.reports.release import release_report
 from tests.conftest import Run
+from tests.fits import session_fixture
 from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
 
 pytestmark = pytest.mark.samples
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(counts()), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(counts()), **OPTIONS)
 
 
 def released(session: FitSession, mechanism: Any, k: int) -> ph.Release:

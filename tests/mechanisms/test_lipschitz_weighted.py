@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.fitting.session import FitSession, open_session
-from tests.fits import fit_options
+from pyhybrid.fitting.session import FitSession
+from tests.fits import fit_options, session_fixture
 
 pytestmark = pytest.mark.samples
 
@@ -25,9 +25,7 @@ def _counts() -> pd.DataFrame:
     return pd.DataFrame({"y": y, "person": np.repeat(np.arange(40), 2)})
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(_counts()), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(_counts()), **OPTIONS)
 
 
 def _log_lik(session: FitSession) -> np.ndarray:

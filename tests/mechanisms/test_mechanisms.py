@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import arviz
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +11,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
+from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples
 
@@ -52,8 +52,8 @@ def test_weighted_posterior_agrees_with_quadrature(scale: float) -> None:
     release = _release(ph.LipschitzWeighted(MODEL, scale=scale), table)
     beta = release.fit.draws.variables["beta"][:, :, 0]
     mean, sd = _beta_posterior(table["y"].to_numpy(dtype=float), release.confidential.alpha)
-    assert abs(beta.mean() - mean) < 5 * float(arviz.mcse(beta, method="mean"))
-    assert abs(beta.std() - sd) < 5 * float(arviz.mcse(beta, method="sd"))
+    assert_near(beta, mean)
+    assert_near(beta, sd, method="sd")
 
 
 def test_epsilon_counts_draws_not_data_sets() -> None:

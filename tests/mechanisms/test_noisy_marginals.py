@@ -356,10 +356,7 @@ def test_bad_settings_are_refused(changes: Any, words: str) -> None:
     (lambda t: pd.concat([t, t["age"]], axis=1), "'age' occurs more than once"),
 ])  # fmt: skip
 def test_bad_data_are_refused_without_a_value(table: pd.DataFrame, change: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words) as found:
-        mechanism().release(change(table))
-    assert "99" not in str(found.value)
-    assert "east" not in str(found.value)
+    refuses(words, mechanism().release, change(table), hidden=["99", "east"])
 
 
 def test_a_model_that_is_too_large_is_refused_before_the_data_are_read(

@@ -121,17 +121,20 @@ def test_the_charge_is_strict_and_counts_histograms(table: pd.DataFrame) -> None
         refuses("at least what the bound costs", replace, charge, epsilon=charge.epsilon - 0.01)
 
 
-def test_the_noise_is_laplace_of_scale_two_over_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyhybrid.mechanisms.perturbed_histogram as module
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Noisy counts that releases asked for, in order."""
+    found, real = [], perturbed_histogram.laplace_counts
 
-    answers = []
-    real = module.laplace_counts
+    def noted(*args: Any, **options: Any) -> Any:
+        found.append(real(*args, **options))
+        return found[-1]
 
-    def spy(*args: Any, **options: Any) -> Any:
-        answers.append(real(*args, **options))
-        return answers[-1]
+    monkeypatch.setattr(perturbed_histogram, "laplace_counts", noted)
+    return found
 
-    monkeypatch.setattr(module, "laplace_counts", spy)
+
+def test_the_noise_is_laplace_of_scale_two_over_epsilon(answers: list[Any]) -> None:
     df = pd.DataFrame({"age": [3, 99]})
     mechanism(epsilon=0.5).release(df, n_synthetic=4)
     assert len(answers) == 1
@@ -201,9 +204,7 @@ def test_bad_data(table: pd.DataFrame, change: Any, message: str) -> None:
 def test_an_outcome_outside_is_named_by_its_row_and_not_its_value(table: pd.DataFrame) -> None:
     table["income"] = table["income"].astype(float)
     table.loc["row 41", "income"] = 7919.25
-    with pytest.raises(InvalidInput, match="row 'row 41' does not") as caught:
-        mechanism("income").release(table)
-    assert "7919" not in str(caught.value)
+    refuses("row 'row 41' does not", mechanism("income").release, table, hidden=["7919"])
 
 
 def test_a_seed_is_refused_with_its_reason(table: pd.DataFrame) -> None:
@@ -219,25 +220,18 @@ def test_formulas_name_the_column() -> None:
 
 
 def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(
-    monkeypatch: pytest.MonkeyPatch,
+    answers: list[Any],
 ) -> None:
     """epsilon covers all rows of a person: each count gets noise for epsilon / rows_per_unit."""
-    seen: list[float] = []
-    noisy = perturbed_histogram.laplace_counts
-
-    def watched(place: Any, **options: Any) -> Any:
-        seen.append(options["epsilon"])
-        return noisy(place, **options)
-
-    monkeypatch.setattr(perturbed_histogram, "laplace_counts", watched)
     frame = pd.DataFrame({"v": np.arange(30) % 10, "person": np.arange(30) // 3})
     given: dict[str, Any] = {"column": "v", "lower": 0, "upper": 9, "n_bins": 5, "epsilon": 1.5}
     release = ph.PerturbedHistogram(**given, unit="person", rows_per_unit=3).release(frame)
-    assert seen == [0.5]
+    assert [each.charge.epsilon for each in answers] == [0.5]
     assert (release.charge.epsilon, release.charge.unit) == (1.5, "person")
     assert "scale 2 / 0.5" in release.statement
     ph.PerturbedHistogram(**given).release(frame)
-    assert seen == [0.5, 1.5], "the control: by row there is less noise"
+    assert answers[1].charge.epsilon == 1.5, "the control: by row there is less noise"
+    assert len(answers) == 2
     with pytest.raises(InvalidInput, match=r"at most rows_per_unit=2 rows: row .* is one more"):
         ph.PerturbedHistogram(**given, unit="person", rows_per_unit=2).release(frame)
     for wrong in ({"unit": "person"}, {"rows_per_unit": 3}):

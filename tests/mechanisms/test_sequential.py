@@ -16,7 +16,7 @@ from pyhybrid.mechanisms import sequential
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.releases.column_decisions import Decisions
 from tests.fuzzing.engine import RANDOM_DRAWS
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=400)
 FIRST, SECOND = ph.Poisson("a ~ x"), ph.Poisson("b ~ a + x")
@@ -129,8 +129,7 @@ def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> 
     small = ph.Ledger(
         tmp_path / "s", budget=epsilon - 0.01, kind="asymptotic local", relation="remove"
     )
-    with pytest.raises(BudgetExceeded):
-        released.save(tmp_path / "other", ledger=small, report=False)
+    fails(BudgetExceeded, "", released.save, tmp_path / "other", ledger=small, report=False)
     assert not (tmp_path / "other").exists()
 
 
@@ -264,8 +263,7 @@ def test_what_did_not_converge_makes_the_whole_local_and_is_named(table: pd.Data
         release = sequence.release(table, rule=hard, on_not_converged="warn", **options)
     assert release.charge.kind == "asymptotic local"
     assert [part.charge.kind for part in release.parts] == ["strict", "asymptotic local"]
-    with pytest.raises(NotConverged):
-        sequence.release(table, rule=hard, **options)
+    fails(NotConverged, "", sequence.release, table, rule=hard, **options)
 
 
 def test_a_sequence_of_histograms_needs_no_engine(table: pd.DataFrame, tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.reports.release import release_report
 from tests.conftest import Run
+from tests.fits import session_fixture
 from tests.mechanisms.test_accounting import OPTIONS
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
@@ -29,9 +31,7 @@ def visits(n: int = 600) -> pd.DataFrame:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(visits()), **OPTIONS)
+session = session_fixture(lambda: MODEL.bind(visits()), **OPTIONS)
 
 
 def charge(session: FitSession, mechanism: Any) -> PrivacyCharge:
@@ -145,11 +145,9 @@ def test_what_cannot_be_declared(session: FitSession) -> None:
         ({"y": (0, 9), "x": (0, 3)}, "columns that the model reads: 'x' is not"),
         ({"y": (-3, 9)}, "count >= 0"),
     ):
-        with pytest.raises(InvalidInput, match=said):
-            charge(session, ph.Unweighted(MODEL, support=support))
+        refuses(said, charge, session, ph.Unweighted(MODEL, support=support))
     for wrong in ({}, {"y": (3, 1)}, {"y": 3}, {"y": (0, 1, 2)}, [1]):
-        with pytest.raises(InvalidInput, match="support"):
-            ph.Unweighted(MODEL, support=wrong)  # type: ignore[arg-type]
+        refuses("support", ph.Unweighted, MODEL, support=wrong)
     with pytest.raises(InvalidInput, match="which holds for every record that could have been"):
         ph.Censored(MODEL, epsilon=2, support={"y": (0, 9)})
     with pytest.raises(InvalidInput, match="re-weighted ones are not"):

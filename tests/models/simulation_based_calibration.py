@@ -124,6 +124,11 @@ def _pareto(rng: np.random.Generator, size: int) -> FloatArray:
 _BETA = {"intercept": lambda d: d["beta"][:, 0], "slope": lambda d: d["beta"][:, 1]}
 
 
+def _beta_draws(rng: np.random.Generator, t: Values) -> FloatArray:
+    eta, size = DESIGN @ t["beta"], t["lambda"]
+    return rng.beta(size * special.expit(eta), size * special.expit(-eta))
+
+
 def _mixture_prior(rng: np.random.Generator, size: int, c: int) -> Values:
     scale, rho = _half_t(rng, size, 2), rng.uniform(-1, 1, size)
     z = rng.standard_normal((size, 2, c))
@@ -190,11 +195,8 @@ MODELS: dict[str, Calibrated] = {
         model=ph.BetaRegression("y ~ x"),
         prior=lambda rng, size: {"beta": _coefficients(rng, size, 6), "lambda": _pareto(rng, size)},
         inside=lambda d: _within(_eta(d), -2, 2) & _within(d["lambda"], 1, 50),
-        outcome=lambda rng, t: rng.beta(
-            t["lambda"] * special.expit(DESIGN @ t["beta"]),
-            t["lambda"] * special.expit(-DESIGN @ t["beta"]),
-        ),
-        usable=_open, ranked={**_BETA, "lambda": lambda d: d["lambda"]}, noise=(0.0, 1.0),
+        outcome=_beta_draws, usable=_open, ranked={**_BETA, "lambda": lambda d: d["lambda"]},
+        noise=(0.0, 1.0),
     ),
     "normal": Calibrated(
         model=ph.NormalRegression("y ~ x"),
@@ -214,16 +216,7 @@ MODELS: dict[str, Calibrated] = {
         model=ph.BetaBinomial("y ~ x", lower=1, upper=8),
         prior=lambda rng, size: {"beta": _coefficients(rng, size, 6), "lambda": _pareto(rng, size)},
         inside=lambda d: _within(_eta(d), -4, 4) & _within(d["lambda"], 0.3, 1e4),
-        outcome=lambda rng, t: (
-            1.0
-            + rng.binomial(
-                7,
-                rng.beta(
-                    t["lambda"] * special.expit(DESIGN @ t["beta"]),
-                    t["lambda"] * special.expit(-DESIGN @ t["beta"]),
-                ),
-            )
-        ),
+        outcome=lambda rng, t: 1.0 + rng.binomial(7, _beta_draws(rng, t)),
         usable=_varies, ranked={**_BETA, "lambda": lambda d: d["lambda"]}, noise=(1.0, 8.0),
     ),
     "categorical": Calibrated(

@@ -63,16 +63,19 @@ def _log_prior(beta: Any) -> Any:
     )
 
 
+NO_HINTS = {
+    "center_beta": np.zeros((2, 2)), "spread_beta": np.ones((2, 2)),
+    "column_basis": np.eye(2), "level_basis": np.eye(2),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("hints", ["the data's", "none"])
 def test_the_target_is_the_documented_posterior(hints: str) -> None:
     bound = ph.Categorical("y ~ x").bind(_table())
     alpha = np.linspace(0.2, 1, N)
     data = bound.stan_data(alpha)
     if hints == "none":
-        data |= {
-            "center_beta": np.zeros((2, 2)), "spread_beta": np.ones((2, 2)),
-            "column_basis": np.eye(2), "level_basis": np.eye(2),
-        }  # fmt: skip
+        data |= NO_HINTS
     at = ProgramAtPoints(bound.program, data)
     points = np.random.default_rng(3).normal(size=(6, 4))
     beta = at.quantities(points)["beta"]
@@ -88,10 +91,7 @@ def test_the_order_of_the_levels_does_not_move_the_posterior() -> None:
     found = []
     for levels in (("bus", "car", "walk"), ("walk", "bus", "car")):
         bound = ph.Categorical("y ~ x", levels=levels).bind(_table())
-        data = bound.stan_data(np.ones(N)) | {
-            "center_beta": np.zeros((2, 2)), "spread_beta": np.ones((2, 2)),
-            "column_basis": np.eye(2), "level_basis": np.eye(2),
-        }  # fmt: skip
+        data = bound.stan_data(np.ones(N)) | NO_HINTS
         full = np.random.default_rng(4).normal(size=(5, 2, 3))[..., np.argsort(levels)]
         own = np.empty_like(full)
         own[..., np.argsort(levels)] = np.random.default_rng(4).normal(size=(5, 2, 3))

@@ -124,11 +124,7 @@ def test_arithmetic_does_not_wrap_around() -> None:
     ("factor(g, levels=c('a', 'b'))", "must have one of its levels: row"),
 ])  # fmt: skip
 def test_what_is_not_supported_is_one_line_that_names_it(term: str, says: str) -> None:
-    with pytest.raises(InvalidInput) as found:
-        read_design(f"y ~ {term}", table())
-    message = str(found.value)
-    assert says in message
-    assert "\n" not in message
+    assert says in refuses("", read_design, f"y ~ {term}", table(), hidden="\n")
 
 
 def test_outcomes_that_are_misspelled_are_found() -> None:
@@ -172,18 +168,15 @@ def test_messages_name_rows_and_terms_but_no_values(formula: str) -> None:
     df["never"] = pd.Categorical(["p"] * 6, categories=["p", SECRET])
     if formula == "y ~ town:x":
         df["x"] = [1.0, 2, np.inf] * 2
-    with pytest.raises(InvalidInput) as found:
-        read_design(formula, df)
-    assert SECRET not in str(found.value)
-    assert "0.1234" not in str(found.value)
+    refuses("", read_design, formula, df, hidden=[SECRET, "0.1234"])
 
 
 def test_levels_that_the_data_did_not_have_are_named_by_row() -> None:
     df = pd.DataFrame({"y": range(6), "town": ["a", "b", "c"] * 2}, index=list("uvwxyz"))
     design = read_design("y ~ town", df)
-    with pytest.raises(InvalidInput, match="'town' must have one of its levels: row 'w'") as found:
-        design.matrix_of(df.assign(town=["a", "b", SECRET] * 2))
-    assert SECRET not in str(found.value)
+    other = df.assign(town=["a", "b", SECRET] * 2)
+    said = "'town' must have one of its levels: row 'w'"
+    refuses(said, design.matrix_of, other, hidden=[SECRET])
 
 
 @pytest.mark.parametrize("term", STRICT_OR_NOT)

@@ -17,7 +17,7 @@ from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.privacy.censoring import Cap
 from tests.models.targets import AtPoints
 from tests.monte_carlo import assert_near
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 N = 150
 RNG = np.random.default_rng(5)
@@ -189,8 +189,7 @@ def _release(program: str, **options: Any) -> ph.Release:
 @pytest.mark.normal_draws
 def test_chains_that_do_not_converge_name_the_default_program() -> None:
     never = ConvergenceRule(ess_per_chain=1e9)
-    with pytest.raises(NotConverged, match=INSTEAD):
-        _release("published", rule=never)
+    fails(NotConverged, INSTEAD, _release, "published", rule=never)
     with pytest.raises(NotConverged) as of_default:
         _release("default", rule=never)
     assert "same posterior" not in str(of_default.value)

@@ -149,9 +149,8 @@ def test_bad_designs_are_one_line(
     design: dict[str, str], change: dict[str, Any], message: str
 ) -> None:
     survey = ph.measures.SurveyDesign(weights="w", **design)
-    with pytest.raises(InvalidInput, match=message) as caught:
-        SurveyWeighted(ph.Poisson("y ~ 1"), survey).bind(_table().assign(**change))
-    assert "\n" not in str(caught.value)
+    model = SurveyWeighted(ph.Poisson("y ~ 1"), survey)
+    refuses(message, model.bind, _table().assign(**change), hidden="\n")
 
 
 @pytest.mark.samples

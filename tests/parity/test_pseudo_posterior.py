@@ -12,11 +12,9 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Draws, SamplerSettings
-from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.rbridge import session as session_in_r
 from pyhybrid.running.files import cache_folder
-from tests.conftest import require
 from tests.parity.test_supplement import PRINTED
 
 RNG = np.random.default_rng(4)
@@ -36,11 +34,9 @@ _made: dict[str, Any] = {}
 
 
 @pytest.fixture
-def release(r: Callable[..., Any]) -> dict[str, Any]:
+def release(r: Callable[..., Any], rstan: None) -> dict[str, Any]:
     """Once; its program may be compiled already, as the tests of the page for R's users have it."""
     if not _made:
-        status = RStanEngine().status()
-        require(status.available, f"rstan cannot be used: {status.cause}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of chains this short
             _made.update(r(

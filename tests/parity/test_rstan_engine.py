@@ -1,7 +1,6 @@
 """The rstan engine against the embedded one, and R's numbers from Python's draws and back."""
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -18,7 +17,7 @@ from pyhybrid.engines import Draws, Engine, SamplerSettings, StanProgram
 from pyhybrid.engines import rstan as rstan_module
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from tests.conftest import require
+from tests.monte_carlo import assert_draws_near
 from tests.parity.golden import assert_same
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
@@ -35,13 +34,6 @@ MODELS = {
         lambda rng, mu: rng.negative_binomial(3, 3 / (3 + mu)),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def engine(r: Any) -> Engine:
-    status = RStanEngine().status()
-    require(status.available, f"rstan cannot be used: {status.cause}")
-    return RStanEngine()
 
 
 @cache
@@ -68,33 +60,19 @@ def _fit(model: str, engine: type[Engine]) -> Draws:
     return engine().sample(program, _data(model), seed=9, settings=SETTINGS)
 
 
-def _error_of_mean(values: Any) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ArviZ announces its next major version on import
-        import arviz
-    return float(arviz.mcse(values, method="mean"))
-
-
 @pytest.mark.parametrize("model", MODELS)
-def test_posterior_means_agree_within_monte_carlo_error(model: str, engine: Engine) -> None:
+def test_posterior_means_agree_within_monte_carlo_error(model: str, rstan: Engine) -> None:
     one, two = _fit(model, EmbeddedEngine), _fit(model, RStanEngine)
     assert list(one.variables) == list(two.variables)
     assert one.parameters == two.parameters
-    for name in ("beta", "sigma_beta", "phi", "tau"):
-        if name not in one.variables:
-            continue
-        assert one.variables[name].shape == two.variables[name].shape
-        flat = [d.variables[name].reshape(4, 500, -1) for d in (one, two)]
-        for place in range(flat[0].shape[2]):
-            a, b = (values[:, :, place] for values in flat)
-            error = np.hypot(_error_of_mean(a), _error_of_mean(b))
-            assert abs(a.mean() - b.mean()) < 5 * error, (name, place)
+    watched = [name for name in ("beta", "sigma_beta", "phi", "tau") if name in one.variables]
+    assert_draws_near(one.variables, two.variables, watched)
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("source", [EmbeddedEngine, RStanEngine])
 def test_each_language_reads_the_others_draws_alike(
-    model: str, source: type[Engine], engine: Engine, r: Callable[..., Any]
+    model: str, source: type[Engine], rstan: Engine, r: Callable[..., Any]
 ) -> None:
     log_lik = _fit(model, source).flat("log_lik")
     alpha = np.linspace(0, 1, log_lik.shape[1])
@@ -110,7 +88,7 @@ def test_each_language_reads_the_others_draws_alike(
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_python_computes_the_log_lik_that_rstan_wrote(model: str, engine: Engine) -> None:
+def test_python_computes_the_log_lik_that_rstan_wrote(model: str, rstan: Engine) -> None:
     """The log_lik of the Stan program is the density of scipy at the same draws."""
     from scipy import stats
 
@@ -124,52 +102,52 @@ def test_python_computes_the_log_lik_that_rstan_wrote(model: str, engine: Engine
     np.testing.assert_allclose(draws.flat("log_lik"), expected, rtol=1e-7)
 
 
-def test_same_seed_same_draws_and_progress_to_the_end(engine: Engine) -> None:
+def test_same_seed_same_draws_and_progress_to_the_end(rstan: Engine) -> None:
     seen: list[tuple[int, int]] = []
     short = replace(SETTINGS, chains=2, warmup=100, draws=50)
     program, data = _bound("poisson").program, _data("poisson")
-    one = engine.sample(
+    one = rstan.sample(
         program, data, seed=3, settings=short, progress=lambda done, of: seen.append((done, of))
     )
-    two = engine.sample(program, data, seed=3, settings=replace(short, parallel_chains=2))
+    two = rstan.sample(program, data, seed=3, settings=replace(short, parallel_chains=2))
     np.testing.assert_array_equal(one.variables["beta"], two.variables["beta"])
     assert one.divergent.shape == one.energy.shape == (2, 50)
     assert len(seen) > 10
     assert seen == sorted(seen)
     assert seen[-1] == (300, 300)
-    warm = engine.sample(program, data, seed=4, settings=short, warm_start=one.warm_start())
+    warm = rstan.sample(program, data, seed=4, settings=short, warm_start=one.warm_start())
     assert any("takes no inverse metric" in note for note in warm.provenance.notes)
     assert len(one.inv_metric or ()) == 2
 
 
-def test_nothing_confidential_stays_with_r(engine: Engine) -> None:
+def test_nothing_confidential_stays_with_r(rstan: Engine) -> None:
     _fit("poisson", RStanEngine)
     ri = rbridge.start_r()
     folder = ri.evalr("tempdir()")[0]
     before = set(os.listdir(folder))
     short = replace(SETTINGS, chains=2, warmup=50, draws=50, parallel_chains=2)
-    engine.sample(_bound("poisson").program, _data("poisson"), seed=1, settings=short)
+    rstan.sample(_bound("poisson").program, _data("poisson"), seed=1, settings=short)
     assert set(os.listdir(folder)) == before
     assert list(ri.evalr("ls(globalenv())")) == []
 
 
-def test_what_fails_in_r_is_told_in_rs_words(engine: Engine) -> None:
+def test_what_fails_in_r_is_told_in_rs_words(rstan: Engine) -> None:
     bad = StanProgram(name="bad", text="parameters { real x; }\nmodel { x ~ normal(0, 1) }\n")
     with pytest.raises(SamplingError, match=r"failed on bad: (?s:.)*PARSER EXPECTED: \";\""):
-        engine.sample(bad, {}, seed=1, settings=SETTINGS)
+        rstan.sample(bad, {}, seed=1, settings=SETTINGS)
     less = {name: value for name, value in _data("poisson").items() if name != "y"}
     with pytest.raises(SamplingError, match=r"variable does not exist(?s:.)*name=y"):
-        engine.sample(_bound("poisson").program, less, seed=1, settings=SETTINGS)
+        rstan.sample(_bound("poisson").program, less, seed=1, settings=SETTINGS)
 
 
-def test_ctrl_c_ends_sampling(engine: Engine) -> None:
+def test_ctrl_c_ends_sampling(rstan: Engine) -> None:
     def press(done: int, of: int) -> None:
         raise KeyboardInterrupt
 
     ri = rbridge.start_r()
     before = set(os.listdir(ri.evalr("tempdir()")[0]))
     with pytest.raises(KeyboardInterrupt):
-        engine.sample(
+        rstan.sample(
             _bound("poisson").program, _data("poisson"), seed=1, settings=SETTINGS, progress=press
         )
     # An interrupted rstan leaves R's messages diverted into a file of the chains' messages.

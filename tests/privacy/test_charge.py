@@ -10,10 +10,6 @@ from tests.privacy.test_conversions import charge
 from tests.refusals import refuses
 
 
-def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
-    assert charge().converged is True
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

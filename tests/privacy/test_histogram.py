@@ -61,12 +61,6 @@ def test_bad_input_of_counts(changes: dict, message: str) -> None:
         histogram_counts(**{"y": [0.5], "lower": 0.0, "upper": 1.0, "n_bins": 4, **changes})
 
 
-def test_probabilities_worked_out_by_hand() -> None:
-    # 5 - 1, 0 - 3 -> 0, 2 + 2, 1 - 1: 4, 0, 4, 0 of 8.
-    result = perturbed_probabilities([5, 0, 2, 1], [-1.0, -3.0, 2.0, -1.0])
-    assert result.tolist() == [0.5, 0.0, 0.5, 0.0]
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(-60, 60)), min_size=1, max_size=12))
 def test_probabilities_are_clipped_shares(pairs: list[tuple[int, float]]) -> None:
     kept = [max(Fraction(count) + Fraction(noise), Fraction(0)) for count, noise in pairs]

@@ -11,6 +11,7 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_mechanism
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
+from tests.fits import session_fixture
 from tests.fitting.test_reweighting import mixture
 from tests.refusals import refuses
 
@@ -18,9 +19,7 @@ MODEL = ph.NegativeBinomial("y ~ 1")
 TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
 
 
-@pytest.fixture(scope="module")
-def session() -> FitSession:
-    return open_session(MODEL.bind(TABLE), seed=2, engine="embedded")
+session = session_fixture(lambda: MODEL.bind(TABLE), seed=2, engine="embedded")
 
 
 def test_count_weights_are_counted(session: FitSession) -> None:

@@ -8,7 +8,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.weights import (
@@ -20,6 +19,7 @@ from pyhybrid.privacy.weights import (
     weights_from_lipschitz,
 )
 from tests.golden import formulas
+from tests.refusals import refuses
 
 BOUNDS = st.lists(st.floats(0, 1e3), min_size=1, max_size=12)
 NUMBER = st.floats(-5, 5)
@@ -135,8 +135,7 @@ def test_maxima_per_draw_would_break_the_cap_of_reweighting() -> None:
 
 @pytest.mark.parametrize(("alpha", "by_record"), [([0.5], [math.nan]), ([1.5], [1.0])])
 def test_bad_reweighting(alpha: list[float], by_record: list[float]) -> None:
-    with pytest.raises(InvalidInput, match=r"alpha|by_record"):
-        reweight(alpha, by_record)
+    refuses(r"alpha|by_record", reweight, alpha, by_record)
 
 
 MATRIX = hnp.arrays(float, (4, 3), elements=st.floats(allow_nan=True, allow_infinity=True))

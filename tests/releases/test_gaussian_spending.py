@@ -15,7 +15,7 @@ from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose
 from pyhybrid.privacy.conversions import delta_of_mu, epsilon_of_mu
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 TERMS: dict[str, Any] = {"kind": "asymptotic local", "relation": "remove"}
 
@@ -55,8 +55,7 @@ def test_twenty_releases_cost_the_root_of_their_squares(
     assert delta_of_mu(0.2 * 20**0.5, ledger.spent) <= 1e-6
     assert ledger.label == "asymptotic local at delta = 1e-06, remove one record"
     assert compose([charge()] * 20) == ledger.spent
-    with pytest.raises(BudgetExceeded):
-        ledger.add(answer(charge(mu=0.8)))
+    fails(BudgetExceeded, "", ledger.add, answer(charge(mu=0.8)))
     monkeypatch.setattr(
         "pyhybrid.releases.ledger.spent",
         lambda gaussian, plain, delta: epsilon_of_mu(gaussian[-1][0], delta),
@@ -120,8 +119,7 @@ def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
 
 def test_a_charge_made_cheaper_is_refused_by_its_seal(ledger: ph.Ledger) -> None:
     cheaper = replace(charge(), mu=0.1, epsilon=charge(mu=0.1).epsilon)
-    with pytest.raises(InvalidInput):
-        ledger.add(answer(cheaper))
+    refuses("must be as its primitive made it", answer, cheaper)
     assert ledger.entries == ()
 
 
@@ -192,10 +190,8 @@ def test_a_strict_ledger_with_a_delta_adds_rho_where_that_is_less(tmp_path: Path
     assert ph.Ledger(tmp_path / "a").spent == spent[-1]
     for _ in range(14):
         pure.add(strict_answer())
-    with pytest.raises(BudgetExceeded):  # the control: epsilons alone end here
-        pure.add(strict_answer())
+    fails(BudgetExceeded, "", pure.add, strict_answer())
     for _ in range(2):
         at_delta.add(strict_answer())
     assert 6.8 < at_delta.spent <= 7
-    with pytest.raises(BudgetExceeded):
-        at_delta.add(strict_answer())
+    fails(BudgetExceeded, "", at_delta.add, strict_answer())

@@ -14,7 +14,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
-from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import data_mark
@@ -24,7 +23,8 @@ from pyhybrid.releases.record import (
     tables_digest,
 )
 from tests.fits import ANY_DRAWS, fit_options
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
+from tests.releases.test_ledger import answer, local_ledger
 
 OPTIONS = fit_options(chains=2, warmup=150, draws=100, rule=ANY_DRAWS)
 Change = Callable[[ph.Release], ph.Release]
@@ -65,10 +65,6 @@ def sequence() -> ph.Release:
     return ph.SequentialSynthesis(steps).release(people(), n_synthetic=2, **OPTIONS)
 
 
-def local_ledger(path: Path, budget: float = 1e6) -> ph.Ledger:
-    return ph.Ledger(path, budget=budget, kind="asymptotic local", relation="remove")
-
-
 def as_it_was(sequence: ph.Release, place: int = 0) -> ph.Release:
     """A part as parts once were: all tables, and the charge of one column."""
     own = {f.name: getattr(sequence.parts[place], f.name) for f in fields(ReleaseRecord)}
@@ -81,15 +77,13 @@ def test_a_step_of_a_sequence_is_not_saved(
     sequence: ph.Release, file_format: str, tmp_path: Path
 ) -> None:
     ledger = local_ledger(tmp_path / "l", sequence.charge.epsilon - 0.01)
-    with pytest.raises(BudgetExceeded):
-        sequence.save(tmp_path / "out", ledger=ledger, report=False)
+    fails(BudgetExceeded, "", sequence.save, tmp_path / "out", ledger=ledger, report=False)
     for part in sequence.parts:
         assert part.charge.epsilon < sequence.charge.epsilon
         assert not hasattr(part, "synthetic")
         with pytest.raises(InvalidInput, match="a whole release: this is the step of"):
             part.save(tmp_path / "out", ledger=ledger, file_format=file_format)
-        with pytest.raises(InvalidInput, match="charges from releases only: give the whole"):
-            ledger.add(part)  # type: ignore[arg-type]
+        refuses("charges from releases only: give the whole", ledger.add, part)
     for how in (as_it_was(sequence), replace(sequence, parts=(), charge=sequence.parts[0].charge)):
         refused = pytest.raises(InvalidInput, match=r"one that a mechanism made|as its mechanism")
         with refused:
@@ -295,11 +289,6 @@ def test_releases_cross_processes_with_their_seals(release: ph.Release) -> None:
     import pickle
 
     pickle.loads(pickle.dumps(release)).check_seal()
-
-
-def answer() -> NoisyCounts:
-    charge = PrivacyCharge.strict(mechanism="laplace_counts", epsilon=1.0, relation="replace")
-    return NoisyCounts(charge=charge, value=np.array([3, 4]), sensitivity=2.0, scale=2.0)
 
 
 def test_a_changed_answer_is_not_charged(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from matplotlib.colors import to_rgba
 from scipy.integrate import trapezoid
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports import figures as plots
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.pictures
 RNG = np.random.default_rng(20240229)
@@ -323,5 +323,4 @@ def test_settings_of_matplotlib_are_left_alone():
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(draw):
-    with pytest.raises(InvalidInput):
-        draw()
+    refuses("", draw)

@@ -14,9 +14,7 @@ import pytest
 from scipy.stats import nbinom
 
 import pyhybrid as ph
-from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.running.files import cache_folder
-from tests.conftest import require
 from tests.docs.snippets import python_snippets
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
@@ -108,12 +106,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def in_r(folder: Path) -> dict[str, Any]:
+def in_r(folder: Path, rstan: None) -> dict[str, Any]:
     """What R computes: the page's R blocks in Rscript, with the R package installed."""
     result = folder / "r.json"
     if not result.exists():
-        status = RStanEngine().status()
-        require(status.available, f"rstan cannot be used: {status.cause}")
         _python(folder, 2)  # writes the table
         library = folder / "library"
         library.mkdir()

@@ -23,7 +23,7 @@ from pyhybrid.running.files import (
     write_files,
     write_folder,
 )
-from tests.refusals import refuses
+from tests.refusals import fails, no_space, refuses
 
 ROOT = Path(pyhybrid.__file__).parent
 
@@ -70,13 +70,8 @@ def test_several_files_are_all_written_or_none(tmp_path: Path, monkeypatch: Any)
     assert (one.read_text(), two.read_text(), mode(two)) == ("1", "2", 0o600)
     with pytest.raises(InvalidInput, match=r"report .* must be a file: it is a folder"):
         check_new_file(tmp_path, overwrite=True, what="report")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(SaveFailed, match="No space left"):
-        write_files({one: "3", two: "4"}, private=True)
+    monkeypatch.setattr(os, "fsync", no_space)
+    fails(SaveFailed, "No space left", write_files, {one: "3", two: "4"}, private=True)
     assert (one.read_text(), two.read_text()) == ("1", "2")
 
 

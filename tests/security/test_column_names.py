@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives import noise
 from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
+from tests.refusals import refuses
 
 N = 60
 SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
@@ -141,8 +141,7 @@ def test_names_that_occur_twice_are_refused_before_anything_is_drawn() -> None:
         lambda: ph.Censored(model, epsilon=1.0, inner=ph.Unweighted(model)).release(
             twice, engine=RandomDraws(fails=True)),
     ):  # fmt: skip
-        with pytest.raises(InvalidInput, match="column names must be unique"):
-            release()
+        refuses("column names must be unique", release)
 
 
 def test_as_keywords_some_names_would_fail() -> None:

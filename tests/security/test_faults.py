@@ -27,9 +27,9 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError,
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.running.tasks import run_tasks
-from tests.engines.test_cmdstan import PROGRAM, STORED, Fake, fake  # noqa: F401  (a fixture)
+from tests.engines.test_cmdstan import PROGRAM, STORED, Fake
 from tests.fits import fit_options
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = fit_options(chains=2, warmup=200, draws=100, on_not_converged="warn")
@@ -53,10 +53,7 @@ def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_a_chain_that_is_killed(
-    fake: Fake,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_chain_that_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     program = fake.root / "program.py"
     program.write_text(
         program.read_text().replace(
@@ -114,10 +111,8 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
     big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), **OPTIONS)
     release.save(full_disk / "small", report=False)
-    with pytest.raises(SaveFailed, match=r"No space left|File too large"):
-        big.save(full_disk / "big", report=False)
-    with pytest.raises(SaveFailed):
-        big.save(full_disk / "small", overwrite=True, report=False)
+    fails(SaveFailed, r"No space left|File too large", big.save, full_disk / "big", report=False)
+    fails(SaveFailed, "", big.save, full_disk / "small", overwrite=True, report=False)
     assert [path.name for path in full_disk.iterdir()] == ["small"]
     assert ph.Release.load(full_disk / "small").identifier == release.identifier
 
@@ -134,8 +129,7 @@ def test_a_full_disk_under_a_ledger_and_a_calibration(full_disk: Path, tmp_path:
         ph.Poisson("y ~ 1"), counts(), epsilon=4, holds_no_released_record=True, **OPTIONS
     )
     if os.path.ismount(full_disk):
-        with pytest.raises(SaveFailed):
-            calibration.save(full_disk / "calibration")
+        fails(SaveFailed, "", calibration.save, full_disk / "calibration")
         assert {path.name for path in full_disk.iterdir()} == {"l", "filler"}
         failed = False
         for _ in range(20):  # a page may have room for a few lines
@@ -151,11 +145,7 @@ def test_a_full_disk_under_a_ledger_and_a_calibration(full_disk: Path, tmp_path:
 @pytest.mark.samples
 @pytest.mark.parametrize("place", ["a folder of mine", "données/été", "日本 語", 'quote\'s "x"'])
 def test_paths_with_spaces_and_letters(
-    place: str,
-    release: ph.Release,
-    fake: Fake,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    place: str, release: ph.Release, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / place
     release.save(home / "out", report=False)
@@ -172,28 +162,21 @@ def test_paths_with_spaces_and_letters(
     assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
     other = replace(PROGRAM, text=f"{PROGRAM.text}// another")
     if " " in place:
-        with pytest.raises(EngineUnavailable, match="set TMPDIR to another"):
-            compiled_program(other)
+        fails(EngineUnavailable, "set TMPDIR to another", compiled_program, other)
     assert list((home / "tmp").iterdir()) == []
 
 
 def test_a_cache_that_cannot_be_written(
-    fake: Fake,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("a file where the folder should be")
     monkeypatch.setenv("PYHYBRID_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(EngineUnavailable, match="set PYHYBRID_CACHE to a folder of yours"):
-        compiled_program(PROGRAM)
+    fails(EngineUnavailable, "set PYHYBRID_CACHE to a folder of yours", compiled_program, PROGRAM)
     assert list(fake.temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "no hash", "empty folder"])
-def test_a_corrupt_cache_entry_is_built_anew(
-    damage: str,
-    fake: Fake,  # noqa: F811
-) -> None:
+def test_a_corrupt_cache_entry_is_built_anew(damage: str, fake: Fake) -> None:
     executable = compiled_program(PROGRAM)
     whole = executable.read_bytes()
     if damage == "cut":
@@ -211,7 +194,7 @@ def test_a_corrupt_cache_entry_is_built_anew(
 
 
 @pytest.mark.long
-def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> None:
     makefile = fake.root / "makefile"
     makefile.write_text(makefile.read_text().replace("@echo build", "@sleep 1; echo build"))
     script = (
@@ -234,9 +217,7 @@ def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> N
 
 @pytest.mark.samples
 def test_a_clock_that_goes_back(
-    fake: Fake,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ledger = ph.Ledger(tmp_path / "l", budget=9, kind="strict", relation="replace")
     made = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)

@@ -34,7 +34,7 @@ from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
 from pyhybrid.running.files import private_folder
 from tests.conftest import command, require, require_opendp
-from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
+from tests.engines.test_cmdstan import STORED, Fake
 
 CANARY, SEED, ROW = 7919, 918273645, 17
 SETTINGS = SamplerSettings(chains=2, warmup=200, draws=150)
@@ -287,9 +287,7 @@ def test_places_in_a_program_stay_in_messages() -> None:
 
 
 def test_cmdstan_complaints_and_cache_hold_no_seed(
-    fake: Fake,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: Any,
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     program = StanProgram(name="p", text="data { int y; } parameters { real x; } model { }")
     data = {"p": 2, "y": CANARY}

@@ -20,7 +20,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.sources import compare_numbers, count_distances, open_source, parts, synthesize_source
 from pyhybrid.sources.release import kinds_of, mechanism_of
 from tests.conftest import command, require_opendp
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 from tests.sources.test_counting import parquet
 
 require_opendp()
@@ -168,8 +168,7 @@ def test_a_killed_run_goes_on_without_a_second_charge(folder: str, tmp_path: Pat
 
 def test_nothing_is_left_or_charged_of_what_is_refused(folder: str, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", budget=4, kind="strict", relation="remove")
-    with pytest.raises(BudgetExceeded):
-        released(folder, tmp_path / "out", ledger=ledger)
+    fails(BudgetExceeded, "", released, folder, tmp_path / "out", ledger=ledger)
     types = {**TYPES, "age": {"kind": "Counts", "lower": 0, "upper": 20}}
     with pytest.raises(InvalidInput, match="'age' must lie in its domain"):
         released(folder, tmp_path / "out", ledger=ledger, types=types, epsilon=1.0)
