@@ -346,6 +346,46 @@ def _with_value(text: str, key: str, value: float) -> str:
     return f"{text}{',' if named(text)[1] else ':'}{key}={value!r}"
 
 
+_CAN_BE_STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
+
+
+def mechanisms_asked_for(
+    given: Mapping[str, Any], formulas: Sequence[str], target: float | None, options: dict[str, Any]
+) -> list[str]:
+    """Names of the mechanisms: those given, or what the kind of the charge asks for."""
+    texts = given["mechanism"] or []
+    if given["strict"] and given["local"]:
+        raise InvalidInput("--strict and --local exclude each other")
+    if given["reference"] is None:
+        if given["calibration"] is not None:
+            return texts
+        if given["strict"] and not {named(text)[0] for text in texts} & _CAN_BE_STRICT:
+            raise InvalidInput(
+                "--strict needs what a strict charge rests on: --reference FILE, records that are "
+                "not released, with --holds-no-released-record; --calibration FOLDER; or noisy "
+                "counts, --mechanism noisy_marginals"
+            )
+        return with_target(texts, target, len(formulas), options)
+    if given["calibration"] is not None or texts or given["target_epsilon"] is not None:
+        raise InvalidInput(
+            "--reference makes a calibration: give --epsilon, and no other mechanism"
+        )
+    if len(formulas) != 1:
+        raise InvalidInput("--reference is for one --formula, or for a whole table")
+    if given["unit"] is not None:
+        raise InvalidInput(
+            "--reference goes without --unit, as its center is for single records: leave out "
+            "--formula, and give --rows-per-unit; or leave out --reference for a local release"
+        )
+    if not given["holds_no_released_record"] and not given["local"]:
+        raise InvalidInput(
+            "a strict release needs you to confirm, if it is true, that the reference holds none "
+            "of the records to be released: --holds-no-released-record"
+        )
+    draws = 1 if given["one_draw"] else given["n_synthetic"]
+    return [f"censored:epsilon={(1.0 if target is None else target) / draws!r}"]
+
+
 def default_models(
     texts: Sequence[str], models: Sequence[str], formulas: Sequence[str], df: pd.DataFrame
 ) -> list[Model | str | None]:

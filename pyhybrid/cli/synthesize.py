@@ -17,6 +17,7 @@ from pyhybrid.cli.options import (
     chosen_mechanism,
     default_model,
     default_models,
+    mechanisms_asked_for,
     named,
     names_of,
     open_ledger,
@@ -27,7 +28,6 @@ from pyhybrid.cli.options import (
     support_of,
     survey_design,
     with_program,
-    with_target,
 )
 from pyhybrid.cli.plan import planned_whole, say_repeated, say_unconfirmed
 from pyhybrid.cli.released import (
@@ -80,7 +80,6 @@ _TAKEN = (
 _TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _LARGE = 10.0  # epsilon, beyond which none is recommended
-_STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
 _DECIDED = ("drop", "keep", "identifier")
 _OF_MECHANISM = (
     "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
@@ -305,7 +304,7 @@ def _by_distinct_rows(context: typer.Context, n: int, fitting: dict[str, Any]) -
         given = {**given, "delta": delta or default_delta(n)}
     formulas, models = given["formula"] or [], given["model"] or []
     options = {name: given[name] for name in _OF_MECHANISM}
-    texts = _texts(given, formulas, _target(given, formulas), options)
+    texts = mechanisms_asked_for(given, formulas, _target(given, formulas), options)
 
     def chosen_by(models: Sequence[Model | str | None]) -> PseudoPosteriorMechanism:
         chosen = chosen_mechanism(
@@ -409,7 +408,7 @@ def _by_formula(
             "no terms about a center, and the default one needs no --program"
         )
     target = _target(given, formulas)
-    texts = _texts(given, formulas, target, options)
+    texts = mechanisms_asked_for(given, formulas, target, options)
 
     def chosen_by(models: Sequence[Model | str | None]) -> Mechanism:
         return chosen_mechanism(
@@ -424,7 +423,7 @@ def _by_formula(
     source = _read(given["data"], given, chosen, _DECIDED)
     if book is None and given["delta"] is given["reference"] is given["calibration"] is None:
         options["delta"] = _delta_of_many(chosen, len(source.frame))
-        texts = _texts(given, formulas, target, options)
+        texts = mechanisms_asked_for(given, formulas, target, options)
     decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
     like = None if given["reference"] is None else _read(given["reference"], given, chosen)
     by_kind: list[Model | str | None]
@@ -510,43 +509,6 @@ def _check_strict(mechanism: Mechanism, df: pd.DataFrame) -> None:
         lacks = step.why_local(step.bind(df)) if isinstance(step, Censored) else None
         if lacks is not None:
             raise InvalidInput(f"a strict release lacks {lacks}; --local makes a local one")
-
-
-def _texts(
-    given: Mapping[str, Any], formulas: Sequence[str], target: float | None, options: dict[str, Any]
-) -> list[str]:
-    """Names of the mechanisms: those given, or what the kind of the charge asks for."""
-    texts = given["mechanism"] or []
-    if given["strict"] and given["local"]:
-        raise InvalidInput("--strict and --local exclude each other")
-    if given["reference"] is None:
-        if given["calibration"] is not None:
-            return texts
-        if given["strict"] and not {named(text)[0] for text in texts} & _STRICT:
-            raise InvalidInput(
-                "--strict needs what a strict charge rests on: --reference FILE, records that are "
-                "not released, with --holds-no-released-record; --calibration FOLDER; or noisy "
-                "counts, --mechanism noisy_marginals"
-            )
-        return with_target(texts, target, len(formulas), options)
-    if given["calibration"] is not None or texts or given["target_epsilon"] is not None:
-        raise InvalidInput(
-            "--reference makes a calibration: give --epsilon, and no other mechanism"
-        )
-    if len(formulas) != 1:
-        raise InvalidInput("--reference is for one --formula, or for a whole table")
-    if given["unit"] is not None:
-        raise InvalidInput(
-            "--reference goes without --unit, as its center is for single records: leave out "
-            "--formula, and give --rows-per-unit; or leave out --reference for a local release"
-        )
-    if not given["holds_no_released_record"] and not given["local"]:
-        raise InvalidInput(
-            "a strict release needs you to confirm, if it is true, that the reference holds none "
-            "of the records to be released: --holds-no-released-record"
-        )
-    draws = 1 if given["one_draw"] else given["n_synthetic"]
-    return [f"censored:epsilon={(1.0 if target is None else target) / draws!r}"]
 
 
 def _calibrated_on(
