@@ -39,7 +39,7 @@ from pyhybrid.tables.domains import default_delta
 
 _MOST_SHOWN = 10
 _MANY = 20_000  # rows whose fit takes a while
-_SHOWN = 1_000_000  # records by which a model is chosen
+_SHOWN, _RARE = 1_000_000, 20  # records by which a model is chosen, and of a rare row at least
 TAKEN = (
     "data", "out", "types", "epsilon", "mechanism", "relation", "n_synthetic", "file_format",
     "ledger", "drop", "identifier", "overwrite", "delta", "select", "unit", "rows_per_unit",
@@ -119,12 +119,13 @@ def check_taken_by_rows(context: typer.Context) -> None:
 
 def rows_to_choose_by(data: str, formula: str) -> pd.DataFrame:
     """Outcome and predictors of about a million records, by which a model is chosen: each distinct
-    row once or more, in proportion to its number."""
+    row in proportion to its number, rare ones as often as they are."""
     with open_source(data) as source:
         parsed = parse_formula(formula, [*source.columns])
         outcome = parsed.outcome
         counted = rows.count_rows(source, [outcome, *parsed.predictors], outcomes=[outcome])
-    shown = np.ceil(counted.times * min(1.0, _SHOWN / counted.n)).astype(np.int64)
+    share = np.ceil(counted.times * min(1.0, _SHOWN / counted.n)).astype(np.int64)
+    shown = np.maximum(share, np.minimum(counted.times, _RARE))
     return replace(counted, times=shown).records
 
 

@@ -305,24 +305,17 @@ def _by_distinct_rows(context: typer.Context, n: int, fitting: dict[str, Any]) -
     formulas, models = given["formula"] or [], given["model"] or []
     options = {name: given[name] for name in _OF_MECHANISM}
     texts = mechanisms_asked_for(given, formulas, _target(given, formulas), options)
-
-    def chosen_by(models: Sequence[Model | str | None]) -> PseudoPosteriorMechanism:
-        chosen = chosen_mechanism(
-            texts, models, formulas, given["calibration"], options,
-            holds_no_released_record=given["holds_no_released_record"],
-        )  # fmt: skip
-        assert isinstance(chosen, PseudoPosteriorMechanism)
-        return chosen
-
-    chosen, like = chosen_by(models), None
+    chosen, like = _chosen(given, texts, models, options), None
     if given["reference"] is not None:
         like = _read(given["reference"], given, chosen).frame
     if not models and given["calibration"] is None:
-        chosen = chosen_by(
+        by_kind = (
             default_models(texts, models, formulas, rows_to_choose_by(given["data"], formulas[0]))
             if like is None
             else [default_model(formulas[0], like, of_reference=True)]
         )
+        chosen = _chosen(given, texts, by_kind, options)
+    assert isinstance(chosen, PseudoPosteriorMechanism)
     book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     with progress_bars() as progress:
         if like is not None:
@@ -409,15 +402,7 @@ def _by_formula(
         )
     target = _target(given, formulas)
     texts = mechanisms_asked_for(given, formulas, target, options)
-
-    def chosen_by(models: Sequence[Model | str | None]) -> Mechanism:
-        return chosen_mechanism(
-            texts, models, formulas, given["calibration"], options,
-            allow_unlike=given["allow_unlike"],
-            holds_no_released_record=given["holds_no_released_record"],
-        )  # fmt: skip
-
-    chosen = chosen_by(models)
+    chosen = _chosen(given, texts, models, options)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     source = _read(given["data"], given, chosen, _DECIDED)
@@ -431,7 +416,7 @@ def _by_formula(
         by_kind = [default_model(formulas[0], like.frame, of_reference=True)]
     else:
         by_kind = default_models(texts, models, formulas, source.frame)
-    chosen = with_program(chosen_by(by_kind or models), given["program"])
+    chosen = with_program(_chosen(given, texts, by_kind or models, options), given["program"])
     declared = chosen.forms(source.frame)
     source = source.read_as(declared)
     if like is not None:
@@ -457,6 +442,19 @@ def _by_formula(
             "local, not strict; give more --draws, or --local"
         )
     return _Made(release=release, source=source, decisions=decisions, book=book)
+
+
+def _chosen(
+    given: Mapping[str, Any],
+    texts: Sequence[str],
+    models: Sequence[Model | str | None],
+    options: dict[str, Any],
+) -> Mechanism:
+    return chosen_mechanism(
+        texts, models, given["formula"] or [], given["calibration"], options,
+        allow_unlike=given["allow_unlike"],
+        holds_no_released_record=given["holds_no_released_record"],
+    )  # fmt: skip
 
 
 def _delta_of_many(chosen: Mechanism, n: int) -> float | None:

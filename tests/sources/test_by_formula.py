@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.cli import synthesize
+from pyhybrid.cli import sources, synthesize
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
@@ -404,6 +404,15 @@ def test_a_command_fits_distinct_rows_of_what_is_too_large_to_be_read(
         assert (charge["mechanism"], charge["delta"]) == (name, 1 / (100 * N))
         assert charge["epsilon"] <= cost
     assert "it has none: utility compares it" in refused("report", str(tmp_path / "out"))
+
+
+def test_a_model_is_chosen_by_all_rare_rows(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_SHOWN", N // 10)
+    shown = sources.rows_to_choose_by(folder + "/*.parquet", "visits ~ 1").value_counts()
+    every = table()[["visits"]].value_counts()
+    assert (shown >= np.minimum(every, 20)).all()
+    assert (shown <= every).all()
+    assert shown.max() == np.ceil(every.max() / 10)
 
 
 def test_equal_streams_draw_equal_rows(folder: str) -> None:
