@@ -49,7 +49,6 @@ _SMALLEST = math.log(np.finfo(float).tiny)
 _CONSTANT = 1e-10
 _NEGLIGIBLE = 1e-6  # of delta: density of a step of the grid that is left out
 _TILT = np.geomspace(1e-2, 1e4, 150)
-_ROUNDED = 1e-12  # what sums of weights are off
 
 
 def _hermite(z: FloatArray) -> FloatArray:
@@ -173,27 +172,54 @@ def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
     size = np.abs(moved).max(axis=0)
     shown = moved / np.where(size > 0, size, 1.0)  # powers stay in the range of doubles
     few = np.minimum(effective_draws(shown**2, chains), effective_draws(shown**3, chains))
-    z = ndtri((np.arange(len(terms)) + 0.5) / len(terms))
-    expansion = _hermite(z) @ np.sort(moved, axis=0) / len(z) / _FACTORIALS
+    expansion = _expanded(np.sort(moved, axis=0))
     return np.vstack([expansion, expansion[0] / np.sqrt(few)])
 
 
-def depth_of(terms: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+def depth_of(terms: FloatArray) -> FloatArray:
     """How far terms (S, k) are from their mean `DEPTH` normal deviations out, to the farther side,
-    over `DEPTH`; their deviation if that is larger, infinity if one is not finite: (k,). Sorted
-    terms may have `weights` (S, k) that sum to 1."""
+    over `DEPTH`; their deviation if that is larger, infinity if one is not finite: (k,)."""
     terms = np.asarray(terms, dtype=np.float64)
     finite = np.isfinite(terms).all(axis=0)
-    moved = np.where(finite, terms, 0.0)
-    if weights is None:
-        moved, weights = np.sort(moved, axis=0), np.full((len(terms), 1), 1 / len(terms))
-    below = np.cumsum(weights, axis=0) - weights / 2
-    z = ndtri(np.clip(below, _ROUNDED, 1 - _ROUNDED))  # of weights of 0, before or after all others
-    moved = moved - (weights * moved).sum(axis=0)
-    weighted = weights * moved
-    expansion = np.einsum("jsk,sk->jk", _hermite(z), weighted) / _FACTORIALS
-    out = np.abs(_hermite(np.array([-DEPTH, DEPTH])).T @ expansion).max(axis=0) / DEPTH
-    return np.where(finite, np.maximum(out, np.sqrt((weighted * moved).sum(axis=0))), np.inf)
+    moved = np.sort(np.where(finite, terms, 0.0), axis=0)
+    moved = moved - moved.mean(axis=0)
+    return np.where(finite, np.maximum(_out(_expanded(moved)), moved.std(axis=0)), np.inf)
+
+
+def depth_moved(ordered: FloatArray, weights: FloatArray) -> FloatArray:
+    """Depth of terms in ascending order (S, k) where their draws have `weights` (S, k) that sum to
+    1, over that without weights, (k,).
+
+    Terms are the same functions of normal scores before and after, and only mean and deviation of
+    these move; a curvature within two standard errors of none counts as none. What chance adds to
+    the weights of many records together would be charged.
+    """
+    z = _scores(len(ordered))[:, None]
+    m = (weights * z).sum(axis=0)
+    s = np.sqrt((weights * (z - m) ** 2).sum(axis=0) / np.square(z).mean())
+    before = _expanded(ordered - ordered.mean(axis=0))
+    chance = STANDARD_ERRORS * np.sqrt(_VARIANCES[1:, None] / len(ordered)) * np.abs(before[0])
+    before[1:] = np.sign(before[1:]) * np.maximum(np.abs(before[1:]) - chance, 0.0)
+    b, c, d = before
+    beside = 3 * d * (m**2 + s**2 - 1)  # h(m + s z) has these coefficients
+    after = np.stack([s * (b + 2 * c * m + beside), s**2 * (c + 3 * d * m), s**3 * d])
+    there, here = (np.maximum(_out(h), np.sqrt(_FACTORIALS[:, 0] @ h**2)) for h in (after, before))
+    return np.asarray(np.divide(there, here, out=np.ones_like(here), where=here > 0))
+
+
+def _scores(n_draws: int) -> FloatArray:
+    return np.asarray(ndtri((np.arange(n_draws) + 0.5) / n_draws))
+
+
+def _expanded(ordered: FloatArray) -> FloatArray:
+    """b, c, d of each column of terms in ascending order, less their mean; (3, k)."""
+    return np.asarray(_hermite(_scores(len(ordered))) @ ordered / len(ordered) / _FACTORIALS)
+
+
+def _out(expansion: FloatArray) -> FloatArray:
+    """Distance `DEPTH` normal deviations out, to the farther side, over `DEPTH`, (k,)."""
+    ends = _hermite(np.array([-DEPTH, DEPTH])).T @ expansion
+    return np.asarray(np.abs(ends).max(axis=0) / DEPTH)
 
 
 def loss_of_expansion(expansion: FloatArray, delta: float, n_draws: int = 1) -> FloatArray:

@@ -50,7 +50,7 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import scaled_maxima
-from pyhybrid.privacy.diagnostics import depth_of
+from pyhybrid.privacy.diagnostics import depth_moved
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import (
     RISKS,
@@ -249,15 +249,10 @@ class RiskDraws:
 
     def _deeper(self, log_ratio: FloatArray) -> FloatArray:
         """Depth under a posterior with this log density ratio (S', 1) to the draws', over that of
-        the draws, of each record (n,): both from the same draws, as the chance of others would move
-        the weights of many records together."""
+        the draws, of each record (n,)."""
         importance = np.exp(log_ratio[:, 0] - log_ratio.max())
-        equal = np.full(importance.size, 1 / importance.size)
         ordered, order = self._sorted
-        under, before = (
-            depth_of(ordered, weights[order]) for weights in (importance / importance.sum(), equal)
-        )
-        ratio = np.divide(under, before, out=np.ones_like(under), where=before > 0)
+        ratio = depth_moved(ordered, (importance / importance.sum())[order])
         return np.asarray(ratio[self.log_lik.row_of])
 
 

@@ -194,13 +194,14 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
 
 
 def budget_mu(mu: float, *, n: int, n_parameters: int) -> float:
-    """Mu that weights are made for, of `mu` of one draw: half of it to all, by public numbers.
+    """Mu that weights are made for, of `mu` of one draw: half of it to nearly all, by public
+    numbers.
 
     Where few records, under public weights, are left to a parameter, terms are curved, and cost
     more than their size says.
     """
     each = (_TYPICAL * mu * n / n_parameters) ** 2
-    return mu * (2 + each) / (4 + each)
+    return mu * (10 + each) / (20 + each)
 
 
 def budget_leverage(X: Any, *, mu: float, n_others: int = 1, unit: Any = None) -> FloatArray:

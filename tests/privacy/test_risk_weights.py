@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtri
 
 import pyhybrid as ph
+from pyhybrid.privacy.diagnostics import depth_moved, depth_of
 from pyhybrid.privacy.weight_sensitivity import budget_without
 from pyhybrid.privacy.weights import leverages
 
@@ -132,3 +133,34 @@ def test_what_a_record_may_tell_looks_beyond_the_draws() -> None:
     normal, curved = ph.arrays.budget_risk(np.column_stack([0.3 * z, 0.3 * z + 0.05 * z**2]))
     assert normal == pytest.approx(0.3, rel=0.02)
     assert curved == pytest.approx(0.3 + 0.05 * 24 / 5, rel=0.05)
+
+
+def test_depth_without_a_record_is_that_of_the_moved_posterior() -> None:
+    """Terms of 0.2 z + 0.02 (z^2 - 1), either way round, under N(-0.3, 0.9^2)."""
+    z = ndtri((np.arange(20_000) + 0.5) / 20_000)
+    weights = np.exp((z**2 - ((z + 0.3) / 0.9) ** 2) / 2)
+
+    def terms(at: Any) -> Any:
+        return np.column_stack([0.2 * at + 0.02 * at**2, -0.2 * at + 0.02 * at**2])
+
+    order = np.argsort(terms(z), axis=0)
+    ordered = np.take_along_axis(terms(z), order, axis=0)
+    ratio = depth_moved(ordered, (weights / weights.sum())[order])
+    np.testing.assert_allclose(
+        ratio, depth_of(terms(0.9 * z - 0.3)) / depth_of(terms(z)), rtol=0.03
+    )
+
+
+def test_the_chance_of_draws_hardly_moves_depth() -> None:
+    """A record that leaves moves straight terms, of which n is large, by their place alone: charged
+    would be what chance adds to the weights of all. Resampled draws are the control."""
+    moved, resampled = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = np.sort(rng.normal(size=1600))
+        weights = np.exp(-0.2 * z) / np.exp(-0.2 * z).sum()
+        moved.append(depth_moved(0.2 * z[:, None], weights[:, None])[0])
+        again = depth_of(0.2 * rng.choice(z, (1600, 1), p=weights))[0]
+        resampled.append(again / depth_of(0.2 * z[:, None])[0])
+    assert np.std(moved) < 0.012
+    assert np.std(resampled) > 2 * np.std(moved)
