@@ -201,7 +201,7 @@ def budget_mu(mu: float, *, n: int, n_parameters: int) -> float:
     more than their size says.
     """
     each = (_TYPICAL * mu * n / n_parameters) ** 2
-    return mu * (10 + each) / (20 + each)
+    return mu * (5 + each) / (10 + each)
 
 
 def budget_leverage(X: Any, *, mu: float, n_others: int = 1, unit: Any = None) -> FloatArray:
