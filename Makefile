@@ -59,7 +59,7 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q -f docs/mkdocs.yml
 
-# Every snippet of the documentation at full length; the tests run the same with short chains.
+# Every snippet of the documentation at full length; the tests run the same with a short warm-up.
 snippets: $(VENV)/.dev
 	PYHYBRID_SNIPPETS=full $(BIN)/python -m pytest tests/docs/test_snippets.py
 

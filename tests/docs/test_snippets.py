@@ -1,6 +1,6 @@
 """Every snippet of the documentation is executed: Python, and commands as a shell would give them.
 
-In the suite chains are short (`short_chains`), and nothing else differs from what a reader runs;
+In the suite the warm-up is short (`short_chains`); nothing else differs from what a reader runs.
 `make snippets` runs the same at full length (PYHYBRID_SNIPPETS=full).
 """
 
