@@ -35,6 +35,7 @@ from pyhybrid.privacy.log_lik import LogLik, range_of
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
 _TYPICAL, _LIMITS, _STEPS = 0.17, (0.7, 0.3), 200
+_FEW_LEFT = 5.0  # square of mu over a usual record's part of it, where three quarters are given
 """Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
 
 
@@ -201,7 +202,7 @@ def budget_mu(mu: float, *, n: int, n_parameters: int) -> float:
     more than their size says.
     """
     each = (_TYPICAL * mu * n / n_parameters) ** 2
-    return mu * (5 + each) / (10 + each)
+    return mu * (_FEW_LEFT + each) / (2 * _FEW_LEFT + each)
 
 
 def budget_leverage(X: Any, *, mu: float, n_others: int = 1, unit: Any = None) -> FloatArray:

@@ -153,7 +153,8 @@ def test_depth_without_a_record_is_that_of_the_moved_posterior() -> None:
 
 def test_the_chance_of_draws_hardly_moves_depth() -> None:
     """A record that leaves moves straight terms, of which n is large, by their place alone: charged
-    would be what chance adds to the weights of all. Resampled draws are the control."""
+    would be what chance adds to the weights of all. Resampled draws are the control; estimated to
+    third order from the weighted draws, as charged before, the deviation was 0.037."""
     moved, resampled = [], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
