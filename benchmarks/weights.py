@@ -4,14 +4,16 @@ Every mechanism is a map from a database to weights, computed anew without a rec
 posteriors with and without it are known and with them the exact epsilon at delta 1e-6. Charged is
 what a release charges: from draws of one posterior, and below 2,000 records from fits without the
 two records that most is told about, too. Draws are quantiles, so that nothing here is chance but
-their order. `frozen` is the control: the same charge as if risks stayed when a record leaves.
+their order; weights by budget are read from random draws, too, at the same levels of the posterior
+with and without a record (a coupling: what holds at each levels holds on average over them).
+`frozen` is the control: the same charge as if risks stayed when a record leaves.
 
     python -m benchmarks weights
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -41,7 +43,9 @@ from pyhybrid.privacy.weights import budget_mu, budget_power, risk_of
 DELTA = 1e-6
 _MU = ph.arrays.mu_of_epsilon(1, DELTA)
 _SIZES = (20, 50, 200, 1000, 5000, 20_000)
+_BY_CHANCE = (50, 200, 1000, 5000)
 _DRAWS, _CHAINS, _REFITTED_BELOW, _REFITS = 2000, 4, 2000, 2
+_BY_DEFAULT = 4000  # draws of a fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,18 +60,24 @@ class Conjugate:
         From records and weights to a distribution.
     term : callable
         From parameters (S, 1) and records to log-likelihoods (S, n).
+    levels : ndarray, shape (S,)
+        Probabilities of the draws.
     """
 
     records: np.ndarray
     posterior: Callable[[np.ndarray, np.ndarray], Any]
     term: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    levels: np.ndarray
 
-    def log_lik(self, records: np.ndarray, alpha: np.ndarray, n_draws: int = _DRAWS) -> LogLik:
+    def draws(self, records: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """Of the parameter, (S, 1), from the posterior of `records` under `alpha`."""
+        return np.asarray(self.posterior(records, alpha).ppf(self.levels))[:, None]
+
+    def log_lik(self, records: np.ndarray, alpha: np.ndarray) -> LogLik:
         """Of all the model's records, at draws of the posterior of `records` under `alpha`."""
-        levels = (np.arange(n_draws) + 0.5) / n_draws
-        theta = np.random.default_rng(1).permutation(self.posterior(records, alpha).ppf(levels))
+        theta = self.draws(records, alpha)
         rows, row_of = np.unique(self.records, axis=0, return_inverse=True)
-        matrix = self.term(theta[:, None], rows)
+        matrix = self.term(theta, rows)
         return LogLik(make=lambda: (matrix,), row_of=row_of.reshape(-1))
 
     def unweighted(self, kept: np.ndarray) -> LogLik:
@@ -75,9 +85,13 @@ class Conjugate:
         return self.log_lik(self.records[kept], np.ones(kept.size))
 
 
-def models(n: int, seed: int = 1) -> dict[str, Conjugate]:
-    """Heavy counts with one of its own, counts far from 0, persons of several rows, money."""
-    rng = np.random.default_rng(seed)
+def models(n: int, chance: int | None = None) -> dict[str, Conjugate]:
+    """Heavy counts with one of its own, counts far from 0, persons of several rows, money; of
+    random draws if `chance` is the number of their stream."""
+    rng = np.random.default_rng(1)
+    levels = np.random.default_rng(1).permutation((np.arange(_DRAWS) + 0.5) / _DRAWS)
+    if chance is not None:
+        levels = np.random.default_rng(chance).uniform(size=_BY_DEFAULT)
     heavy = rng.negative_binomial(1, 1 / 11, n).astype(float)
     heavy[:2] = heavy.max() + 5, 0
     far = rng.poisson(100, n).astype(float)
@@ -86,6 +100,7 @@ def models(n: int, seed: int = 1) -> dict[str, Conjugate]:
     money = rng.normal(0, 1, n).round(2)
     money[0] = 4.0
     count: dict[str, Any] = {
+        "levels": levels,
         "posterior": lambda y, alpha: gamma(1 + alpha @ y[:, 0], scale=1 / (0.1 + alpha @ y[:, 1])),
         "term": lambda t, y: y[:, 0] * np.log(t) - y[:, 1] * t - _factorials(y[:, 0]),
     }
@@ -95,6 +110,7 @@ def models(n: int, seed: int = 1) -> dict[str, Conjugate]:
         "persons": Conjugate(records=persons, **count),
         "normal": Conjugate(
             records=money[:, None],
+            levels=levels,
             posterior=lambda x, alpha: norm(
                 alpha @ x[:, 0] / (0.01 + alpha.sum()), (0.01 + alpha.sum()) ** -0.5
             ),
@@ -155,7 +171,10 @@ def _budget_without(model: Conjugate, frozen: bool) -> WeightsWithout:
     here, there = budget_maps(_MU, 1, len(none))
     for _ in range(2):
         log_lik = model.log_lik(model.records, weights.alpha)
-        draws = RiskDraws(log_lik=log_lik, risk="depth", weights=weights, frozen=frozen)
+        points = model.draws(model.records, weights.alpha)
+        draws = RiskDraws(
+            log_lik=log_lik, risk="depth", weights=weights, frozen=frozen, points=points
+        )
         risks = risk_of(log_lik, "depth")
         weights = risk_weights_without(draws, risks, here, leverage, one_less=there)
     return weights
@@ -224,7 +243,10 @@ def charged(model: Conjugate, without: WeightsWithout) -> LocalAccount | None:
     if not without.alpha.any():
         return None
     log_lik = model.log_lik(model.records, without.alpha)
-    account = local_account(log_lik, without.alpha, n_draws=_DRAWS, chains=_CHAINS, without=without)
+    n_draws = model.levels.size
+    account = local_account(
+        log_lik, without.alpha, n_draws=n_draws, chains=_CHAINS, without=without
+    )
     if len(model.records) >= _REFITTED_BELOW:
         return account
     refits = [
@@ -271,20 +293,37 @@ def epsilon_of(account: LocalAccount, otherwise: float = np.inf) -> float:
 
 def table(sizes: tuple[int, ...] = _SIZES) -> pd.DataFrame:
     """All lines, with the charge over the exact number."""
-    rows = [
+    return _with_ratio(
         {"n": n, "model": label, "mechanism": name, **how, **found}
         for n in sizes
         for label, model in models(n).items()
         for name, how in mechanisms()
         if (found := row(model, name, how))
-    ]
-    frame = pd.DataFrame(rows)
+    )
+
+
+def by_chance(sizes: tuple[int, ...] = _BY_CHANCE, streams: int = 10) -> pd.DataFrame:
+    """Weights by budget that were read from random draws."""
+    return _with_ratio(
+        {"n": n, "model": label, "stream": stream, **row(model, "budget", {})}
+        for n in sizes
+        for stream in range(streams)
+        for label, model in models(n, stream).items()
+    )
+
+
+def _with_ratio(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows))
     return frame.assign(ratio=frame["charged"] / frame["exact"])
 
 
 def run() -> None:
-    """Print the table, and the lines below the truth."""
-    found = table()
+    """Print both tables, and the lines below the truth."""
+    for found in (table(), by_chance()):
+        _print(found)
+
+
+def _print(found: pd.DataFrame) -> None:
     print(found.to_string(index=False, float_format="{:.4g}".format))
     print(f"{len(found)} lines, {int((found['ratio'] < 1).sum())} below the exact number; "
           f"control: {int((found['frozen'] < found['exact']).sum())}")  # fmt: skip

@@ -9,6 +9,12 @@ trusted. ArviZ has this (`psislw`) and the tests hold both together; it is writt
 array layer needs numpy and scipy only, R has the same function without another package, and ArviZ
 takes seconds to import.
 
+**Chance of moments.** Without a record a posterior moves little, and what its draws tell of that is
+mostly chance: their third moments are, of which few are known to be there. Where the density is
+nearly normal its values at the draws part the two: with weights that turn them into draws of the
+normal, moments of quadratic terms under a quadratic log ratio are known without them. What the
+draws' moments differ by is chance, and it is taken off those of the terms and ratios themselves.
+
 **Tails.** A range of S draws says nothing of losses rarer than about 1/S. The loss of a record
 depends on the distribution of its term g alone, and g of ordered draws is a function h of normal
 scores z. h is continued beyond the draws by its expansion to third order,
@@ -30,6 +36,7 @@ References
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +54,10 @@ DEPTH = 5.0
 _FEWEST_DRAWS, _FEWEST_IN_TAIL = 4, 5
 _SMALLEST = math.log(np.finfo(float).tiny)
 _CONSTANT = 1e-10
+_NEARLY = 0.7  # deviation of a log-likelihood from a quadratic one
+_OF_LIKELIHOOD = (0.85, 1.3)  # share of the precision along an axis, that of draws being by chance
+_MOST_SQUARED = 12  # axes, of which squares and products are known, too
+_LEFT = 0.2  # least precision of a posterior without a record, beside that with it
 _NEGLIGIBLE = 1e-6  # of delta: density of a step of the grid that is left out
 _TILT = np.geomspace(1e-2, 1e4, 150)
 
@@ -183,43 +194,153 @@ def depth_of(terms: FloatArray) -> FloatArray:
     finite = np.isfinite(terms).all(axis=0)
     moved = np.sort(np.where(finite, terms, 0.0), axis=0)
     moved = moved - moved.mean(axis=0)
-    return np.where(finite, np.maximum(_out(_expanded(moved)), moved.std(axis=0)), np.inf)
+    ends = _hermite(np.array([-DEPTH, DEPTH])).T @ _expanded(moved)
+    out = np.abs(ends).max(axis=0) / DEPTH
+    return np.where(finite, np.maximum(out, moved.std(axis=0)), np.inf)
 
 
-def depth_moved(ordered: FloatArray, weights: FloatArray) -> FloatArray:
-    """Depth of terms in ascending order (S, k) where their draws have `weights` (S, k) that sum to
-    1, over that without weights, (k,).
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NearlyNormal:
+    """Draws of a nearly normal density, by which the chance of moments is known. Confidential.
 
-    Terms are the same functions of normal scores before and after, and only mean and deviation of
-    these move; a curvature within two standard errors of none counts as none. What chance adds to
-    the weights of many records together would be charged.
+    Attributes
+    ----------
+    powers : ndarray, shape (S, 1 + q)
+        A constant, parameters at the draws, whitened, along those K axes whose spread is the
+        likelihood's, and their squares and products, unless there are too many.
+    n_axes : int
+        K.
+    weights : ndarray, shape (S,)
+        That turn them into draws of a normal distribution; their sum is 1.
     """
-    z = _scores(len(ordered))[:, None]
-    m = (weights * z).sum(axis=0)
-    s = np.sqrt((weights * (z - m) ** 2).sum(axis=0) / np.square(z).mean())
-    before = _expanded(ordered - ordered.mean(axis=0))
-    chance = STANDARD_ERRORS * np.sqrt(_VARIANCES[1:, None] / len(ordered)) * np.abs(before[0])
-    before[1:] = np.sign(before[1:]) * np.maximum(np.abs(before[1:]) - chance, 0.0)
-    b, c, d = before
-    beside = 3 * d * (m**2 + s**2 - 1)  # h(m + s z) has these coefficients
-    after = np.stack([s * (b + 2 * c * m + beside), s**2 * (c + 3 * d * m), s**3 * d])
-    there, here = (np.maximum(_out(h), np.sqrt(_FACTORIALS[:, 0] @ h**2)) for h in (after, before))
-    return np.asarray(np.divide(there, here, out=np.ones_like(here), where=here > 0))
+
+    powers: FloatArray
+    n_axes: int
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray, log_likelihood: FloatArray) -> NearlyNormal | None:
+        """From parameters (S, p) and their log-likelihood (S,), up to a constant; None where it is
+        not nearly quadratic, or draws are few beside its squares. Where a prior adds to the
+        precision along an axis its shape is not known, and the axis is left out."""
+        points = _straightened(points)
+        spread = points.std(axis=0)
+        if points.shape[1] ** 2 * 2 > len(points) or not np.isfinite(spread).all():
+            return None
+        moved = (points - points.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+        values, axes = np.linalg.eigh(moved.T @ moved / len(moved))
+        seen = values > _CONSTANT  # a simplex has one point less than values
+        white = moved @ axes[:, seen] / np.sqrt(values[seen])
+        shown = _powers(white)
+        known = np.linalg.lstsq(shown, log_likelihood, rcond=None)[0]
+        beside = log_likelihood - shown @ known
+        first, second = np.triu_indices(white.shape[1])
+        precision = np.zeros((white.shape[1], white.shape[1]))
+        precision[first, second] = -known[1 + white.shape[1] :]
+        share, axes = np.linalg.eigh(precision + precision.T)
+        own = (share > _OF_LIKELIHOOD[0]) & (share < _OF_LIKELIHOOD[1])
+        if not (own.any() and beside.std() < _NEARLY):  # NaN is not
+            return None
+        few = 0 < own.sum() <= _MOST_SQUARED
+        powers = _powers(white @ axes[:, own], squares=few)
+        return cls(powers=powers, n_axes=int(own.sum()), weights=_softmax(-beside))
+
+    def slopes(self, terms: FloatArray) -> FloatArray:
+        """Coefficients (1 + q, b) of terms (S, b) in the powers."""
+        return np.asarray(np.linalg.lstsq(self.powers, terms, rcond=None)[0])
+
+    def chance(
+        self, log_ratio: FloatArray, slopes: FloatArray, used: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What chance adds to mean and variance of terms of `slopes` (1 + q, b) as the density
+        of the draws that are `used`, 1 or 0, (S,), is multiplied by exp(log_ratio), (S, k): (k, b)
+        each."""
+        weights, shown = self.weights * used, self.powers[:, 1:]
+        mean, covariance = _moments(shown, weights / weights.sum())
+        k, slopes = self.n_axes, slopes[1:]
+        start = mean[:k], covariance[:k, :k]
+        differences = [(mean, covariance, start)]
+        for tilt in self.slopes(log_ratio)[1:].T:
+            moved = _tilted(*start, tilt)
+            if moved is None:  # of squares that have no normal density: their place alone
+                tilt = np.append(tilt[:k], np.zeros(tilt.size - k))
+                moved = _tilted(*start, tilt)
+            assert moved is not None
+            differences.append((*_moments(shown, _softmax(shown @ tilt, weights)), moved))
+        parts = []
+        for found_mean, found, normal in differences:
+            known_mean, known = _of_normal(*normal, squares=shown.shape[1] > k)
+            change = ((found - known) @ slopes * slopes).sum(axis=0)
+            parts.append(np.stack([(found_mean - known_mean) @ slopes, change]))
+        added = np.stack(parts[1:], axis=1) - parts[0][:, None]
+        return added[0], added[1]
 
 
-def _scores(n_draws: int) -> FloatArray:
-    return np.asarray(ndtri((np.arange(n_draws) + 0.5) / n_draws))
+def _powers(points: FloatArray, *, squares: bool = True) -> FloatArray:
+    first, second = np.triu_indices(points.shape[1] if squares else 0)
+    return np.column_stack([np.ones(len(points)), points, points[:, first] * points[:, second]])
+
+
+def _tilted(
+    mean: FloatArray, covariance: FloatArray, tilt: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Mean and covariance of N(mean, covariance) times exp of the powers with these coefficients;
+    None if that has no integral."""
+    k = mean.size
+    first, second = np.triu_indices(k if tilt.size > k else 0)
+    squares = np.zeros((k, k))
+    squares[first, second] = tilt[k:]
+    precision = np.linalg.inv(covariance)
+    moved = precision - squares - squares.T
+    if np.linalg.eigvalsh(moved)[0] <= _LEFT * np.linalg.eigvalsh(precision)[0]:
+        return None
+    return np.linalg.solve(moved, precision @ mean + tilt[:k]), np.linalg.inv(moved)
+
+
+def _of_normal(
+    mean: FloatArray, covariance: FloatArray, *, squares: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Mean (q,) and covariance (q, q) of the powers of a normal, without the constant."""
+    first, second = np.triu_indices(mean.size if squares else 0)
+    a, b = mean[first], mean[second]
+    across = covariance[:, first] * b + covariance[:, second] * a
+    here, there = covariance[np.ix_(first, first)], covariance[np.ix_(second, second)]
+    mixed = covariance[np.ix_(first, second)]
+    both = here * there + mixed * mixed.T + np.outer(a, a) * there + np.outer(b, b) * here
+    both += np.outer(a, b) * mixed.T + np.outer(b, a) * mixed
+    known = np.block([[covariance, across], [across.T, both]])
+    return np.concatenate([mean, covariance[first, second] + a * b]), known
+
+
+def _straightened(points: FloatArray) -> FloatArray:
+    """Points (S, p), by their logarithm where these are positive and less skewed."""
+    logarithms = np.log(np.where((points > 0).all(axis=0), points, 1.0))
+    straighter = (np.ptp(logarithms, axis=0) > 0) & (_skewness(logarithms) < _skewness(points))
+    return np.where(straighter, logarithms, points)
+
+
+def _skewness(points: FloatArray) -> FloatArray:
+    moved = points - points.mean(axis=0)
+    cubes, scale = (moved**3).mean(axis=0), moved.std(axis=0) ** 3
+    return np.asarray(np.abs(np.divide(cubes, scale, out=np.zeros_like(cubes), where=scale > 0)))
+
+
+def _moments(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    mean = weights @ points
+    return mean, (points * weights[:, None]).T @ points - np.outer(mean, mean)
+
+
+def _softmax(logarithms: FloatArray, times: FloatArray | None = None) -> FloatArray:
+    weights = np.exp(logarithms - logarithms.max())
+    if times is not None:
+        weights = weights * times
+    return np.asarray(weights / weights.sum())
 
 
 def _expanded(ordered: FloatArray) -> FloatArray:
     """b, c, d of each column of terms in ascending order, less their mean; (3, k)."""
-    return np.asarray(_hermite(_scores(len(ordered))) @ ordered / len(ordered) / _FACTORIALS)
-
-
-def _out(expansion: FloatArray) -> FloatArray:
-    """Distance `DEPTH` normal deviations out, to the farther side, over `DEPTH`, (k,)."""
-    ends = _hermite(np.array([-DEPTH, DEPTH])).T @ expansion
-    return np.asarray(np.abs(ends).max(axis=0) / DEPTH)
+    scores = ndtri((np.arange(len(ordered)) + 0.5) / len(ordered))
+    return np.asarray(_hermite(scores) @ ordered / len(ordered) / _FACTORIALS)
 
 
 def loss_of_expansion(expansion: FloatArray, delta: float, n_draws: int = 1) -> FloatArray:

@@ -30,13 +30,14 @@ from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.diagnostics import (
     DEPTH,
     RELIABLE_K,
+    STANDARD_ERRORS,
     effective_draws,
     expansion_of,
     loss_of_expansion,
 )
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik, range_of
-from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
+from pyhybrid.privacy.weight_sensitivity import PARTS, WeightsWithout, moved_terms
 
 WeightsWithoutRecords = WeightsWithout | CountWithout
 """Weights of a database and of it without each record."""
@@ -44,6 +45,7 @@ ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
 
 _EXAMINED = 200  # records whose limit is checked: those that move most
+_CHANCE_OF = 4  # records that the chance of weights is computed for
 _ROUNDS = 3  # in which records are examined that could come above those known
 _MOVES = 0.1  # of the largest leverage: below it the gain of a record is mostly noise
 _RARE = 1e-6  # probability by which records whose limit does not hold are ordered
@@ -119,9 +121,10 @@ def local_account(
     deviations = alpha * log_lik.by_record(_deviation)
     deviations = np.where(np.isfinite(ranges), deviations, np.inf)
     deviations[alpha == 0] = 0.0
-    recounted = n_draws
+    recounted, chance = n_draws, 0.0
     if isinstance(without, WeightsWithout) and without.movers.size:
         limits = _weights_moved(log_lik, without, ranges, deviations, chains)
+        chance = _chance(log_lik, without, limits)
     elif without is None or isinstance(without, WeightsWithout):
         chosen = _largest(deviations, ranges)
         terms = np.where(alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0) * alpha[chosen]
@@ -135,9 +138,10 @@ def local_account(
         limits = [_Examined.of(chosen, terms, chains)]
     for examined in limits:
         deviations[examined.records] = examined.charged
+    deviations[deviations > 0] += chance
     by_row = without is None or (isinstance(without, WeightsWithout) and not _unread(without))
     alike = log_lik.row_of + 1j * alpha if by_row else np.arange(log_lik.n)
-    return _account(ranges, deviations, limits, alike, n_draws=n_draws, recounted=recounted)
+    return _account(ranges, deviations, limits, alike, chance, n_draws=n_draws, recounted=recounted)
 
 
 def _account(
@@ -145,6 +149,7 @@ def _account(
     deviations: FloatArray,
     limits: list[_Examined],
     alike: npt.NDArray[Any],
+    chance: float,
     *,
     n_draws: int,
     recounted: int,
@@ -158,17 +163,18 @@ def _account(
     expansion = np.concatenate([examined.expansion(mask) for examined, mask in pairs], axis=1)
     beyond = loss_of_expansion(expansion, _RARE)
     top = max(limits, key=lambda examined: float(examined.charged.max(initial=0.0)))
+    upper = np.concatenate([examined.upper[mask] for examined, mask in pairs])
     return LocalAccount(
         loss_ranges=ranges,
         mu_by_record=deviations,
         loss_range=float(ranges.max()),
         mu=float(deviations.max()),
-        mu_standard_error=top.standard_error,
+        mu_standard_error=top.standard_error + chance / STANDARD_ERRORS,
         limit_holds=not failed.size,
         n_draws=n_draws,
         draws_recounted=recounted,
         mu_of_limit=float(holding.max(initial=0.0)),
-        failing=np.stack([ranges[failed], np.concatenate([e.upper[mask] for e, mask in pairs])]),
+        failing=np.stack([ranges[failed], upper + chance]),
         expansion=expansion,
         costliest=int(failed[np.argmax(beyond)]) if failed.size else None,
     )
@@ -207,6 +213,23 @@ def _weights_moved(
         chosen = beyond[np.argsort(-above[beyond], kind="stable")[:_EXAMINED]]
     deviations[:], ranges[:] = above[place], ranges[place]
     return limits
+
+
+def _chance(log_lik: LogLik, without: WeightsWithout, limits: list[_Examined]) -> float:
+    """What two standard errors of the change of weights add to those of mu: the largest of the
+    records that pay most, by the jackknife over parts of the draws that weights are read from."""
+    if without.part is None:
+        return 0.0
+    records = np.concatenate([examined.records for examined in limits])
+    charged = np.concatenate([examined.charged for examined in limits])
+    errors = np.concatenate([examined.errors for examined in limits])
+    top = np.argsort(-np.where(np.isfinite(charged), charged, 0.0), kind="stable")[:_CHANCE_OF]
+    parts = [
+        _deviation(moved_terms(log_lik, without.of_part(p), records[top])) for p in range(PARTS)
+    ]
+    squares = (PARTS - 1) * np.var(parts, axis=0)
+    added = STANDARD_ERRORS * (np.sqrt(errors[top] ** 2 + squares) - errors[top])
+    return float(added[np.isfinite(added)].max(initial=0.0))
 
 
 def _unread(without: WeightsWithout) -> bool:
@@ -273,6 +296,13 @@ class _Examined:
     def upper(self) -> FloatArray:
         """Upper end of the deviation of each record, (k,), as a normal term would be charged."""
         return self.charged if self.limit is None else self.limit.mu.upper_by_record
+
+    @property
+    def errors(self) -> FloatArray:
+        """Standard error of mu of each record, (k,)."""
+        if self.limit is None:
+            return np.full(self.records.size, np.inf)
+        return self.limit.mu.standard_error_by_record
 
     @property
     def largest_sure(self) -> float:

@@ -50,7 +50,7 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import scaled_maxima
-from pyhybrid.privacy.diagnostics import depth_moved
+from pyhybrid.privacy.diagnostics import NearlyNormal
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import (
     RISKS,
@@ -75,6 +75,8 @@ _ELEMENTS = 10_000_000  # of the draws by rows that risks are moved with: 80 MB,
 _LARGEST = 1e150  # squares stay in the range of doubles
 _ALONE = 1e-9  # share of a record's information that others have, too
 _FEWEST = 100  # draws that are kept however many rows there are
+PARTS = 5
+"""Of the draws that weights are read from, for the chance of what a record moves them by."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,6 +97,9 @@ class WeightsWithout:
     leverage : ndarray, shape (n,)
         How far the posterior that risks were read from moves without each record; 0 where risks do
         not come from draws.
+    part : callable, optional
+        From the number of one of `PARTS` parts of those draws to the same read from the others; not
+        given if they do not.
     """
 
     alpha: FloatArray
@@ -102,6 +107,7 @@ class WeightsWithout:
     refitted: Callable[[int, Refitted], FloatArray]
     movers: IntArray
     leverage: FloatArray
+    part: Callable[[int], WeightsWithout] | None = None
 
     @classmethod
     def one_by_one(cls, alpha: FloatArray, one: Callable[[int], FloatArray]) -> WeightsWithout:
@@ -125,7 +131,12 @@ class WeightsWithout:
             alpha=change(self.alpha),
             without=lambda records: change(self.without(records)),
             refitted=lambda i, refit: change(self.refitted(i, refit)),
+            part=None if self.part is None else lambda p: self.of_part(p).mapped(change),
         )
+
+    def of_part(self, part: int | None) -> WeightsWithout:
+        """`part`, or all for None; itself where no draws are read."""
+        return self if part is None or self.part is None else self.part(part)
 
     def changes(self, records: IntArray, times: FloatArray | None = None) -> FloatArray:
         """Change as each record leaves: its weight, and of others alpha_j less that without it. Of
@@ -157,6 +168,8 @@ class RiskDraws:
     weights: WeightsWithout  # of the posterior that the draws come from
     thinned: bool = True  # False to use all draws, however many rows there are
     frozen: bool = False  # True of a posterior that does not depend on the data: risks stay
+    points: FloatArray | None = None  # parameters at the draws that terms depend on, (S, p)
+    of: RiskDraws | None = None  # the draws of all records, where these are terms of others there
 
     @cached_property
     def chosen(self) -> IntArray:
@@ -173,6 +186,16 @@ class RiskDraws:
         blocks = [np.asarray(block, np.float64) for _, block in chosen.blocks()]
         rows = np.concatenate(blocks, axis=1)
         return np.where((np.abs(rows) < _LARGEST).all(axis=0), rows, 0.0)  # else no epsilon at all
+
+    @cached_property
+    def normal(self) -> NearlyNormal | None:
+        """The chosen draws, where it is known that they are nearly normal."""
+        if self.of is not None:
+            return self.of.normal
+        if self.points is None:
+            return None
+        by_row = self.log_lik.summed_by_row(self.weights.alpha[:, None])[:, 0]
+        return NearlyNormal.of(self.points[self.chosen], self.by_row @ by_row)
 
     @cached_property
     def _mean(self) -> FloatArray:
@@ -193,6 +216,12 @@ class RiskDraws:
         return centered, centered**2
 
     @cached_property
+    def _slopes(self) -> FloatArray:
+        """Of the rows in the powers of the nearly normal parameters."""
+        assert self.normal is not None
+        return self.normal.slopes(self._centered[0])
+
+    @cached_property
     def _sorted(self) -> tuple[FloatArray, IntArray]:
         """Each row in ascending order, (S', n_rows), and its draws in that order."""
         order = np.argsort(self.by_row, axis=0)
@@ -205,23 +234,41 @@ class RiskDraws:
             return np.zeros(self.log_lik.n)
         return np.asarray(self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of])
 
-    def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
-        """`risks` (n,) without each of the records, (n, k), from the draws at hand."""
+    def risks_without(
+        self, risks: FloatArray, records: IntArray, part: int | None = None
+    ) -> FloatArray:
+        """`risks` (n,) without each of the records, (n, k), from the draws at hand but a `part`."""
         if self.frozen:
             return np.repeat(risks[:, None], records.size, axis=1)
-        change = self.log_lik.summed_by_row(self.weights.changes(records, self.log_lik.times))
-        return self.risks_under(risks, -self.by_row @ change)
+        changes = self.weights.of_part(part).changes(records, self.log_lik.times)
+        return self.risks_under(risks, -self.by_row @ self.log_lik.summed_by_row(changes), part)
 
-    def risks_under(self, risks: FloatArray, log_ratio: FloatArray) -> FloatArray:
-        """`risks` (n,) under posteriors with these log density ratios (S', k) to the draws'."""
-        importance = np.exp(log_ratio - log_ratio.max(axis=0))
+    def risks_under(
+        self, risks: FloatArray, log_ratio: FloatArray, part: int | None = None
+    ) -> FloatArray:
+        """`risks` (n,) under posteriors with these log density ratios (S', k) to the draws', but a
+        `part` of them: blocks, as draws that follow each other are alike."""
+        place = np.arange(len(log_ratio)) * PARTS // len(log_ratio)
+        used = np.ones(len(log_ratio)) if part is None else np.where(place == part, 0.0, 1.0)
+        importance = np.exp(log_ratio - log_ratio.max(axis=0)) * used[:, None]
         importance /= importance.sum(axis=0)
         if self.risk == "range":
             spreads = [_interdecile(*self._sorted, weights) for weights in importance.T]
+            if part is not None:
+                here = _interdecile(*self._sorted, used / used.sum())
+                spreads = [_over(spread * self._spread, here) for spread in spreads]
             return np.column_stack([self._moved(risks, self._mean, spread) for spread in spreads])
         centered, squares = self._centered
         shift = importance.T @ centered
-        spread = np.sqrt(np.maximum(importance.T @ squares - shift**2, 0.0))
+        variance = importance.T @ squares - shift**2
+        if self.normal is not None:
+            chance = self.normal.chance(log_ratio, self._slopes, used)
+            shift, variance = shift - chance[0], variance - chance[1]
+        if part is not None:
+            here = (used / used.sum()) @ centered
+            shift = shift - here
+            variance = _over(variance * self._spread**2, (used / used.sum()) @ squares - here**2)
+        spread = np.sqrt(np.maximum(variance, 0.0))
         moved = zip(shift + self._mean, spread, strict=True)
         return np.column_stack([self._moved(risks, *moments) for moments in moved])
 
@@ -233,27 +280,25 @@ class RiskDraws:
         if self.risk == "depth":
             place, times = np.array([record]), self.log_lik.times
             change = self.weights.change_to(weights[:, None], place, times)
-            return risks * self._deeper(-self.by_row @ self.log_lik.summed_by_row(change))
+            log_ratio = -self.by_row @ self.log_lik.summed_by_row(change)
+            return self.risks_under(risks, log_ratio)[:, 0]
         without = refit(weights)
         rows = RiskDraws(log_lik=without, risk=self.risk, weights=self.weights)
         return self._moved(risks, rows._mean, rows._spread)
 
     def _moved(self, risks: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
         """Risks at the same standardized extreme of a posterior with this mean and spread."""
-        scale = np.divide(spread, self._spread, out=np.ones_like(spread), where=self._spread > 0)
+        scale = _over(spread, self._spread)
         row = self.log_lik.row_of
         if self.risk != "size":
             return risks * scale[row]
         moved = np.where(self._mean < 0, -mean, mean)
         return np.maximum(moved[row] + (risks - np.abs(self._mean)[row]) * scale[row], 0.0)
 
-    def _deeper(self, log_ratio: FloatArray) -> FloatArray:
-        """Depth under a posterior with this log density ratio (S', 1) to the draws', over that of
-        the draws, of each record (n,)."""
-        importance = np.exp(log_ratio[:, 0] - log_ratio.max())
-        ordered, order = self._sorted
-        ratio = depth_moved(ordered, (importance / importance.sum())[order])
-        return np.asarray(ratio[self.log_lik.row_of])
+
+def _over(above: FloatArray, below: FloatArray) -> FloatArray:
+    """The quotient (..., r); 1 where `below` (r,) is not above 0."""
+    return np.divide(above, below, out=np.ones_like(above), where=below > 0)
 
 
 def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> FloatArray:
@@ -281,6 +326,9 @@ def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWit
         refitted=lambda i, refit: weights.refitted(i, refit) * factors[i],
         movers=np.arange(factors.size) if moved.any() else weights.movers,
         leverage=weights.leverage if weights.leverage.any() else moved,
+        part=None
+        if weights.part is None
+        else lambda p: rescaled_without(weights.of_part(p), factors),
     )
 
 
@@ -318,10 +366,12 @@ def risk_weights_without(
     before: WeightsWithout | None = None,
     *,
     one_less: Weigh | None = None,
+    part: int | None = None,
 ) -> WeightsWithout:
     """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed; `before` has
     weights of 1 if omitted. `one_less` is the map of a record less, if it is another. Risks of rows
-    that stand for several records are those of one of them."""
+    that stand for several records are those of one of them. How they move is read from all draws
+    but a `part`, if one is given."""
     base = constant_weights(np.ones(risks.size)) if before is None else before
     times = draws.log_lik.times
 
@@ -334,8 +384,8 @@ def risk_weights_without(
         return weights
 
     def without(records: IntArray) -> FloatArray:
-        moved = draws.risks_without(risks, records).T
-        alphas = base.without(records).T
+        moved = draws.risks_without(risks, records, part).T
+        alphas = base.of_part(part).without(records).T
         columns = zip(map(int, records), alphas, moved, strict=True)
         return np.column_stack([one(*column) for column in columns])
 
@@ -347,6 +397,9 @@ def risk_weights_without(
         ),
         movers=np.arange(risks.size),
         leverage=np.maximum(base.leverage, draws.leverage),
+        part=None
+        if draws.frozen
+        else lambda p: risk_weights_without(draws, risks, weigh, before, one_less=one_less, part=p),
     )
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtri
+from scipy.stats import gamma
 
 import pyhybrid as ph
-from pyhybrid.privacy.diagnostics import depth_moved, depth_of
+from pyhybrid.privacy.diagnostics import NearlyNormal
 from pyhybrid.privacy.weight_sensitivity import budget_without
 from pyhybrid.privacy.weights import leverages
 
@@ -135,33 +136,48 @@ def test_what_a_record_may_tell_looks_beyond_the_draws() -> None:
     assert curved == pytest.approx(0.3 + 0.05 * 24 / 5, rel=0.05)
 
 
-def test_depth_without_a_record_is_that_of_the_moved_posterior() -> None:
-    """Terms of 0.2 z + 0.02 (z^2 - 1), either way round, under N(-0.3, 0.9^2)."""
-    z = ndtri((np.arange(20_000) + 0.5) / 20_000)
-    weights = np.exp((z**2 - ((z + 0.3) / 0.9) ** 2) / 2)
-
-    def terms(at: Any) -> Any:
-        return np.column_stack([0.2 * at + 0.02 * at**2, -0.2 * at + 0.02 * at**2])
-
-    order = np.argsort(terms(z), axis=0)
-    ordered = np.take_along_axis(terms(z), order, axis=0)
-    ratio = depth_moved(ordered, (weights / weights.sum())[order])
-    np.testing.assert_allclose(
-        ratio, depth_of(terms(0.9 * z - 0.3)) / depth_of(terms(z)), rtol=0.03
-    )
+def _moved(theta: Any, rate: float, normal: NearlyNormal | None) -> float:
+    """Variance of theta (S,) where its density is multiplied by exp(-rate theta), over that now."""
+    ratio, term = -rate * theta[:, None], (theta - theta.mean())[:, None]
+    weights = np.exp(ratio[:, 0] - ratio.max())
+    variance = np.cov(term[:, 0], aweights=weights, ddof=0)
+    if normal is not None:
+        variance = (
+            variance - normal.chance(ratio, normal.slopes(term), np.ones(theta.size))[1][0, 0]
+        )
+    return float(variance / term.var())
 
 
-def test_the_chance_of_draws_hardly_moves_depth() -> None:
-    """A record that leaves moves straight terms, of which n is large, by their place alone: charged
-    would be what chance adds to the weights of all. Resampled draws are the control; estimated to
-    third order from the weighted draws, as charged before, the deviation was 0.037."""
-    moved, resampled = [], []
+def test_the_chance_of_draws_hardly_moves_variances_without_a_record() -> None:
+    """Gamma(400), whose skewness is real: without a record the rate is 5 higher, or 5 lower. The
+    sample's own variance, not controlled, is the negative control."""
+    controlled, alone = [], []
     for seed in range(20):
-        rng = np.random.default_rng(seed)
-        z = np.sort(rng.normal(size=1600))
-        weights = np.exp(-0.2 * z) / np.exp(-0.2 * z).sum()
-        moved.append(depth_moved(0.2 * z[:, None], weights[:, None])[0])
-        again = depth_of(0.2 * rng.choice(z, (1600, 1), p=weights))[0]
-        resampled.append(again / depth_of(0.2 * z[:, None])[0])
-    assert np.std(moved) < 0.012
-    assert np.std(resampled) > 2 * np.std(moved)
+        theta = np.random.default_rng(seed).gamma(400, 1 / 400, 2000)
+        normal = NearlyNormal.of(theta[:, None], gamma(400, scale=1 / 400).logpdf(theta))
+        assert normal is not None
+        for rate in (-5, 5):
+            exact = (400 / (400 + rate)) ** 2
+            controlled.append(_moved(theta, rate, normal) / exact - 1)
+            alone.append(_moved(theta, rate, None) / exact - 1)
+    assert np.std(controlled) < 0.007
+    assert np.std(alone) > 2 * np.std(controlled)
+    assert abs(np.mean(controlled)) < 0.003
+
+
+def test_axes_of_a_prior_and_far_from_normal_likelihoods_are_not_controlled() -> None:
+    """The likelihood has all of the precision along one axis, half along the other; a parameter far
+    from normal is taken by its logarithm, if that is nearer."""
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(2000, 2))
+    told = -(points[:, 0] ** 2) / 2 - points[:, 1] ** 2 / 4
+    normal = NearlyNormal.of(points, told)
+    assert normal is not None
+    assert normal.n_axes == 1
+    assert abs(np.corrcoef(normal.powers[:, 1], points[:, 0])[0, 1]) > 0.99
+    logarithm = NearlyNormal.of(np.exp(3 * points), -(points**2).sum(axis=1) / 2)
+    assert logarithm is not None
+    assert logarithm.n_axes == 2
+    assert NearlyNormal.of(points, -np.abs(points).sum(axis=1) * 4) is None
+    assert NearlyNormal.of(points[:6], told[:6]) is None
+    assert NearlyNormal.of(np.zeros((50, 1)), np.zeros(50)) is None

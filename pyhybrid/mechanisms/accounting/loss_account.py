@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
@@ -89,6 +89,7 @@ def risks_joined(
         risk=draws.risk,
         weights=constant_weights(np.ones(possible.n)),
         thinned=False,
+        of=draws,
     )
 
     def joined(h: int) -> tuple[FloatArray, float]:
@@ -129,11 +130,17 @@ def _of_units(
     """Terms of the session's units under `alpha` (n,), 1 if omitted, and at how many draws; without
     units, the log-likelihood as it is.
     """
-    most = max(100, _TERMS_OF_UNITS // session.n_units)
-    if session.units is not None and n_draws > most:
-        thinned = np.unique(np.linspace(0, n_draws - 1, most).astype(np.intp))
-        log_lik, n_draws = log_lik.at(thinned), thinned.size
-    return session.terms(log_lik, np.ones(session.bound.n) if alpha is None else alpha)[0], n_draws
+    looked_at = _thinned(session, n_draws)
+    if looked_at.size < n_draws:
+        log_lik = log_lik.at(looked_at)
+    by_record = np.ones(session.bound.n) if alpha is None else alpha
+    return session.terms(log_lik, by_record)[0], looked_at.size
+
+
+def _thinned(session: FitSession, n_draws: int) -> IntArray:
+    """Draws that the terms of units are computed at."""
+    most = n_draws if session.units is None else max(100, _TERMS_OF_UNITS // session.n_units)
+    return np.unique(np.linspace(0, n_draws - 1, min(most, n_draws)).astype(np.intp))
 
 
 def risk_draws(
@@ -143,7 +150,15 @@ def risk_draws(
     kept = np.flatnonzero(fit.bounds.kept_draws)
     log_lik, _ = _of_units(session, session.bound.log_lik(fit.draws).at(kept), kept.size)
     weights = constant_weights(np.ones(log_lik.n)) if weights is None else weights
-    return RiskDraws(log_lik=log_lik, risk=risk, weights=weights)
+    places, near = kept[_thinned(session, kept.size)], fit.draws
+    names = [name for name in session.bound.likelihood_parameters if name in near.variables]
+    points = [near.flat(name)[places].reshape(places.size, -1) for name in names]
+    return RiskDraws(
+        log_lik=log_lik,
+        risk=risk,
+        weights=weights,
+        points=np.column_stack(points) if points else None,
+    )
 
 
 def stepped(
