@@ -267,6 +267,14 @@ def test_no_charge_is_below_that_of_the_exact_posteriors(
     assert found["exact"] <= found["charged"] < 2 * found["exact"]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("stream", [0, 4, 7])
+def test_weights_that_random_draws_give_are_charged_their_chance(stream: int) -> None:
+    """Those that most is told about move the weights of many together; so would chance."""
+    found = weights.row(weights.models(200, stream)["heavy counts"], "budget", {})
+    assert found["exact"] <= found["charged"] < 2 * found["exact"]
+
+
 def test_risks_that_stay_are_a_control_that_is_caught() -> None:
     """Charged as in 0.2, as if no risk moved: a fifth of the truth under a reciprocal map."""
     model = weights.models(1000)["heavy counts"]
