@@ -250,7 +250,8 @@ class RiskDraws:
         `part` of them: blocks, as draws that follow each other are alike."""
         place = np.arange(len(log_ratio)) * PARTS // len(log_ratio)
         used = np.ones(len(log_ratio)) if part is None else np.where(place == part, 0.0, 1.0)
-        importance = np.exp(log_ratio - log_ratio.max(axis=0)) * used[:, None]
+        seen = np.where(used[:, None] > 0, log_ratio, -np.inf)
+        importance = np.exp(seen - seen.max(axis=0))
         importance /= importance.sum(axis=0)
         if self.risk == "range":
             spreads = [_interdecile(*self._sorted, weights) for weights in importance.T]
