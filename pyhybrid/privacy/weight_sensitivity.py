@@ -169,7 +169,6 @@ class RiskDraws:
     thinned: bool = True  # False to use all draws, however many rows there are
     frozen: bool = False  # True of a posterior that does not depend on the data: risks stay
     points: FloatArray | None = None  # parameters at the draws that terms depend on, (S, p)
-    of: RiskDraws | None = None  # the draws of all records, where these are terms of others there
 
     @cached_property
     def chosen(self) -> IntArray:
@@ -189,10 +188,9 @@ class RiskDraws:
 
     @cached_property
     def normal(self) -> NearlyNormal | None:
-        """The chosen draws, where it is known that they are nearly normal."""
-        if self.of is not None:
-            return self.of.normal
-        if self.points is None:
+        """The chosen draws, where it is known that they are nearly normal: for weights by budget.
+        Those of the papers are what the array layer and R compute from draws alone."""
+        if self.points is None or self.risk != "depth":
             return None
         by_row = self.log_lik.summed_by_row(self.weights.alpha[:, None])[:, 0]
         return NearlyNormal.of(self.points[self.chosen], self.by_row @ by_row)

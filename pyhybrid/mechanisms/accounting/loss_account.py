@@ -89,7 +89,6 @@ def risks_joined(
         risk=draws.risk,
         weights=constant_weights(np.ones(possible.n)),
         thinned=False,
-        of=draws,
     )
 
     def joined(h: int) -> tuple[FloatArray, float]:
