@@ -5,7 +5,7 @@ posteriors with and without it are known and with them the exact epsilon at delt
 what a release charges: from draws of one posterior, and below 2,000 records from fits without the
 two records that most is told about, too. Draws are quantiles, so that nothing here is chance but
 their order; weights by budget are read from random draws, too, at the same levels of the posterior
-with and without a record (a coupling: what holds at each levels holds on average over them).
+with and without a record: by convexity, what holds at each set of levels holds over all of them.
 `frozen` is the control: the same charge as if risks stayed when a record leaves.
 
     python -m benchmarks weights

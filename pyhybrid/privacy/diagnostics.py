@@ -12,8 +12,8 @@ takes seconds to import.
 **Chance of moments.** Without a record a posterior moves little, and what its draws tell of that is
 mostly chance: their third moments are, of which few are known to be there. Where the density is
 nearly normal its values at the draws part the two: with weights that turn them into draws of the
-normal, moments of quadratic terms under a quadratic log ratio are known without them. What the
-draws' moments differ by is chance, and it is taken off those of the terms and ratios themselves.
+normal, variances of quadratic terms under a quadratic log ratio are known without them. What the
+draws' variances differ by is chance, and it is taken off those of the terms and ratios themselves.
 
 **Tails.** A range of S draws says nothing of losses rarer than about 1/S. The loss of a record
 depends on the distribution of its term g alone, and g of ordered draws is a function h of normal
@@ -241,39 +241,31 @@ class NearlyNormal:
         own = (share > _OF_LIKELIHOOD[0]) & (share < _OF_LIKELIHOOD[1])
         if not (own.any() and beside.std() < _NEARLY):  # NaN is not
             return None
-        few = 0 < own.sum() <= _MOST_SQUARED
-        powers = _powers(white @ axes[:, own], squares=few)
+        powers = _powers(white @ axes[:, own], squares=own.sum() <= _MOST_SQUARED)
         return cls(powers=powers, n_axes=int(own.sum()), weights=_softmax(-beside))
 
     def slopes(self, terms: FloatArray) -> FloatArray:
         """Coefficients (1 + q, b) of terms (S, b) in the powers."""
         return np.asarray(np.linalg.lstsq(self.powers, terms, rcond=None)[0])
 
-    def chance(
-        self, log_ratio: FloatArray, slopes: FloatArray, used: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """What chance adds to mean and variance of terms of `slopes` (1 + q, b) as the density
-        of the draws that are `used`, 1 or 0, (S,), is multiplied by exp(log_ratio), (S, k): (k, b)
-        each."""
+    def chance(self, log_ratio: FloatArray, slopes: FloatArray, used: FloatArray) -> FloatArray:
+        """What chance adds to the variance of terms of `slopes` (1 + q, b) as the density of the
+        draws that are `used`, 1 or 0, (S,), is multiplied by exp(log_ratio), (S, k): (k, b)."""
         weights, shown = self.weights * used, self.powers[:, 1:]
         mean, covariance = _moments(shown, weights / weights.sum())
         k, slopes = self.n_axes, slopes[1:]
         start = mean[:k], covariance[:k, :k]
-        differences = [(mean, covariance, start)]
+        differences = [covariance - _of_normal(*start, squares=shown.shape[1] > k)]
         for tilt in self.slopes(log_ratio)[1:].T:
             moved = _tilted(*start, tilt)
             if moved is None:  # of squares that have no normal density: their place alone
                 tilt = np.append(tilt[:k], np.zeros(tilt.size - k))
                 moved = _tilted(*start, tilt)
             assert moved is not None
-            differences.append((*_moments(shown, _softmax(shown @ tilt, weights)), moved))
-        parts = []
-        for found_mean, found, normal in differences:
-            known_mean, known = _of_normal(*normal, squares=shown.shape[1] > k)
-            change = ((found - known) @ slopes * slopes).sum(axis=0)
-            parts.append(np.stack([(found_mean - known_mean) @ slopes, change]))
-        added = np.stack(parts[1:], axis=1) - parts[0][:, None]
-        return added[0], added[1]
+            found = _moments(shown, _softmax(shown @ tilt, weights))[1]
+            differences.append(found - _of_normal(*moved, squares=shown.shape[1] > k))
+        by_tilt = [((each - differences[0]) @ slopes * slopes).sum(axis=0) for each in differences]
+        return np.stack(by_tilt[1:])
 
 
 def _powers(points: FloatArray, *, squares: bool = True) -> FloatArray:
@@ -297,10 +289,8 @@ def _tilted(
     return np.linalg.solve(moved, precision @ mean + tilt[:k]), np.linalg.inv(moved)
 
 
-def _of_normal(
-    mean: FloatArray, covariance: FloatArray, *, squares: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Mean (q,) and covariance (q, q) of the powers of a normal, without the constant."""
+def _of_normal(mean: FloatArray, covariance: FloatArray, *, squares: bool) -> FloatArray:
+    """Covariance (q, q) of the powers of a normal, without the constant."""
     first, second = np.triu_indices(mean.size if squares else 0)
     a, b = mean[first], mean[second]
     across = covariance[:, first] * b + covariance[:, second] * a
@@ -308,8 +298,7 @@ def _of_normal(
     mixed = covariance[np.ix_(first, second)]
     both = here * there + mixed * mixed.T + np.outer(a, a) * there + np.outer(b, b) * here
     both += np.outer(a, b) * mixed.T + np.outer(b, a) * mixed
-    known = np.block([[covariance, across], [across.T, both]])
-    return np.concatenate([mean, covariance[first, second] + a * b]), known
+    return np.block([[covariance, across], [across.T, both]])
 
 
 def _straightened(points: FloatArray) -> FloatArray:

@@ -229,6 +229,7 @@ def _chance(log_lik: LogLik, without: WeightsWithout, limits: list[_Examined]) -
     ]
     squares = (PARTS - 1) * np.var(parts, axis=0)
     added = STANDARD_ERRORS * (np.sqrt(errors[top] ** 2 + squares) - errors[top])
+    added = np.where(np.isnan(added), np.inf, added)  # nothing is known of what has no number
     return float(np.where(np.isfinite(errors[top]), added, 0.0).max(initial=0.0))
 
 

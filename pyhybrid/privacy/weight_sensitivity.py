@@ -168,7 +168,7 @@ class RiskDraws:
     weights: WeightsWithout  # of the posterior that the draws come from
     thinned: bool = True  # False to use all draws, however many rows there are
     frozen: bool = False  # True of a posterior that does not depend on the data: risks stay
-    points: FloatArray | None = None  # parameters at the draws that terms depend on, (S, p)
+    points: FloatArray | None = None  # of risks by depth: parameters at the draws, (S, p)
 
     @cached_property
     def chosen(self) -> IntArray:
@@ -188,9 +188,8 @@ class RiskDraws:
 
     @cached_property
     def normal(self) -> NearlyNormal | None:
-        """The chosen draws, where it is known that they are nearly normal: for weights by budget.
-        Those of the papers are what the array layer and R compute from draws alone."""
-        if self.points is None or self.risk != "depth":
+        """The chosen draws, where it is known that they are nearly normal."""
+        if self.points is None:
             return None
         by_row = self.log_lik.summed_by_row(self.weights.alpha[:, None])[:, 0]
         return NearlyNormal.of(self.points[self.chosen], self.by_row @ by_row)
@@ -261,8 +260,7 @@ class RiskDraws:
         shift = importance.T @ centered
         variance = importance.T @ squares - shift**2
         if self.normal is not None:
-            chance = self.normal.chance(log_ratio, self._slopes, used)
-            shift, variance = shift - chance[0], variance - chance[1]
+            variance = variance - self.normal.chance(log_ratio, self._slopes, used)
         if part is not None:
             here = (used / used.sum()) @ centered
             shift = shift - here

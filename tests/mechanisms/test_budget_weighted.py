@@ -12,6 +12,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.mechanisms.weighted import weight_maps
 from pyhybrid.privacy.weights import budget_mu, budget_power
 from tests.fits import session_fixture
 
@@ -89,6 +90,26 @@ def test_weights_of_a_person_are_one(session: FitSession) -> None:
     alpha = whole.fit(session).fit.alpha
     assert (alpha[::2] == alpha[1::2]).all()
     assert whole.release_from(session, **ONE).charge.unit == "person"
+
+
+def test_nothing_is_drawn_where_it_would_cost_more(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights that were made, by mistake, for three times the budget."""
+
+    def drawn(*_: Any, **__: Any) -> None:
+        raise AssertionError("drawn")
+
+    def thrice(epsilon: float, delta: float) -> float:
+        return 3 * ph.arrays.mu_of_epsilon(epsilon, delta)
+
+    monkeypatch.setattr(weight_maps, "mu_of_epsilon", thrice)
+    monkeypatch.setattr(ph.BudgetWeighted, "_enough", lambda *_: "")
+    monkeypatch.setattr(type(session.bound), "replicate", drawn)
+    with pytest.raises(BudgetExceeded, match=r"epsilon = 0\.5: with these 2,000 records"):
+        ph.BudgetWeighted(MODEL, epsilon=0.5).release_from(session, **ONE)
+    monkeypatch.undo()
+    assert ph.BudgetWeighted(MODEL, epsilon=0.5).release_from(session, **ONE).charge.epsilon <= 0.5
 
 
 def test_too_few_records_are_told_what_is_enough(session: FitSession) -> None:

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from scipy.stats import gamma
 
 import pyhybrid as ph
-from pyhybrid.privacy.diagnostics import NearlyNormal
+from pyhybrid.privacy.diagnostics import NearlyNormal, _of_normal, _powers, _tilted
 from pyhybrid.privacy.weight_sensitivity import budget_without
 from pyhybrid.privacy.weights import leverages
 
@@ -142,9 +142,7 @@ def _moved(theta: Any, rate: float, normal: NearlyNormal | None) -> float:
     weights = np.exp(ratio[:, 0] - ratio.max())
     variance = np.cov(term[:, 0], aweights=weights, ddof=0)
     if normal is not None:
-        variance = (
-            variance - normal.chance(ratio, normal.slopes(term), np.ones(theta.size))[1][0, 0]
-        )
+        variance -= normal.chance(ratio, normal.slopes(term), np.ones(theta.size))[0, 0]
     return float(variance / term.var())
 
 
@@ -163,6 +161,23 @@ def test_the_chance_of_draws_hardly_moves_variances_without_a_record() -> None:
     assert np.std(controlled) < 0.007
     assert np.std(alone) > 2 * np.std(controlled)
     assert abs(np.mean(controlled)) < 0.003
+
+
+def test_quadratic_terms_of_a_normal_are_known_without_draws() -> None:
+    """Covariances of powers under a quadratic tilt, by Gauss-Hermite quadrature."""
+    z, weight = np.polynomial.hermite_e.hermegauss(60)
+    grid = np.array([[a, b] for a in z for b in z])
+    mean, root = np.array([0.3, -0.2]), np.array([[0.9, 0.0], [0.4, 1.1]])
+    tilt = np.array([-0.5, 0.2, -0.1, 0.07, -0.15])
+    points = mean + grid @ root.T
+    powers = _powers(points)[:, 1:]
+    mass = np.outer(weight, weight).ravel() * np.exp(powers @ tilt)
+    moved = _tilted(mean, root @ root.T, tilt)
+    assert moved is not None
+    expected = np.cov(powers.T, aweights=mass / mass.sum(), ddof=0)
+    np.testing.assert_allclose(_of_normal(*moved, squares=True), expected, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(moved[0], mass @ points / mass.sum(), rtol=1e-8)
+    assert _tilted(mean, root @ root.T, np.array([0.0, 0.0, 2.0, 0.0, 0.0])) is None
 
 
 def test_axes_of_a_prior_and_far_from_normal_likelihoods_are_not_controlled() -> None:

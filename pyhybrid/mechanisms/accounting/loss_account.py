@@ -149,15 +149,13 @@ def risk_draws(
     kept = np.flatnonzero(fit.bounds.kept_draws)
     log_lik, _ = _of_units(session, session.bound.log_lik(fit.draws).at(kept), kept.size)
     weights = constant_weights(np.ones(log_lik.n)) if weights is None else weights
-    places, near = kept[_thinned(session, kept.size)], fit.draws
-    names = [name for name in session.bound.likelihood_parameters if name in near.variables]
-    points = [near.flat(name)[places].reshape(places.size, -1) for name in names]
-    return RiskDraws(
-        log_lik=log_lik,
-        risk=risk,
-        weights=weights,
-        points=np.column_stack(points) if points else None,
-    )
+    points = None
+    if risk == "depth":  # the papers' weights move as array layer and R have it, from draws alone
+        places = kept[_thinned(session, kept.size)]
+        names = [n for n in session.bound.likelihood_parameters if n in fit.draws.variables]
+        values = [fit.draws.flat(name)[places].reshape(places.size, -1) for name in names]
+        points = np.column_stack(values) if values else None
+    return RiskDraws(log_lik=log_lik, risk=risk, weights=weights, points=points)
 
 
 def stepped(
