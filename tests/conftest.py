@@ -126,18 +126,40 @@ SHORT_FITS = frozenset(
 )
 """Tests that sample in `make test`: the main jobs."""
 EVERY_FOURTH = frozenset((
+    "tests/audits/test_enumeration.py::test_censored_likelihood_is_strict",
+    "tests/cli/test_whole_table.py::test_a_reference_stands_for_types",
     "tests/cli/test_whole_table.py::test_one_cell_changes_how_no_other_is_read",
+    "tests/measures/test_combining.py::test_vectors_are_combined_element_by_element",
+    "tests/models/test_coefficients.py::test_the_target_is_the_documented_posterior",
+    "tests/models/test_contract.py::test_log_likelihood_of_numpy_stan_and_scipy",
     "tests/models/test_contract.py::test_replicates_have_the_models_law",
-    "tests/models/test_contract.py::test_the_target_moves_with_the_weighted_and_clipped_terms_alone",
+    "tests/models/test_contract.py"
+    "::test_the_target_moves_with_the_weighted_and_clipped_terms_alone",
+    "tests/models/test_formulas.py::test_a_design_codes_parts_of_its_table_alike",
+    "tests/models/test_formulas.py::test_designs_are_those_that_r_made",
+    "tests/models/test_own_program_attacks.py"
+    "::test_programs_with_many_records_are_checked_on_a_part_and_on_all",
+    "tests/models/test_stan_total.py::test_densities_return_minus_infinity_in_the_place_of_errors",
+    "tests/models/test_two_part.py::test_the_target_moves_with_the_clipped_sum_of_a_record",
+    "tests/models/test_with_missing.py::test_the_last_value_that_is_there_is_not_told_by_a_refusal",
     "tests/privacy/test_weight_sensitivity.py"
     "::test_no_charge_is_below_that_of_the_exact_posteriors",
+    "tests/releases/test_ledger.py::test_a_ledger_takes_no_release_of_other_data",
     "tests/reports/test_figures.py::test_any_name_is_drawn_and_equal_input_gives_equal_bytes",
     "tests/security/test_column_names.py::test_any_name_comes_through_a_strict_release",
+    "tests/security/test_leaks.py::test_a_stopped_command_leaves_nothing",
+    "tests/security/test_leaks.py::test_signals_remove_temporary_folders",
     "tests/security/test_released_form.py::test_the_form_is_that_of_the_declaration",
     "tests/security/test_streams.py::test_no_stream_of_a_release_serves_two_purposes",
     "tests/security/test_streams.py::test_same_seed_same_bytes",
+    "tests/sources/test_by_formula.py::test_sums_over_records_count_them",
     "tests/sources/test_by_formula.py::test_the_charge_is_that_of_all_rows",
     "tests/sources/test_by_formula.py::test_weights_by_budget_are_those_of_all_rows",
+    "tests/sources/test_counting.py::test_counts_are_those_of_pandas",
+    "tests/sources/test_counting.py::test_the_cell_of_any_float_is_found_by_comparisons",
+    "tests/tables/test_declared_range.py::test_no_released_value_leaves_its_declared_range",
+    "tests/verification/test_aggregate.py"
+    "::test_an_entry_of_another_type_changes_its_own_block_alone",
 ))  # fmt: skip
 """Tests of many cases that take long together: `make test` runs one case of four."""
 

@@ -13,6 +13,7 @@ import pytest
 
 import pyhybrid as ph
 
+pytestmark = pytest.mark.long  # each call is told to Python
 ROOT = Path(ph.__file__).parent
 SECTION = (
     (ROOT.parent / "CONTRIBUTING.md").read_text().split("**Three walks**")[1].split("\n\n**")[0]
