@@ -428,14 +428,21 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             )
 
     def _enough(self, session: FitSession, charge: PrivacyCharge) -> str:
-        """An epsilon that is enough, tried on these fits."""
+        """An epsilon that is enough, tried on these fits; or what no weights would cost."""
         released = {"n_synthetic": charge.n_synthetic, "n_draws_released": charge.n_draws_released}
         for factor in (1.1, 1.5, 2.0, 3.0, 5.0):
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:
                 return f"; --epsilon {wider.epsilon:g} is enough, and costs about {cost:.3g}"
-        return "; more records are needed, or fewer predictors"
+        unweighted = Unweighted(
+            self.model, relation=self.relation, unit=self.unit, delta=self.delta, design=self.design
+        )
+        cost = unweighted.charge_of(session, unweighted.fit(session), **released).epsilon
+        return (
+            "; more records are needed, or fewer predictors"
+            f" (--mechanism unweighted would cost {cost:.3g})"
+        )
 
 
 @dataclass(frozen=True)
