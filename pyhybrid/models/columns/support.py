@@ -162,8 +162,8 @@ def check_decimals(decimals: int | None) -> None:
 
 def decimals_of(values: FloatArray) -> int | None:
     """Smallest number of decimals, 0 to 8, that all values keep to, but for what arithmetic does to
-    the last digit of a float, as in 1.7009999999999998; None if there is none."""
-    error = 2 * np.finfo(np.float64).eps * np.abs(values)
+    the last digits of a float, as in 1.7009999999999998; None if there is none."""
+    error = 16 * np.finfo(np.float64).eps * np.abs(values)
     for decimals in range(_MOST_READ + 1):
         if bool((np.abs(np.round(values, decimals) - values) <= error).all()):
             return decimals
