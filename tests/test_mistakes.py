@@ -15,6 +15,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.masking import MaskedImputation
 from pyhybrid.measures import SurveyDesign, utility_summary
 from pyhybrid.releases.release import Release
+from tests.refusals import fails, refuses
 
 N = 60
 RNG = np.random.default_rng(1)
@@ -157,12 +158,10 @@ def test_unknown_names_and_attributes_say_the_right_call(tmp_path: Any) -> None:
         (release, "synthetic_data", r"release\.synthetic"),
         (release, "to_csv", r"release\.save\(folder\)"),
     ):
-        with pytest.raises(AttributeError, match=said):
-            getattr(owner, name)
+        fails(AttributeError, said, getattr, owner, name)
         assert not hasattr(owner, "no_such_thing")
     release.save(tmp_path / "out", drop=["person"])
-    with pytest.raises(InvalidInput, match="overwrite=True"):
-        release.save(tmp_path / "out", drop=["person"])
+    refuses("overwrite=True", release.save, tmp_path / "out", drop=["person"])
     assert pickle.loads(pickle.dumps(MODEL)) == MODEL
 
 

@@ -15,7 +15,7 @@ from pyhybrid import cli
 from pyhybrid.cli import synthesize
 from pyhybrid.cli.tables import read_table
 from pyhybrid.releases import folder as storage
-from tests.refusals import no_space, refuses
+from tests.refusals import fails, no_space, refuses
 
 Run = Any
 FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400"]
@@ -163,8 +163,7 @@ def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any
 
     monkeypatch.setattr("pyhybrid.cli.synthesize.read_table", defect)
     monkeypatch.setattr(sys, "argv", ["pyhybrid", "synthesize", str(csv), *FORMULA, "--out", "o"])
-    with pytest.raises(ZeroDivisionError):
-        cli.main()
+    fails(ZeroDivisionError, "", cli.main)
 
 
 def test_python_m_is_the_command(tmp_path: Path) -> None:

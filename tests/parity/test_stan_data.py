@@ -14,7 +14,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines.programs import declared_names, load_program
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 HINTS = frozenset({
     "information_root", "score", "center_rphi", "spread_rphi", "center_shape",
@@ -175,8 +175,7 @@ def test_another_setting_would_be_seen(
     case: str, other: dict[str, Any], r: Callable[..., Any]
 ) -> None:
     """Negative control: one setting that differs between the languages."""
-    with pytest.raises(AssertionError):
-        _assert_same(*_both(case, r, **other))
+    fails(AssertionError, "", _assert_same, *_both(case, r, **other))
 
 
 def test_settings_of_other_programs_are_refused(r: Callable[..., Any]) -> None:

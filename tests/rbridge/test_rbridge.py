@@ -257,8 +257,7 @@ def test_ctrl_c_ends_a_call_that_prints(probe: Any) -> None:
     def press(text: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        rbridge.call_r(name, output=press)
+    fails(KeyboardInterrupt, "", rbridge.call_r, name, output=press)
     assert rbridge.call_r("round_up", epsilon=0.3) == 0.3
 
 

@@ -55,8 +55,7 @@ def test_what_stops_leaves_the_older_file(error: BaseException, tmp_path: Path) 
             aside.write_text("half")
             raise error
 
-    with pytest.raises(SaveFailed if isinstance(error, OSError) else type(error)):
-        write()
+    fails(SaveFailed if isinstance(error, OSError) else type(error), "", write)
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
 

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.running.tasks import Done, first_failure, one_blas_thread, run_tasks
+from tests.refusals import fails
 
 TASKS = [2, 3, -1, 4, 5]
 
@@ -72,14 +73,12 @@ def test_a_worker_that_dies_loses_only_its_task() -> None:
 
 
 def test_workers_that_all_die_are_a_typed_error() -> None:
-    with pytest.raises(SamplingError, match="a worker process died"):
-        list(run_tasks(_die, [1, 2, 3, 4], workers=2))
+    fails(SamplingError, "a worker process died", list, run_tasks(_die, [1, 2, 3, 4], workers=2))
 
 
 def test_an_interrupt_is_no_failure_of_a_task() -> None:
     ended = []
-    with pytest.raises(KeyboardInterrupt):
-        ended.extend(run_tasks(_interrupted, [1, -1, 2]))
+    fails(KeyboardInterrupt, "", ended.extend, run_tasks(_interrupted, [1, -1, 2]))
     with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
         ended.extend(run_tasks(_interrupted, [1, -1, 2], executor=pool))
 

@@ -12,7 +12,7 @@ from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives import noise
 from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 N = 60
 SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
@@ -147,6 +147,5 @@ def test_names_that_occur_twice_are_refused_before_anything_is_drawn() -> None:
 def test_as_keywords_some_names_would_fail() -> None:
     """The control: version 0.2 handed names to assign as keywords, after the noise was drawn."""
     df = frame("self")
-    with pytest.raises(TypeError):
-        df.assign(**{name: df[name] for name in df})
+    fails(TypeError, "", df.assign, **{name: df[name] for name in df})
     pd.testing.assert_frame_equal(with_columns(df, {"self": df["self"]}), df)
