@@ -70,20 +70,6 @@ def test_everything_but_the_outcome_comes_back(usable: pd.DataFrame, release: ph
     pd.testing.assert_frame_equal(usable, before)
 
 
-def test_a_seed_reproduces_and_its_absence_does_not(usable: pd.DataFrame) -> None:
-    mechanism = ph.Unweighted(MODEL)
-    one, two, other = (
-        mechanism.release(usable, seed=seed, engine="embedded") for seed in (7, 7, 8)
-    )
-    assert one.synthetic[0].equals(two.synthetic[0])
-    assert one.charge == two.charge
-    assert not one.synthetic[0].equals(other.synthetic[0])
-    fresh = [mechanism.release(usable, engine="embedded") for _ in range(2)]
-    assert not fresh[0].synthetic[0].equals(fresh[1].synthetic[0])
-    assert "operating system's entropy" in fresh[0].statement
-    assert "must stay secret" in one.statement
-
-
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_saved_releases_load_as_they_were(
     release: ph.Release, file_format: str, tmp_path: Path
@@ -229,17 +215,6 @@ def test_any_index_survives_csv(release: ph.Release, index: pd.Index, tmp_path: 
     moved.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
     pd.testing.assert_index_equal(loaded.synthetic[1].index, index, exact="equiv")
-
-
-def test_notes_on_the_table_are_not_published(usable: pd.DataFrame, tmp_path: Path) -> None:
-    table = usable.copy()
-    table.attrs["secret"] = "mean 20.735"
-    release = ph.Unweighted(MODEL).release(table, seed=1, engine="embedded")
-    release.save(tmp_path / "out", file_format="parquet", report=False)
-    made = tmp_path / "out" / "public" / "synthetic_1.parquet"
-    assert pd.read_parquet(made).attrs == {}
-    assert b"20.735" not in made.read_bytes()
-    assert table.attrs
 
 
 def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> None:
