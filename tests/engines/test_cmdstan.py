@@ -241,11 +241,6 @@ def test_another_installation_compiles_for_itself(
     assert compiled_program(PROGRAM) != first
 
 
-def test_unwritable_cache_says_what_to_set(fake: Fake, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file where a folder should be")
-    fails(EngineUnavailable, "PYHYBRID_CACHE", compiled_program, PROGRAM)
-
-
 def test_no_installation_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CMDSTAN", str(tmp_path / "nowhere"))
     status = CmdStanEngine().status()

@@ -9,13 +9,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import NotConverged
-from pyhybrid.engines import (
-    ContinuingEngine,
-    ConvergenceRule,
-    Draws,
-    FirstTry,
-    SamplerSettings,
-)
+from pyhybrid.engines import ContinuingEngine, ConvergenceRule, Draws, FirstTry, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.fitting.session import open_session
 from tests.monte_carlo import assert_draws_near

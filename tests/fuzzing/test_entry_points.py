@@ -13,12 +13,7 @@ import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.entry_points import ENTRY_POINTS
-from tests.fuzzing.releases import (
-    MECHANISMS,
-    check_release,
-    check_release_case,
-    release_cases,
-)
+from tests.fuzzing.releases import MECHANISMS, check_release, check_release_case, release_cases
 from tests.fuzzing.tables import Recipe
 from tests.refusals import fails
 

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput, NotConverged
-from pyhybrid.core.randomness import streams
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.mechanisms import sequential
 from pyhybrid.models.families.regression import BoundRegression
@@ -92,15 +91,6 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
 
 
 @pytest.mark.samples
-def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
-    seeds = [part.provenance.seed for part in released.parts]  # type: ignore[union-attr]
-    assert len(set(seeds)) == 2
-    root = streams(5)
-    assert root.child("step 1").entropy != root.child("step 2").entropy
-    assert root.child("step 1").engine_seed("posterior") != root.engine_seed("posterior")
-
-
-@pytest.mark.samples
 def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     released.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
@@ -118,19 +108,6 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
         "charge.json", "metadata.json", "privacy_statement.md", "schema.json", "synthetic_1.csv",
         "synthetic_2.csv", "synthetic_3.csv",
     ]  # fmt: skip
-
-
-@pytest.mark.samples
-def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> None:
-    epsilon = released.charge.epsilon
-    ledger = ph.Ledger(tmp_path / "l", budget=epsilon, kind="asymptotic local", relation="remove")
-    released.save(tmp_path / "out", ledger=ledger, report=False)
-    assert ledger.spent == epsilon
-    small = ph.Ledger(
-        tmp_path / "s", budget=epsilon - 0.01, kind="asymptotic local", relation="remove"
-    )
-    fails(BudgetExceeded, "", released.save, tmp_path / "other", ledger=small, report=False)
-    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(("steps", "message"), [

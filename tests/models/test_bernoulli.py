@@ -32,13 +32,6 @@ def _table(y: Any = TRUE) -> pd.DataFrame:
     return pd.DataFrame({"y": y, "x": X[: len(y)]})
 
 
-def test_log_likelihood_far_out() -> None:
-    far = ph.Bernoulli("y ~ 1").log_lik(
-        {"beta": np.array([[800.0], [-800.0]])}, np.array([0.0, 1.0]), np.ones((2, 1))
-    )
-    np.testing.assert_array_equal(far, [[-800, 0], [0, -800]])
-
-
 def test_the_categories_own_order_says_which_level_is_second() -> None:
     values = np.where(TRUE, "yes", "no")
     one = ph.Bernoulli("y ~ x").bind(_table(pd.Categorical(values, ["no", "yes"])))

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pyhybrid.privacy.censoring import censor
-from pyhybrid.privacy.weights import (
-    TRANSFORMS,
-    reweight,
-    weights_from_lipschitz,
-)
+from pyhybrid.privacy.weights import TRANSFORMS, reweight, weights_from_lipschitz
 from tests.golden import formulas
 from tests.refusals import refuses
 

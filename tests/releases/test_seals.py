@@ -17,11 +17,7 @@ from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import (
-    ReleaseRecord,
-    content_digest,
-    tables_digest,
-)
+from pyhybrid.releases.record import ReleaseRecord, content_digest, tables_digest
 from tests.fits import ANY_DRAWS, fit_options
 from tests.refusals import fails, refuses
 from tests.releases.test_ledger import answer, local_ledger
