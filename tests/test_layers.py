@@ -4,6 +4,7 @@ import ast
 import graphlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def _name(path: Path) -> str:
 MODULES = {_name(path): path for path in FILES}
 
 
+@cache
 def _imports(source: str) -> set[str]:
     """All that a file imports anywhere: in functions and for type checking, too."""
     found: set[str] = set()

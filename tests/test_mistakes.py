@@ -19,15 +19,8 @@ from tests.refusals import fails, refuses
 
 N = 60
 RNG = np.random.default_rng(1)
-DF = pd.DataFrame(
-    {
-        "person": [f"p{k}" for k in range(N)],
-        "visits": RNG.poisson(3, N),
-        "age": RNG.integers(20, 60, N),
-        "sex": RNG.choice(["f", "m"], N),
-        "w": 2.0,
-    }
-)
+DF = pd.DataFrame({"person": [f"p{k}" for k in range(N)], "visits": RNG.poisson(3, N)})
+DF = DF.assign(age=RNG.integers(20, 60, N), sex=RNG.choice(["f", "m"], N), w=2.0)
 MODEL = ph.Poisson("visits ~ age")
 LW = ph.LipschitzWeighted(MODEL)
 LOG_LIK = -RNG.gamma(2, 1, (100, 20))

@@ -146,10 +146,8 @@ def test_failure_is_reported_and_leaves_nothing(
 def test_no_start_is_said(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """CmdStan calls it no error, and cmdstanpy does not quote it."""
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "no start")
-    with pytest.raises(
-        SamplingError, match=r"failed: Initialization .* attempts\. No draw had a finite"
-    ):
-        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    said = r"failed: Initialization .* attempts\. No draw had a finite"
+    fails(SamplingError, said, CmdStanEngine().sample, PROGRAM, {"p": 2}, seed=1, settings=STORED)
 
 
 def test_ctrl_c_leaves_nothing(fake: Fake) -> None:

@@ -14,10 +14,12 @@ from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
 from pyhybrid.models.families.normal_mixture import rough_mixture
+from tests.fits import fit_options
 from tests.models.targets import draws_of
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
+FEW = fit_options(chains=4, warmup=100, draws=100, leave_one_out=0)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.02)
 
 
@@ -231,7 +233,7 @@ def incomes() -> pd.DataFrame:
 def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
     model = ph.MixtureRegression("income ~ age10", n_components=2, transform="log", unit=1000)
     release = ph.LipschitzWeighted(model).release(
-        incomes, n_synthetic=2, seed=1, engine="embedded", settings=SHORT, on_not_converged="warn"
+        incomes, n_synthetic=2, seed=1, **FEW, on_not_converged="warn"
     )
     for made in release.synthetic:
         assert list(made.columns) == list(incomes.columns)

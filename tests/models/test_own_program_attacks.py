@@ -256,10 +256,8 @@ def test_other_ways_to_the_outcome_are_refused(case: str) -> None:
 
 
 def test_what_a_program_rejects_is_refused_and_not_called_checked() -> None:
-    only = (
-        "transformed data { if (abs(y[1] - " + repr(float(MAPPING["y"][0])) + ") > 1e-9) "
-        'reject("no"); }\nparameters {'
-    )
+    first = float(MAPPING["y"][0])
+    only = f'transformed data {{ if (abs(y[1] - {first!r}) > 1e-9) reject("no"); }}\nparameters {{'
     program = replicate("exp(y[i])").replace("parameters {", only, 1)
     refuses(r"was not checked.*if_unchecked", released, model(program))
     honest = PROGRAM.replace("parameters {", only, 1)
@@ -442,10 +440,8 @@ def test_predictors_that_read_a_file_of_the_records_are_refused(tmp_path: Any) -
     path = str(tmp_path / "homes.csv")
     with pytest.raises(InvalidInput, match="returns the confidential outcome"):
         model(predict=lambda p, df, rng: pd.read_csv(path)["rent"]).bind(homes())
-    with pytest.raises(InvalidInput, match="must follow the rows of the table"):
-        model(data=lambda df: {**of_table(df), "rooms": np.log(pd.read_csv(path)["rent"])}).bind(
-            homes()
-        )
+    other = model(data=lambda df: {**of_table(df), "rooms": np.log(pd.read_csv(path)["rent"])})
+    refuses("must follow the rows of the table", other.bind, homes())
 
 
 def test_labels_of_rows_are_not_handed_over() -> None:

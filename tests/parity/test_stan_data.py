@@ -6,6 +6,7 @@ Nothing is compiled or sampled: that any hints give the same posterior is held i
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -184,9 +185,5 @@ def test_settings_of_other_programs_are_refused(r: Callable[..., Any]) -> None:
 
 
 def test_every_program_is_compared() -> None:
-    from pathlib import Path
-
-    folder = Path(__file__).parents[2] / "stan"
-    assert {program for _, program, _, _ in CASES.values()} == {
-        p.stem for p in folder.glob("*.stan")
-    }
+    programs = {program for _, program, _, _ in CASES.values()}
+    assert programs == {p.stem for p in (Path(__file__).parents[2] / "stan").glob("*.stan")}

@@ -119,16 +119,10 @@ def test_risks_equal_the_formulas(case, radius: float, kind: str) -> None:
     y, pattern = case
     table = None if pattern is None else np.array(pattern, dtype=object)
     options = {"radius": radius, "kind": kind, "pattern": table}
-    np.testing.assert_allclose(
-        radius_risk(y, **options),
-        formulas.radius_risk(y.tolist(), radius, kind, pattern),
-        atol=1e-15,
-    )
-    np.testing.assert_allclose(
-        pairwise_risk(y, **options),
-        formulas.pairwise_risk(y.tolist(), radius, kind, pattern),
-        atol=1e-14,
-    )
+    expected = formulas.radius_risk(y.tolist(), radius, kind, pattern)
+    np.testing.assert_allclose(radius_risk(y, **options), expected, atol=1e-15)
+    expected = formulas.pairwise_risk(y.tolist(), radius, kind, pattern)
+    np.testing.assert_allclose(pairwise_risk(y, **options), expected, atol=1e-14)
 
 
 def test_pattern_of_strings_equals_pattern_of_numbers() -> None:

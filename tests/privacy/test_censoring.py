@@ -64,10 +64,8 @@ def test_what_depends_on_all_records_is_caught(control: str) -> None:
         if control == "cap":
             return ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap * (1 + mean))
         far = np.abs(np.log(RATES / mean)) > 1.5
-        return (
-            ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap)
-            - np.where(far, 50, 0)[:, None]
-        )
+        own = ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap)
+        return own - np.where(far, 50, 0)[:, None]
 
     removed, replaced = largest_losses(terms)
     assert removed > ph.arrays.epsilon_of_censoring(cap)

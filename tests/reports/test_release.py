@@ -135,10 +135,7 @@ def test_every_field_of_the_charge_with_its_meaning(html, releases):
     assert rows["epsilon"][:2] == [str(release.charge.epsilon), str(baseline.charge.epsilon)]
     assert rows["epsilon_lipschitz"][0] == str(release.charge.epsilon_lipschitz)
     assert rows["epsilon_range"][1] == str(baseline.charge.epsilon_range)
-    assert (rows["accounting"][0], rows["accounting"][1]) == (
-        release.charge.accounting,
-        baseline.charge.accounting,
-    )
+    assert rows["accounting"][:2] == [each.charge.accounting for each in releases]
     for name in ("n_synthetic", "n_draws_released", "kind", "relation"):
         assert rows[name][0] == str(getattr(release.charge, name))
     assert float(rows["bound"][0]) == pytest.approx(release.charge.bound, rel=1e-3)

@@ -129,8 +129,8 @@ ELSEWHERE = {("studies/runner", "chmod")}  # a folder that is made private later
 
 
 def names_in(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    found, text = set(), path.read_text()
+    for node in ast.walk(ast.parse(text)) if any(name in text for name in ONCE) else ():
         if isinstance(node, ast.Attribute):
             found.add(node.attr)
         if isinstance(node, ast.Import):
