@@ -42,9 +42,9 @@ def release() -> ph.Release:
     """Asymptotic local, remove; two sets."""
     df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": np.arange(80) % 7})
     model = ph.Poisson("y ~ 1")
-    return ph.LipschitzWeighted(model, scale=0.5, accounting="range").release(
-        df, n_synthetic=2, engine="embedded", seed=4
-    )
+    few = fit_options(chains=4, warmup=300, draws=400, leave_one_out=0)
+    mechanism = ph.LipschitzWeighted(model, scale=0.5, accounting="range")
+    return mechanism.release(df, n_synthetic=2, seed=4, **few)
 
 
 @pytest.fixture
