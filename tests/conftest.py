@@ -119,7 +119,6 @@ SHORT_FITS = frozenset(
         "tests/mechanisms/test_reference_records.py::test_on_other_records_it_is_strict",
         "tests/mechanisms/test_sequential.py::test_all_columns_are_replaced_and_others_kept",
         "tests/mechanisms/test_units.py::test_a_censored_release_by_person_is_strict",
-        "tests/models/test_mixture.py::test_one_component_is_the_posterior_by_quadrature",
         "tests/models/test_stan_model.py::test_the_posterior_is_the_conjugate_one",
         *(f"{_QUADRATURE}[{model}-weighted]" for model in _MODELS),
     )

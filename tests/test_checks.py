@@ -28,13 +28,7 @@ def test_finite_numbers_come_back_as_floats(value: float) -> None:
 
 @pytest.mark.parametrize("value", NOT_NUMBERS)
 @pytest.mark.parametrize(
-    "check",
-    [
-        checks.check_finite,
-        checks.check_positive,
-        checks.check_fraction,
-        checks.check_count,
-    ],
+    "check", [checks.check_finite, checks.check_positive, checks.check_fraction, checks.check_count]
 )
 def test_what_is_not_a_finite_number(check: Callable, value: object) -> None:
     refuses(r"^width must be a finite number: found", check, value, "width")

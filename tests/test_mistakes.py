@@ -15,18 +15,12 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.masking import MaskedImputation
 from pyhybrid.measures import SurveyDesign, utility_summary
 from pyhybrid.releases.release import Release
+from tests.refusals import fails, refuses
 
 N = 60
 RNG = np.random.default_rng(1)
-DF = pd.DataFrame(
-    {
-        "person": [f"p{k}" for k in range(N)],
-        "visits": RNG.poisson(3, N),
-        "age": RNG.integers(20, 60, N),
-        "sex": RNG.choice(["f", "m"], N),
-        "w": 2.0,
-    }
-)
+DF = pd.DataFrame({"person": [f"p{k}" for k in range(N)], "visits": RNG.poisson(3, N)})
+DF = DF.assign(age=RNG.integers(20, 60, N), sex=RNG.choice(["f", "m"], N), w=2.0)
 MODEL = ph.Poisson("visits ~ age")
 LW = ph.LipschitzWeighted(MODEL)
 LOG_LIK = -RNG.gamma(2, 1, (100, 20))
@@ -157,12 +151,10 @@ def test_unknown_names_and_attributes_say_the_right_call(tmp_path: Any) -> None:
         (release, "synthetic_data", r"release\.synthetic"),
         (release, "to_csv", r"release\.save\(folder\)"),
     ):
-        with pytest.raises(AttributeError, match=said):
-            getattr(owner, name)
+        fails(AttributeError, said, getattr, owner, name)
         assert not hasattr(owner, "no_such_thing")
     release.save(tmp_path / "out", drop=["person"])
-    with pytest.raises(InvalidInput, match="overwrite=True"):
-        release.save(tmp_path / "out", drop=["person"])
+    refuses("overwrite=True", release.save, tmp_path / "out", drop=["person"])
     assert pickle.loads(pickle.dumps(MODEL)) == MODEL
 
 

@@ -21,11 +21,6 @@ def test_same_seed_and_name_give_the_same_stream(seed: int, name: str) -> None:
     assert first.engine_seed(name) == second.engine_seed(name)
 
 
-def test_a_stream_starts_at_its_start_each_time() -> None:
-    source = streams(1)
-    assert source.generator("a").random() == source.generator("a").random()
-
-
 def test_streams_of_different_name_or_seed_are_uncorrelated() -> None:
     names = ["unweighted fit", "weighted fit", "synthesis", "synthesis/1", "synthesis/2", ""]
     pairs = [(seed, name) for seed in (0, 1, 2**64) for name in names]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pyhybrid as ph
+from tests.refusals import fails
 
 ROOT = Path(ph.__file__).parent
 
@@ -17,6 +18,8 @@ def test_the_top_is_held_in_the_head_and_every_name_is_there() -> None:
     assert len(ph.__all__) <= 60
     for name in ph.__all__:
         assert getattr(ph, name) is not None
+    assert set(ph.__all__) <= set(dir(ph))
+    fails(AttributeError, "no attribute 'nothing'", getattr, ph, "nothing")
     for room in ph.ROOMS:
         module = importlib.import_module(f"pyhybrid.{room}")
         assert module is getattr(ph, room)
@@ -29,11 +32,9 @@ def test_a_name_that_moved_says_where() -> None:
         "pool": "measures", "delta_of_mu": "arrays", "SamplerSettings": "engines",
         "with_totals": "releases", "dp_kmeans": "primitives", "release_pages": "reports",
     }.items():  # fmt: skip
-        with pytest.raises(AttributeError, match=rf": it is ph\.{room}\.{name}$"):
-            getattr(ph, name)
+        fails(AttributeError, rf": it is ph\.{room}\.{name}$", getattr, ph, name)
         assert getattr(getattr(ph, room), name) is not None
-    with pytest.raises(AttributeError, match="did you mean 'Poisson'"):
-        ph.Poison  # type: ignore[attr-defined]  # noqa: B018
+    fails(AttributeError, "did you mean 'Poisson'", getattr, ph, "Poison")
 
 
 @pytest.mark.long

@@ -142,6 +142,9 @@ def test_whole_releases_of_the_perturbed_histogram() -> None:
     audited(partial(share_in_first_bin, runs=1600), (0, 1), 2.0)
 
 
+counted = partial(ph.primitives.laplace_counts, n_categories=2)
+
+
 @pytest.mark.long
 @needs_opendp
 @pytest.mark.parametrize(
@@ -154,12 +157,8 @@ def test_counts_under_both_relations(relation: str, neighbor: list[int]) -> None
     """
 
     def score(codes: list[int], epsilon: float) -> Array:
-        found = [
-            ph.primitives.laplace_counts(
-                codes, n_categories=2, epsilon=epsilon, relation=relation
-            ).value
-            for _ in range(8000 if epsilon == EPSILON else 3000)
-        ]
+        runs = 8000 if epsilon == EPSILON else 3000
+        found = [counted(codes, epsilon=epsilon, relation=relation).value for _ in range(runs)]
         # Count 0 is there (and, for a replacement, count 1 is not).
         return np.array([c[0] if relation == "remove" else min(c[0], 1 - c[1]) for c in found])
 
@@ -171,12 +170,7 @@ def test_replacing_a_record_under_the_noise_of_remove_is_refuted() -> None:
     """The reason for Laplace(2 / epsilon): with scale 1 / epsilon a replacement costs twice."""
 
     def shares(code: int) -> Array:
-        found = [
-            ph.primitives.laplace_counts(
-                [code], n_categories=2, epsilon=EPSILON, relation="remove"
-            ).value
-            for _ in range(3000)
-        ]
+        found = [counted([code], epsilon=EPSILON, relation="remove").value for _ in range(3000)]
         return np.array([perturbed_probabilities(f, np.zeros(2))[0] for f in found])
 
     assert audit_epsilon(shares(0), shares(1), confidence=CONFIDENCE).refutes(EPSILON)

@@ -128,9 +128,7 @@ def test_bad_options_are_one_line_before_any_fit(given: dict[str, Any], message:
 
 @pytest.mark.parametrize(("changed", "survey", "message"), [
     ({"w": [2.0, -1.0, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
-    ({"w": [2.0, None, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
     ({}, "weights=w,strata=region,unit=household", "must have at least two clusters"),
-    ({"region": ["n", "s", "s"]}, "weights=w,strata=region,unit=household", "one stratum"),
     ({}, "strata=region", "--survey must name weights=COLUMN"),
     ({}, "weights=v", "survey column 'v' must be a column"),
 ])  # fmt: skip

@@ -3,8 +3,6 @@
 import io
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,18 +95,6 @@ def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -
 def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     own, listed = (each(name).get_short_help_str(200) for each in (_command, _listed))
     assert own == listed != ""
-
-
-def test_the_list_of_commands_imports_none() -> None:
-    code = (
-        "import runpy, sys; sys.argv = ['pyhybrid', '--help']\n"
-        "try: runpy.run_module('pyhybrid', run_name='__main__')\nexcept SystemExit: pass\n"
-        "slow = ('numpy', 'pyhybrid.cli.validation')\n"
-        "print([m for m in slow if m in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
-    assert "doctor" in done.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

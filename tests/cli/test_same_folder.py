@@ -22,8 +22,7 @@ HISTOGRAM: dict[str, Any] = {"lower": 0, "upper": 40, "n_bins": 8, "epsilon": 1}
 def _table() -> pd.DataFrame:
     rng = np.random.default_rng(3)
     return pd.DataFrame({
-        "visits": rng.poisson(3, 80),
-        "doctor": rng.poisson(2, 80),
+        "visits": rng.poisson(3, 80), "doctor": rng.poisson(2, 80),
         "sex": rng.choice(["f", "m"], 80),
     })  # fmt: skip
 

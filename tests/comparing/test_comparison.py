@@ -10,15 +10,15 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.comparing import build_mechanisms
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.measures.arrays.estimates import STATISTICS, estimates, summaries
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports.comparison import charge_name, charges_title, comparison_report
 from pyhybrid.studies.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means
+from tests.fits import fit_options
 from tests.refusals import refuses
 from tests.reports.accessible import check_page
 
-SHORT = SamplerSettings(chains=4, warmup=300, draws=300)
+OPTIONS = fit_options(chains=4, warmup=300, draws=300, n_synthetic=3, seed=5)
 MODEL = ph.NegativeBinomial("visits ~ 1")
 CANDIDATES = {
     "plain": ph.Unweighted(MODEL), "LW": ph.LipschitzWeighted(MODEL),
@@ -36,7 +36,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def found(table: pd.DataFrame) -> Comparison:
-    return compare(CANDIDATES, table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT)
+    return compare(CANDIDATES, table, **OPTIONS)
 
 
 def test_fits_are_shared_and_counted(found: Comparison) -> None:
@@ -52,12 +52,7 @@ def test_fits_are_shared_and_counted(found: Comparison) -> None:
 @pytest.mark.samples
 def test_workers_do_not_change_the_results(table: pd.DataFrame) -> None:
     """Workers sample in processes of their own, where no other draws can be put in their place."""
-    found, other = (
-        compare(
-            CANDIDATES, table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT, workers=n
-        )
-        for n in (1, 2)
-    )
+    found, other = (compare(CANDIDATES, table, **OPTIONS, workers=n) for n in (1, 2))
     pd.testing.assert_frame_equal(other.table, found.table)
     pd.testing.assert_frame_equal(other.estimates, found.estimates)
     assert (other.fits_made, other.fits_saved) == (found.fits_made, found.fits_saved)
@@ -66,9 +61,7 @@ def test_workers_do_not_change_the_results(table: pd.DataFrame) -> None:
 @pytest.mark.long
 def test_releases_are_those_of_the_mechanisms_alone(found: Comparison, table: pd.DataFrame) -> None:
     for name in ("LW", "LW_final"):
-        alone = CANDIDATES[name].release(
-            table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT
-        )
+        alone = CANDIDATES[name].release(table, **OPTIONS)
         shared = found.releases[name]
         assert shared.charge == alone.charge
         for ours, theirs in zip(shared.synthetic, alone.synthetic, strict=True):
@@ -139,18 +132,15 @@ def test_the_representation_shows_no_data(found: Comparison) -> None:
 
 
 def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
-    both = compare(
-        {"local": ph.Unweighted(MODEL), "two": ph.Unweighted(MODEL, relation="replace")},
-        table, n_synthetic=1, seed=5, engine="embedded", settings=SHORT,
-    )  # fmt: skip
+    two = {"local": ph.Unweighted(MODEL), "two": ph.Unweighted(MODEL, relation="replace")}
+    both = compare(two, table, **{**OPTIONS, "n_synthetic": 1})
     assert both.fits_made == 1
     assert "UNLIKE KINDS" in charges_title(both)
     assert charge_name(both, "two") == "two\n(asymptotic local, replace one record)"
     page = comparison_report(both)
     check_page(page)
     assert "local (asymptotic local, remove one record)" in page
-    alone = compare({"a:b,c": ph.Unweighted(MODEL)}, table, n_synthetic=1, seed=5,
-                    engine="embedded", settings=SHORT)  # fmt: skip
+    alone = compare({"a:b,c": ph.Unweighted(MODEL)}, table, **{**OPTIONS, "n_synthetic": 1})
     assert charges_title(alone).endswith("1 draw; asymptotic local, remove one record; nats")
     assert charge_name(alone, "a:b,c", gap=" ") == "a: b, c"
 
@@ -200,10 +190,7 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
     assert {path.name for path in folder.iterdir()} == {"table.csv", "estimates.csv", "report.html"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
-    expected = compare(
-        build_mechanisms(["unweighted", "lipschitz:scale=0.8,reweighting=true"], MODEL),
-        table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT,
-    )  # fmt: skip
+    expected = compare(build_mechanisms(chosen[1::2], MODEL), table, **OPTIONS)
     saved = pd.read_csv(folder / "table.csv")
     pd.testing.assert_frame_equal(saved, expected.table)
     tidy = pd.read_csv(folder / "estimates.csv")
@@ -239,8 +226,3 @@ def test_bad_options_are_one_line_and_write_nothing(
 ) -> None:
     table.to_csv("data.csv", index=False)
     assert message in refused(*BASE, *arguments)
-
-
-def test_the_function_is_not_hidden_by_a_module_of_its_name() -> None:
-    assert ph.compare is compare
-    assert ph.studies.Comparison is Comparison

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
 from pyhybrid.measures.arrays.estimates import avg_ecdf, max_ecdf
@@ -115,11 +114,8 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
         MODEL.bind(table), seed=8, engine="embedded", settings=OPTIONS["settings"]
     )
     plain = session.unweighted()
-    vector = session.fit(
-        ph.arrays.weights_from_lipschitz(plain.bounds.by_record, scale=0.6, shift=-0.1),
-        label="LW",
-        warm_start=plain.draws.warm_start(),
-    )
+    weights = ph.arrays.weights_from_lipschitz(plain.bounds.by_record, scale=0.6, shift=-0.1)
+    vector = session.fit(weights, label="LW", warm_start=plain.draws.warm_start())
     fit, refits = curve.scalar_fit(session, vector, session.unweighted().bounds.overall)
     np.testing.assert_allclose(fit.alpha, alpha, rtol=1e-12)
     release = ph.GivenWeights(MODEL, alpha=fit.alpha, accounting="lipschitz").release_from(
@@ -244,22 +240,14 @@ def test_a_file_torn_anywhere_is_read_up_to_its_last_whole_line(tmp_path: Path, 
 def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
-    with (
-        pytest.raises(InvalidInput, match="results file"),
-        open_parts(path, settings="x", seed=None),
-    ):
-        pass
+    refuses("results file", open_parts(path, settings="x", seed=None).__enter__)
     assert path.read_bytes() == content
 
 
 def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "parts.jsonl"
-    with (
-        open_parts(path, settings="x", seed=1),
-        pytest.raises(InvalidInput, match="another run has it"),
-        open_parts(path, settings="x", seed=1),
-    ):
-        pass
+    with open_parts(path, settings="x", seed=1):
+        refuses("another run has it", open_parts(path, settings="x", seed=1).__enter__)
 
 
 @pytest.mark.parametrize(("change", "message"), [

@@ -6,11 +6,8 @@ import pytest
 
 from tests.docs.snippets import ROOT, TEXTS
 
-READ = [
-    *TEXTS,
-    *sorted((ROOT / "pyhybrid").rglob("words.jinja")),
-    ROOT / "pyhybrid" / "cli" / "options.py",
-]
+PACKAGE = ROOT / "pyhybrid"
+READ = [*TEXTS, *sorted(PACKAGE.rglob("words.jinja")), PACKAGE / "cli" / "options.py"]
 NOT_SO = {
     r"\bholds? \w+ against\b": "compare the two", r"what people wait for": "run times",
     r"decides on the word": "ask which guarantee they need",

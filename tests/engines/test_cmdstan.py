@@ -146,10 +146,8 @@ def test_failure_is_reported_and_leaves_nothing(
 def test_no_start_is_said(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """CmdStan calls it no error, and cmdstanpy does not quote it."""
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "no start")
-    with pytest.raises(
-        SamplingError, match=r"failed: Initialization .* attempts\. No draw had a finite"
-    ):
-        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    said = r"failed: Initialization .* attempts\. No draw had a finite"
+    fails(SamplingError, said, CmdStanEngine().sample, PROGRAM, {"p": 2}, seed=1, settings=STORED)
 
 
 def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
@@ -239,11 +237,6 @@ def test_another_installation_compiles_for_itself(
     moved = fake.root.rename(tmp_path / "moved")
     monkeypatch.setenv("CMDSTAN", str(moved))
     assert compiled_program(PROGRAM) != first
-
-
-def test_unwritable_cache_says_what_to_set(fake: Fake, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file where a folder should be")
-    fails(EngineUnavailable, "PYHYBRID_CACHE", compiled_program, PROGRAM)
 
 
 def test_no_installation_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,11 +34,8 @@ def main(arguments):
         log.write(json.dumps(entry) + "\n")
     mode = os.environ.get("FAKE_CMDSTAN_MODE", "")
     if mode == "no start":
-        print(
-            "Rejecting initial value:",
-            "Initialization between (-2, 2) failed after 100 attempts. ",
-            sep="\n",
-        )
+        print("Rejecting initial value:")
+        print("Initialization between (-2, 2) failed after 100 attempts. ")
         return 1
     if mode == "fail":
         print("Exception: something went wrong", file=sys.stderr)

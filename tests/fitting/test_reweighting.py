@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting import reweighting
 from pyhybrid.fitting.reweighting import Reweighting, estimated_bound, reweighted_fit
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.accounting.loss_account import stepped
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
@@ -130,17 +130,14 @@ def test_unweighted_bounds_can_be_spread_too(session: FitSession) -> None:
     ],
 )  # fmt: skip
 def test_bad_plans_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(InvalidInput):
-        Reweighting(**wrong)  # type: ignore[arg-type]
+    refuses("", Reweighting, **wrong)
 
 
 def test_reweighting_needs_a_finite_bound(session: FitSession) -> None:
     fit = session.unweighted()
     broken = replace(fit, bounds=replace(fit.bounds, overall=np.inf))
-    with pytest.raises(InvalidInput, match="finite bound above 0"):
-        reweighted_fit(session, broken, Reweighting())
-    with pytest.raises(InvalidInput, match="reweighting must be"):
-        ph.Unweighted(MODEL, reweighting="yes")  # type: ignore[arg-type]
+    refuses("finite bound above 0", reweighted_fit, session, broken, Reweighting())
+    refuses("reweighting must be", ph.Unweighted, MODEL, reweighting="yes")
 
 
 def test_a_refit_above_its_estimate_does_not_end_the_search(

@@ -88,11 +88,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
         ["DATA", "DATA"],
         {
             "--key": ["y", "y:radius=1", "x:radius=0.1,kind=relative", "g", "y:radius=", "y:q=1"],
-            "--sensitive": ["y", "x:radius=1"],
-            "--holdout": ["DATA"],
-            "--rows-correspond": [],
-            "--no-rows-correspond": [],
-            "--json": ["-", "OUT.json"],
+            "--sensitive": ["y", "x:radius=1"], "--holdout": ["DATA"], "--rows-correspond": [],
+            "--no-rows-correspond": [], "--json": ["-", "OUT.json"],
         },
     ),
     "mask": (
@@ -109,8 +106,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
     "ledger create": (
         ["NEW"],
         {
-            "--budget": ["9", "0"],
-            "--kind": ["strict", "asymptotic local"],
+            "--budget": ["9", "0"], "--kind": ["strict", "asymptotic local"],
             "--relation": ["replace"],
         },
     ),
@@ -191,11 +187,8 @@ def check_call(call: Call) -> bool:
         assert "Traceback" not in error
         if code == 2:
             assert error.strip()
-            made = [
-                path
-                for path in folder.rglob("*")
-                if path not in before and path.is_file() and path.name != "ledger"
-            ]
+            new = (path for path in folder.rglob("*") if path not in before and path.is_file())
+            made = [path for path in new if path.name != "ledger"]
             assert made == []
     return code == 0
 

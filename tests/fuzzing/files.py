@@ -104,15 +104,9 @@ def check_table_file(case: tuple[str, bytes]) -> bool:
 
 def _table() -> pd.DataFrame:
     index = pd.Index([f"p{i}" for i in range(6)], name="label")
-    return pd.DataFrame(
-        {
-            "y": [0, 3, 1, 2, 5, 1],
-            "x": [0.5, 1.25, 2.0, 0.1, 3.0, 0.7],
-            "g": pd.Categorical(["a", "b", "a", "b", "a", "b"]),
-            "d": pd.date_range("2020-01-01", periods=6),
-        },
-        index=index,
-    )
+    numbers = {"y": [0, 3, 1, 2, 5, 1], "x": [0.5, 1.25, 2.0, 0.1, 3.0, 0.7]}
+    own = {"g": pd.Categorical(["a", "b"] * 3), "d": pd.date_range("2020-01-01", periods=6)}
+    return pd.DataFrame({**numbers, **own}, index=index)
 
 
 def _save_release(folder: Path) -> None:
@@ -139,15 +133,17 @@ def _save_masked(folder: Path) -> None:
     attempted(lambda: made.release(df, seed=1).save(folder / "saved", report=False))
 
 
+counted = functools.partial(
+    ph.primitives.laplace_counts, [0, 1, 1], n_categories=2, relation="replace"
+)
+"""An answer that a ledger takes, at an epsilon."""
+
+
 def _save_ledger(folder: Path) -> None:
     (folder / "saved").mkdir()
     ledger = ph.Ledger(folder / "saved" / "ledger", budget=9, kind="strict", relation="replace")
-    ledger.add(
-        ph.primitives.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace")
-    )
-    ledger.add(
-        ph.primitives.laplace_counts([0, 1, 1], n_categories=2, epsilon=1.5, relation="replace")
-    )
+    for epsilon in (0.5, 1.5):
+        ledger.add(counted(epsilon=epsilon))
 
 
 def _measure(setting: str, random: Any, options: Any) -> Any:
@@ -180,8 +176,7 @@ def _use_ledger(folder: Path) -> None:
     assert ledger.left >= 0
     assert ledger.label
     assert len(ledger.head) == 64
-    more = ph.primitives.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace")
-    assert ledger.add(more).epsilon == 0.5
+    assert ledger.add(counted(epsilon=0.5)).epsilon == 0.5
 
 
 def _use_calibration(folder: Path) -> None:
@@ -219,11 +214,8 @@ def stored(kind: str) -> dict[str, bytes]:
     with scratch_folder() as folder:
         SAVED[kind][0](folder)
         root = folder / "saved"
-        return {
-            str(path.relative_to(root)): path.read_bytes()
-            for path in sorted(root.rglob("*"))
-            if path.is_file()
-        }
+        files = (path for path in sorted(root.rglob("*")) if path.is_file())
+        return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
 _JSON = st.one_of(

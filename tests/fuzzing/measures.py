@@ -86,13 +86,8 @@ def set_cases(
     """Data and sets."""
     calm = draw(OFTEN)
     way = st.sampled_from(_WAYS[:5] if calm else _WAYS)
-    others = draw(
-        st.lists(
-            way if draw(OFTEN) else st.one_of(way, recipes()),
-            min_size=0 if not calm else 1,
-            max_size=3,
-        )
-    )
+    each = way if draw(OFTEN) else st.one_of(way, recipes())
+    others = draw(st.lists(each, min_size=1 if calm else 0, max_size=3))
     return SetsCase(
         real=draw(recipes(sizes=sizes)), others=tuple(others), options=_some(draw, known, 2)
     )
@@ -137,23 +132,16 @@ def check_utility(case: SetsCase) -> bool:
 
 
 _value = st.one_of(st.floats(), st.integers(-3, 2**70), st.sampled_from([None, "1", True, [], 1j]))
-_vector = st.one_of(
-    _value, st.lists(_value, max_size=3), st.lists(st.floats(0, 9), min_size=2, max_size=2)
-)
-_pair = st.one_of(
-    st.tuples(st.floats(-9, 9), st.floats(0, 9)),
-    st.tuples(_vector, _vector),
-    _value,
-    st.tuples(
-        st.lists(st.floats(-9, 9), min_size=2, max_size=2),
-        st.lists(st.floats(0, 9), min_size=2, max_size=2),
-    ),
-)
+_one = st.tuples(st.floats(-9, 9), st.floats(0, 9))
+_errors = st.lists(st.floats(0, 9), min_size=2, max_size=2)
+_both = st.tuples(st.lists(st.floats(-9, 9), min_size=2, max_size=2), _errors)
+_vector = st.one_of(_value, st.lists(_value, max_size=3), _errors)
+_pair = st.one_of(_one, st.tuples(_vector, _vector), _value, _both)
 _pairs = st.lists(_pair, max_size=4)
 
 
 def pool_cases() -> st.SearchStrategy[tuple[Any, str, Any]]:
-    alike = st.lists(st.tuples(st.floats(-9, 9), st.floats(0, 9)), min_size=2, max_size=5)
+    alike = st.lists(_one, min_size=2, max_size=5)
     models = st.one_of(
         alike, _pairs, st.lists(alike, max_size=3), st.lists(_pairs, max_size=3), _value
     )

@@ -58,16 +58,12 @@ _BUILT: dict[str, Any] = {
     "zero_inflated": lambda formula: ZeroInflated(NegativeBinomial(formula)),
     "with_missing": lambda formula: WithMissing(Poisson(formula)),
 }
+_step = ph.mechanisms.Reweighting
 _shared = {
     "draw_quantile": _share,
     "relation": _mostly("remove", "replace"),
     "safety_factor": _mostly(1, 1.05),
-    "reweighting": _mostly(
-        True,
-        False,
-        ph.mechanisms.Reweighting(k=0.9, recursive=False),
-        ph.mechanisms.Reweighting.published(k=0.9),
-    ),
+    "reweighting": _mostly(True, False, _step(k=0.9, recursive=False), _step.published(k=0.9)),
 }
 _map = {"scale": _number, "shift": _mostly(0.0, -0.2)}
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -103,13 +99,8 @@ _COUNTS = (
 )  # fmt: skip
 _UNIT = ("beta", "beta_regression", "normal", "mixture")
 _FITTING = {
-    **dict.fromkeys(
-        (
-            "counts", "zeros and ones", "skewed counts", "int8", "uint8", "nullable counts",
-            "whole floats",
-        ),
-        _COUNTS,
-    ),
+    **dict.fromkeys(("counts", "skewed counts", "int8", "uint8", "nullable counts",
+                     "whole floats"), _COUNTS),
     "zeros and ones": (*_COUNTS, "bernoulli", "categorical", "ordinal"),
     **dict.fromkeys(("float32", "unit interval", "unit interval with its ends"), _UNIT),
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),

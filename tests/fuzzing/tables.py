@@ -167,31 +167,20 @@ def recipes(
     n = draw(st.sampled_from(sizes) if usual else st.integers(0, 24))
     n_columns = draw(st.sampled_from([3, 2, 4, 1, 5]) if usual else st.integers(0, 5))
     outcome = st.sampled_from(sorted(OUTCOMES)) if usual else st.sampled_from(sorted(KINDS))
-    kinds = [
+    kinds = tuple(
         draw(outcome if place == 0 else st.sampled_from(sorted(KINDS)))
         for place in range(n_columns)
-    ]
+    )
     names: list[Any] = ["y", "x", "g", "z w", "h"][:n_columns]
     if not (plain or draw(OFTEN)):
         names = [draw(st.sampled_from(_NAMES)) for _ in names]
     poison: tuple[Any, ...] = ()
     if not (plain or draw(OFTEN)):
-        poison = tuple(
-            draw(
-                st.lists(
-                    st.tuples(st.integers(0, 23), st.integers(0, 4), st.sampled_from(_POISON)),
-                    max_size=2,
-                )
-            )
-        )
-    return Recipe(
-        n=n,
-        kinds=tuple(kinds),
-        names=tuple(names),
-        index="range" if plain else draw(st.sampled_from(INDEXES)),
-        poison=poison,
-        seed=draw(st.integers(0, 2**16)),
-    )
+        spots = st.tuples(st.integers(0, 23), st.integers(0, 4), st.sampled_from(_POISON))
+        poison = tuple(draw(st.lists(spots, max_size=2)))
+    index = "range" if plain else draw(st.sampled_from(INDEXES))
+    seed = draw(st.integers(0, 2**16))
+    return Recipe(n=n, kinds=kinds, names=tuple(names), index=index, poison=poison, seed=seed)
 
 
 _TERMS = [

@@ -10,18 +10,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.engines import ConvergenceRule
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.fuzzing.entry_points import ENTRY_POINTS
-from tests.fuzzing.releases import (
-    MECHANISMS,
-    check_release,
-    check_release_case,
-    release_cases,
-)
+from tests.fuzzing.outcomes import attempted
+from tests.fuzzing.releases import MECHANISMS, check_release, check_release_case, release_cases
 from tests.fuzzing.tables import Recipe
+from tests.refusals import fails
 
 _CPU = 2000  # milliseconds for an entry point
+SAME: Any = {"database": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 
 @pytest.mark.long
@@ -31,11 +28,7 @@ def test_any_case_gives_a_result_or_a_typed_error(name: str) -> None:
     valid = []
 
     @settings(
-        max_examples=min(300, _CPU // entry.cost),
-        database=None,
-        derandomize=True,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate, Phase.shrink],
+        max_examples=min(300, _CPU // entry.cost), phases=[Phase.generate, Phase.shrink], **SAME
     )
     @given(entry.cases)
     def check(case: Any) -> None:
@@ -47,18 +40,11 @@ def test_any_case_gives_a_result_or_a_typed_error(name: str) -> None:
 
 
 @pytest.mark.samples
-@settings(
-    max_examples=20,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
+@settings(max_examples=20, phases=[Phase.generate], **SAME)
 @given(st.sampled_from(sorted(MECHANISMS)).flatmap(lambda name: release_cases(name, plain=True)))
 def test_the_embedded_engine_meets_the_same_tables(case: Any) -> None:
     short = ph.engines.SamplerSettings(chains=2, warmup=60, draws=40)
-    rule = ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0)
-    check_release_case(case, engine="embedded", settings=short, rule=rule)
+    check_release_case(case, engine="embedded", settings=short)
 
 
 def test_the_checks_see_a_release_that_is_wrong() -> None:
@@ -66,19 +52,12 @@ def test_the_checks_see_a_release_that_is_wrong() -> None:
         n=20, kinds=("counts", "text"), names=("y", "x"), index="range", poison=(), seed=1
     )
     df = recipe.table()
-    rule = ConvergenceRule(rhat=10.0, ess_per_chain=0.1)
-    release = ph.Unweighted(ph.Poisson("y ~ 1")).release(
-        df, engine=RandomDraws(), settings=ph.engines.SamplerSettings(chains=2, draws=8), rule=rule
-    )
+    release = ph.Unweighted(ph.Poisson("y ~ 1")).release(df, **RANDOM_DRAWS)
     check_release(release, df)
     release.synthetic[0].loc[3, "x"] = "not as it was"
-    with pytest.raises(AssertionError):
-        check_release(release, df)
+    fails(AssertionError, "", check_release, release, df)
 
 
 def test_anything_but_a_typed_error_is_a_failure() -> None:
-    from tests.fuzzing.outcomes import attempted
-
-    with pytest.raises(KeyError):
-        attempted(lambda: {}["x"])
+    fails(KeyError, "", attempted, lambda: {}["x"])
     assert isinstance(attempted(lambda: ph.Poisson("y").bind(None)), ph.InvalidInput)

@@ -327,11 +327,9 @@ def by_column(one: Callable[..., Case], depth: int) -> Callable[..., Case]:
     """Combine vectors element by element; scalars stay scalars."""
 
     def column(x: Any, k: int) -> Any:
-        return (
-            x[k]
-            if isinstance(x, list) and not isinstance(x[0], list)
-            else [column(y, k) for y in x]
-        )
+        if isinstance(x, list) and not isinstance(x[0], list):
+            return x[k]
+        return [column(y, k) for y in x]
 
     def rule(estimates: Any, variances: Any, **how: Any) -> Case:
         inner = estimates

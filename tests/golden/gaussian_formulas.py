@@ -180,10 +180,7 @@ def frozen_excess(
 
 
 def epsilon_of_censoring(
-    cap: Any,
-    n_draws_released: int = 1,
-    relation: str = "remove",
-    discrete_uncentered: bool = False,
+    cap: Any, n_draws_released: int = 1, relation: str = "remove", discrete_uncentered: bool = False
 ) -> float:
     below, above = cap if isinstance(cap, list) else (cap, cap)
     width = Fraction(repr(below)) + (0 if discrete_uncentered else Fraction(repr(above)))

@@ -332,7 +332,8 @@ def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Pat
     release = imputation(masks=masks(frame), subgroups=groups).release_from(fit)
     for form in ("csv", "parquet"):
         folder = tmp_path / form
-        release.save(folder, file_format=form, attachments={"report.html": "<p>private</p>"})
+        attached = {"report.html": "<p>private</p>"}
+        release.save(folder, file_format=form, attachments=attached, report=False)
         again = ph.masking.MaskedRelease.load(folder)
         for ours, theirs in zip(again.synthetic, release.synthetic, strict=True):
             pd.testing.assert_frame_equal(ours, theirs)
@@ -361,7 +362,7 @@ def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> 
 
 def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: Any) -> None:
     refuses("must be a file of a saved release", ph.masking.MaskedRelease.load, tmp_path)
-    imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
+    imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a", report=False)
     run = tmp_path / "a/confidential/run.json"
     run.write_text(run.read_text().replace('"masked"', '"other"'))
     with pytest.raises(InvalidInput, match="must hold a masked release of format 1: found 'other'"):

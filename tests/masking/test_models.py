@@ -42,10 +42,8 @@ def test_mask_densities_are_those_of_scipy() -> None:
     ours = GaussianMask(copies=3, variance=0.4).log_density(w, x)
     np.testing.assert_allclose(ours, stats.norm.logpdf(w, x[:, None], np.sqrt(0.4)).sum(axis=1))
     codes = rng.integers(0, 3, 7)
-    np.testing.assert_allclose(
-        MixtureMask(separation=2.5).log_density(w[:, 0], codes),
-        stats.norm.logpdf(w[:, 0], 2.5 * codes, 1),
-    )
+    mixture = MixtureMask(separation=2.5).log_density(w[:, 0], codes)
+    np.testing.assert_allclose(mixture, stats.norm.logpdf(w[:, 0], 2.5 * codes, 1))
     matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
     mask = MisclassificationMask(matrix=matrix)
     v = rng.integers(0, 3, 7)
@@ -130,11 +128,8 @@ def test_bad_masks_are_refused(make: Any, message: str) -> None:
     refuses(message, make)
 
 
-MODELS = [
-    LevelModel(kind="binary", n_levels=2, n_columns=3),
-    LevelModel(kind="ordered", n_levels=4, n_columns=3),
-    LevelModel(kind="nominal", n_levels=4, n_columns=3),
-]
+KINDS = {"binary": 2, "ordered": 4, "nominal": 4}
+MODELS = [LevelModel(kind=kind, n_levels=n, n_columns=3) for kind, n in KINDS.items()]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.kind)

@@ -146,10 +146,6 @@ def test_statements_of_earlier_versions_are_read() -> None:
     assert old.left_as_they_were == ()
 
 
-def _by_imputation(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
-    return masked(frame)
-
-
 def _by_comparator(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
     return CartSynthesis(keys=KEYS, n_synthetic=2).release(frame, seed=1)
 
@@ -165,7 +161,7 @@ def _by_hand(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
     return replace(release, synthetic=[frame.copy() for _ in release.synthetic])
 
 
-@pytest.mark.parametrize("make", [_by_imputation, _by_comparator, _with_text, _by_hand])
+@pytest.mark.parametrize("make", [masked, _by_comparator, _with_text, _by_hand])
 def test_notes_on_a_table_are_in_no_masked_release(
     make: Callable[[pd.DataFrame], ph.masking.MaskedRelease], tmp_path: Path
 ) -> None:

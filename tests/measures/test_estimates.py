@@ -144,26 +144,6 @@ def test_ecdf_distances_against_brute_force(data: list[int], synthetic: list[int
     assert avg_ecdf(data, synthetic) == pytest.approx(np.mean(np.square(gaps)), abs=1e-12)
 
 
-@given(VECTORS)
-def test_ecdf_distances_of_equal_data_are_zero(data: list[int]) -> None:
-    assert max_ecdf(data, data[::-1]) == avg_ecdf(data, data * 2) == 0
-
-
-def test_ecdf_distances_of_separate_data() -> None:
-    assert max_ecdf([1, 2], [3, 4, 5]) == 1
-    assert max_ecdf([3, 4, 5], [1, 2]) == 1  # symmetric
-    # F_data - F_syn at 1, 2, 3, 4: 1/2, 1, 1/2, 0
-    assert avg_ecdf([1, 2], [3, 4]) == pytest.approx((1 / 4 + 1 + 1 / 4) / 4)
-
-
-def test_max_ecdf_is_the_kolmogorov_smirnov_statistic() -> None:
-    from scipy.stats import ks_2samp
-
-    rng = np.random.default_rng(8)
-    x, y = rng.normal(size=300), rng.normal(0.2, 1.1, size=170)
-    assert max_ecdf(x, y) == pytest.approx(ks_2samp(x, y).statistic, abs=1e-12)
-
-
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"values": [1.0, np.nan]}, "element 1 is not"),
     ({"values": [[1.0, 2.0], [np.inf, 1.0]]}, "set 2 must be finite: element 0"),

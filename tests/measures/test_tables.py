@@ -245,10 +245,8 @@ def test_overlap_and_difference_by_hand() -> None:
     # Overlap 1 of lengths 2 and 4; a gap of 1; equal; a point twice.
     found = ph.measures.interval_overlap([[0, 0, 3, 5], [2, 2, 4, 5]], [[1, 3, 3, 5], [5, 5, 4, 5]])
     assert found == pytest.approx([0.5 * (1 / 2 + 1 / 4), 0.5 * (-1 / 2 - 1 / 2), 1, 1])
-    assert ph.measures.standardised_difference([1.0, 2.0], [2.0, 2.0], [0.5, 1.0]).tolist() == [
-        2,
-        0,
-    ]
+    found = ph.measures.standardised_difference([1.0, 2.0], [2.0, 2.0], [0.5, 1.0])
+    assert found.tolist() == [2, 0]
 
 
 # [JC], risk subgroups: estimate and 95 % interval without masks, by DA-MI, by CART; then printed
@@ -307,9 +305,7 @@ def test_the_nested_rule_takes_the_sets_imputation_by_imputation(real: pd.DataFr
     v = np.array([f.bse**2 for f in fits]).reshape(3, 2, 2)
     expected = ph.measures.combine_nested(q, v)
     assert found.table["synthetic_lower"].to_numpy() == pytest.approx(expected.interval()[0])
-    other = ph.measures.combine_nested(
-        q.reshape(2, 3, 2), v.reshape(2, 3, 2)
-    )  # the control: other nests
+    other = ph.measures.combine_nested(q.reshape(2, 3, 2), v.reshape(2, 3, 2))  # the control
     assert found.table["synthetic_lower"].to_numpy() != pytest.approx(other.interval()[0])
 
 
@@ -378,13 +374,8 @@ def test_reads_what_can_be_read_in_one_way() -> None:
 ])  # fmt: skip
 def test_bad_sets_are_named_by_every_measure(real: pd.DataFrame, broken: Any, message: str) -> None:
     wrong = broken(real)
-    for measure in (
-        ph.measures.propensity_utility,
-        ph.measures.table_utility,
-        ph.measures.column_utility,
-        ph.measures.utility_summary,
-    ):
-        refuses(message, measure, real, wrong, **CODES)
+    for name in ("propensity_utility", "table_utility", "column_utility", "utility_summary"):
+        refuses(message, getattr(ph.measures, name), real, wrong, **CODES)
     refuses(message, ph.measures.model_utility, real, wrong, "age ~ sex", rule="single", **CODES)
 
 
@@ -444,9 +435,7 @@ def test_models_that_leave_no_residual_are_refused_whatever_the_last_digit(
     for formula in ("age ~ 1", "age ~ sex"):
         with pytest.raises(ph.InvalidInput, match="must leave something unexplained in the data"):
             ph.measures.model_utility(flat, [flat, flat], formula)
-    precise = real.assign(
-        age=value * (1 + 1e-6 * real["age"]) + 1e-6 * real["age"]
-    )  # the negative control
+    precise = real.assign(age=value * (1 + 1e-6 * real["age"]) + 1e-6 * real["age"])  # control
     ph.measures.model_utility(precise, [precise, precise], "age ~ sex")
 
 
@@ -481,10 +470,8 @@ def test_risk_summary_is_made_of_its_parts(real: pd.DataFrame) -> None:
     other = population(600, 2)
     given: dict[str, Any] = {"keys": ["age", "sex"], "radius": 1}
     found = ph.measures.risk_summary(real, other, sensitive=["region"], **given)
-    assert (
-        found.matching.by_record.tolist()
-        == ph.measures.matching_risk(real, other, **given).by_record.tolist()
-    )
+    matching = ph.measures.matching_risk(real, other, **given)
+    assert found.matching.by_record.tolist() == matching.by_record.tolist()
     alone = ph.measures.attribute_risk(
         real, other, sensitive="region", keys=["age", "sex"], radius={"age": 1}
     )

@@ -363,10 +363,8 @@ def test_standardized_terms_about_a_center_need_a_quarter_of_the_warm_up(
     ({"beta": [np.inf]}, "center must be finite"),
 ])  # fmt: skip
 def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        ph.Censored(POISSON, epsilon=1, center=center, inner=ph.Unweighted(POISSON)).release(
-            counts(3, 60), **OPTIONS
-        )
+    own = ph.Censored(POISSON, epsilon=1, center=center, inner=ph.Unweighted(POISSON))
+    refuses(words, own.release, counts(3, 60), **OPTIONS)
 
 
 @pytest.mark.parametrize("public", [False, True])

@@ -21,11 +21,8 @@ COST = {"n_synthetic": 2, "n_draws_released": 2, "relation": "remove", "safety_f
 
 def fit(overall: float = 1.5, **given: Any) -> Any:
     """A fit as far as a charge looks at it."""
-    bounds = SimpleNamespace(
-        overall=overall,
-        kept_draws=np.ones(40, dtype=bool),
-        draw_quantile=given.pop("draw_quantile", 1.0),
-    )
+    kept, quantile = np.ones(40, dtype=bool), given.pop("draw_quantile", 1.0)
+    bounds = SimpleNamespace(overall=overall, kept_draws=kept, draw_quantile=quantile)
     diagnostics = SimpleNamespace(
         converged=given.pop("converged", True), problems=("R-hat 1.5",),
         n_elsewhere=given.pop("n_elsewhere", None),

@@ -12,6 +12,7 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
 from tests.monte_carlo import assert_near
+from tests.refusals import fails
 
 pytestmark = pytest.mark.samples
 
@@ -89,12 +90,8 @@ STRICT_RULE = ConvergenceRule(ess_per_chain=1e9)
 
 def test_chains_that_do_not_converge_are_refused_after_more_draws_and_one_retry() -> None:
     labels: list[str] = []
-    with pytest.raises(NotConverged, match="effective sample size"):
-        _release(
-            ph.Unweighted(MODEL),
-            rule=STRICT_RULE,
-            progress=lambda label, a, b: labels.append(label),
-        )
+    told = {"rule": STRICT_RULE, "progress": lambda label, a, b: labels.append(label)}
+    fails(NotConverged, "effective sample size", _release, ph.Unweighted(MODEL), **told)
     assert list(dict.fromkeys(labels)) == [
         "unweighted fit", "unweighted fit, more draws", "unweighted fit, again",
     ]  # fmt: skip

@@ -175,38 +175,17 @@ def test_the_noise_covers_every_table_that_is_counted(
             mechanism(unit="person", rows_per_unit=2).release(own)
 
 
-def test_what_is_released_depends_on_the_noisy_tables_alone(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+FINE = {**DOMAIN, "income": ph.mechanisms.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
+
+
+@pytest.mark.parametrize("more", [{}, {"select": "private", "domain": FINE, "most_bins": 4}])
+def test_what_is_released_depends_on_noisy_answers_alone(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
 ) -> None:
-    """Other confidential values, the same noisy tables and random numbers: the same sets. The
-    control is the mechanism itself, whose tables differ."""
-    real = measuring.noisy_tables
-    kept: dict[Any, Any] = {}
-
-    def first(tables: Any, **options: Any) -> Any:
-        return kept.setdefault(tuple(own.shape for own in tables), real(tables, **options))
-
+    """Other confidential values, the same answers and random numbers: the same choices and sets.
+    The control is the mechanism itself, whose answers differ."""
     monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
-    rng = np.random.default_rng(3)
-    other = table.copy()
-    for name in DOMAIN:
-        other[name] = table[name].to_numpy()[rng.permutation(len(table))]
-        other[name] = other[name].astype(table[name].dtype)
-    own = mechanism(epsilon=50)
-    with monkeypatch.context() as patch:
-        patch.setattr(measuring, "noisy_tables", first)
-        one, two = (own.release(each, n_synthetic=2).synthetic for each in (table, other))
-    for a, b in zip(one, two, strict=True):
-        pd.testing.assert_frame_equal(a, b)
-    assert not own.release(other).synthetic[0]["visits"].equals(one[0]["visits"])
-
-
-def test_a_private_choice_reads_answers_alone_and_says_what_it_chose(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With other confidential values and the same answers: the same choices and sets."""
-    monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
-    real_tables, real_choice = measuring.noisy_tables, choosing.exponential_mechanism
+    asked = ((measuring, "noisy_tables"), (choosing, "exponential_mechanism"))
     kept: list[Any] = []
 
     def keep(real: Any) -> Any:
@@ -216,32 +195,30 @@ def test_a_private_choice_reads_answers_alone_and_says_what_it_chose(
 
         return ask
 
-    data = table.iloc[:1200]
-    own = mechanism(epsilon=20, select="private", domain=FINE, most_bins=4)
+    data, own = table.iloc[:1200], mechanism(epsilon=20, **more)
     with monkeypatch.context() as patch:
-        patch.setattr(measuring, "noisy_tables", keep(real_tables))
-        patch.setattr(choosing, "exponential_mechanism", keep(real_choice))
+        for module, name in asked:
+            patch.setattr(module, name, keep(getattr(module, name)))
         one = own.release(data, n_synthetic=2)
     answers = iter(kept)
-    other = data.copy()
-    for name in DOMAIN:
-        other[name] = data[name].to_numpy()[::-1]
-        other[name] = other[name].astype(data[name].dtype)
+    other = data.assign(**{
+        name: pd.Series(data[name].to_numpy()[::-1], data.index, dtype=data[name].dtype)
+        for name in DOMAIN
+    })  # fmt: skip
     with monkeypatch.context() as patch:
-        for module, name in ((measuring, "noisy_tables"), (choosing, "exponential_mechanism")):
+        for module, name in asked:
             patch.setattr(module, name, lambda *_, **__: next(answers))
         two = own.release(other, n_synthetic=2)
     for a, b in zip(one.synthetic, two.synthetic, strict=True):
         pd.testing.assert_frame_equal(a, b)
-    assert one.settings["chosen"] == two.settings["chosen"]
-    assert {*one.settings["chosen"]["region"]} <= {"age", "sex", "visits"}
-    assert one.charge.epsilon == 20
+    assert not own.release(other).synthetic[0]["visits"].equals(one.synthetic[0]["visits"])
     words = " ".join(one.statement.split())
-    assert "Gumbel of scale" in words
-    assert '"chosen"' not in " ".join(mechanism().release(data).statement.split())
-
-
-FINE = {**DOMAIN, "income": ph.mechanisms.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
+    assert ("Gumbel of scale" in words) == bool(more)
+    assert more or '"chosen"' not in words
+    if more:
+        assert one.settings["chosen"] == two.settings["chosen"]
+        assert {*one.settings["chosen"]["region"]} <= {"age", "sex", "visits"}
+        assert one.charge.epsilon == 20
 
 
 @pytest.mark.long

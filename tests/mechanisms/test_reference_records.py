@@ -14,10 +14,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.mechanisms.censored.calibration import Calibration
-from pyhybrid.mechanisms.censored.center import (
-    more_alike_than_by_chance,
-    reference_records,
-)
+from pyhybrid.mechanisms.censored.center import more_alike_than_by_chance, reference_records
 from pyhybrid.reports.checklist import review_checklist
 from tests.fits import ANY_DRAWS, fit_options
 from tests.refusals import refuses

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput, NotConverged
-from pyhybrid.core.randomness import streams
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.mechanisms import sequential
 from pyhybrid.models.families.regression import BoundRegression
@@ -92,15 +91,6 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
 
 
 @pytest.mark.samples
-def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
-    seeds = [part.provenance.seed for part in released.parts]  # type: ignore[union-attr]
-    assert len(set(seeds)) == 2
-    root = streams(5)
-    assert root.child("step 1").entropy != root.child("step 2").entropy
-    assert root.child("step 1").engine_seed("posterior") != root.engine_seed("posterior")
-
-
-@pytest.mark.samples
 def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     released.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
@@ -118,19 +108,6 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
         "charge.json", "metadata.json", "privacy_statement.md", "schema.json", "synthetic_1.csv",
         "synthetic_2.csv", "synthetic_3.csv",
     ]  # fmt: skip
-
-
-@pytest.mark.samples
-def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> None:
-    epsilon = released.charge.epsilon
-    ledger = ph.Ledger(tmp_path / "l", budget=epsilon, kind="asymptotic local", relation="remove")
-    released.save(tmp_path / "out", ledger=ledger, report=False)
-    assert ledger.spent == epsilon
-    small = ph.Ledger(
-        tmp_path / "s", budget=epsilon - 0.01, kind="asymptotic local", relation="remove"
-    )
-    fails(BudgetExceeded, "", released.save, tmp_path / "other", ledger=small, report=False)
-    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(("steps", "message"), [
@@ -256,10 +233,7 @@ def test_what_did_not_converge_makes_the_whole_local_and_is_named(table: pd.Data
     options: dict[str, Any] = {"seed": 5, "engine": "embedded", "settings": settings}
     sequence = ph.SequentialSynthesis(steps)
     lost = "asymptotic local, not strict: chains of b did not converge"
-    with (
-        pytest.warns(UserWarning, match=lost),
-        pytest.warns(UserWarning, match="fit did not converge"),
-    ):
+    with pytest.warns(UserWarning, match=lost), pytest.warns(UserWarning, match="fit did not"):
         release = sequence.release(table, rule=hard, on_not_converged="warn", **options)
     assert release.charge.kind == "asymptotic local"
     assert [part.charge.kind for part in release.parts] == ["strict", "asymptotic local"]
@@ -270,7 +244,7 @@ def test_a_sequence_of_histograms_needs_no_engine(table: pd.DataFrame, tmp_path:
     second = replace(HISTOGRAM, column="b", upper=400, n_bins=20)
     release = ph.SequentialSynthesis([HISTOGRAM, second]).release(table, engine="embedded")
     assert release.synthesized == ("a", "b")
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     assert ph.Release.load(tmp_path / "out").charge.epsilon == 100.0
 
 
@@ -281,13 +255,9 @@ def test_a_histogram_of_another_relation_is_refused() -> None:
 
 @pytest.mark.samples
 def test_columns_fitted_in_two_processes_are_those_fitted_in_one(table: pd.DataFrame) -> None:
-    steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
-    made = [
-        ph.SequentialSynthesis(steps).release(
-            table, seed=5, engine="embedded", settings=SHORT, workers=workers
-        )
-        for workers in (1, 2)
-    ]
+    both = ph.SequentialSynthesis([ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)])
+    options: dict[str, Any] = {"seed": 5, "engine": "embedded", "settings": SHORT}
+    made = [both.release(table, **options, workers=workers) for workers in (1, 2)]
     pd.testing.assert_frame_equal(made[0].synthetic[0], made[1].synthetic[0])
     assert made[0].charge == made[1].charge
 

@@ -46,26 +46,24 @@ def test_steps_and_decimals_do_not_leave_the_bounds(model: Any, grid: float) -> 
 
 def test_tails_keep_their_digits() -> None:
     """Intervals far out: quadrature of the density relative to its edge; draws stay inside."""
+
+    def check(found: float, drawn: Any, ends: tuple[float, float], law: Any, error: float) -> None:
+        t = np.linspace(*ends, 200_001)
+        log_density = law.logpdf(np.maximum(t, 1e-300))
+        top = log_density.max()
+        assert abs(found - top - np.log(np.trapezoid(np.exp(log_density - top), t))) < error
+        assert ((drawn >= ends[0]) & (drawn <= ends[1])).all()
+
     for mean in (-30.0, 30.0):
         found = normal_log_mass(np.array([mean]), np.array([1.0]), (0.0, 1.0))[0]
-        t = np.linspace(0, 1, 200_001)
-        log_density = stats.norm.logpdf(t, mean)
-        top = log_density.max()
-        expected = top + np.log(np.trapezoid(np.exp(log_density - top), t))
-        assert abs(found - expected) < 1e-6
         drawn = normal_within(np.full(500, mean), 1.0, (0.0, 1.0), np.random.default_rng(1))
-        assert ((drawn >= 0) & (drawn <= 1)).all()
+        check(found, drawn, (0.0, 1.0), stats.norm(mean), 1e-6)
         edge = 0.0 if mean < 0 else 1.0
         assert np.abs(drawn - edge).mean() == pytest.approx(1 / 30, rel=0.3)
     for ends in ((0.0, 1e-3), (60.0, 61.0)):
         found = gamma_log_mass(np.array([2.0]), np.array([1.0]), ends)[0]
-        t = np.linspace(*ends, 200_001)
-        log_density = stats.gamma.logpdf(np.maximum(t, 1e-300), 2.0)
-        top = log_density.max()
-        expected = top + np.log(np.trapezoid(np.exp(log_density - top), t))
-        assert abs(found - expected) < 1e-5
         drawn = gamma_within(2.0, np.ones(200), ends, np.random.default_rng(1))
-        assert ((drawn >= ends[0]) & (drawn <= ends[1])).all()
+        check(found, drawn, ends, stats.gamma(2.0), 1e-5)
 
 
 def test_ends_that_change_nothing() -> None:

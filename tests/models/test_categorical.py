@@ -29,13 +29,6 @@ def _table(y: Any = None) -> pd.DataFrame:
     return pd.DataFrame({"y": NAMES[PLACES] if y is None else y, "x": X})
 
 
-def test_log_likelihood_far_out() -> None:
-    far = ph.Categorical("y ~ 1").log_lik(
-        {"beta": np.array([[[800.0, 0.0]]])}, np.array([0.0, 1.0, 2.0]), np.ones((1, 1))
-    )
-    np.testing.assert_allclose(far, [[-800, 0, -800]])
-
-
 @pytest.mark.samples
 def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     monkeypatch: pytest.MonkeyPatch,

@@ -23,10 +23,7 @@ MODELS: dict[str, Any] = {
     "beta_regression": ph.BetaRegression, "normal_regression": ph.NormalRegression,
     "bernoulli": ph.Bernoulli, "beta_binomial": partial(ph.BetaBinomial, upper=7),
 }  # fmt: skip
-ETA = {
-    "negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1,
-    "bernoulli": 6, "beta_binomial": 6,
-}  # fmt: skip
+ETA = dict.fromkeys(MODELS, 6) | {"normal_regression": 1}
 
 
 def _table(model: str, n: int = 40) -> pd.DataFrame:

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.privacy.censoring import Cap, FrozenParts
 from tests.models.targets import AtPoints
+from tests.refusals import refuses
 
 BERNOULLI, LOG_NORMAL = ph.Bernoulli("y ~ x"), ph.LogNormal("y ~ x")
 COUNTS = np.array([0, 0, 0, 1, 2, 5])
@@ -109,12 +109,10 @@ def test_frozen_records_must_be_whole() -> None:
     assert isinstance(frozen, FrozenParts)
     assert repr(frozen) == "<FrozenParts of 20 records>"
     own = {name: getattr(frozen, name) for name in ("alpha", "count", "center", "at_zero")}
-    with pytest.raises(InvalidInput, match="for each record that reaches a step"):
-        FrozenParts(**own, parts={}, reached=frozen.reached)
-    with pytest.raises(InvalidInput, match="of one length"):
-        FrozenParts(
-            **{**own, "at_zero": own["at_zero"][:-1]}, parts=frozen.parts, reached=frozen.reached
-        )
+    says = "for each record that reaches a step"
+    refuses(says, FrozenParts, **own, parts={}, reached=frozen.reached)
+    own["at_zero"] = own["at_zero"][:-1]
+    refuses("of one length", FrozenParts, **own, parts=frozen.parts, reached=frozen.reached)
 
 
 @pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])

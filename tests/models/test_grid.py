@@ -86,11 +86,8 @@ def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
 
 def test_a_grid_around_a_center() -> None:
     like = ParameterGrid.of(NegativeBinomialForm())
-    grid = ParameterGrid.around(
-        {"log_mean": 1.0, "log_reciprocal_phi": 0.5},
-        {"log_mean": 0.2, "log_reciprocal_phi": 0.4},
-        like,
-    )
+    center = {"log_mean": 1.0, "log_reciprocal_phi": 0.5}
+    grid = ParameterGrid.around(center, {"log_mean": 0.2, "log_reciprocal_phi": 0.4}, like)
     assert grid.describe() == {
         "log_mean": [0.8, 1.2, 1250],
         "log_reciprocal_phi": [pytest.approx(0.1), 0.9, 800],

@@ -155,6 +155,20 @@ def test_a_strict_charge_needs_declared_levels(name: str, dtype: str) -> None:
         )
 
 
+@pytest.mark.parametrize(("model", "at", "expected"), [
+    (ph.Bernoulli, {"beta": [[800.0], [-800.0]]}, [[-800, 0], [0, -800]]),
+    (ph.Categorical, {"beta": [[[800.0, 0.0]]]}, [[-800, 0, -800]]),
+    (ph.Ordinal, {"beta": [[800.0]], "threshold": [[-800.0, -799.0]]},
+     [[-800, -799 + np.log(-np.expm1(-1)), 0]]),
+])  # fmt: skip
+def test_log_likelihood_far_out(model: Any, at: dict[str, Any], expected: Any) -> None:
+    """Of one record at each level."""
+    at = {name: np.array(values) for name, values in at.items()}
+    n = len(expected[0])
+    found = model("y ~ 1").log_lik(at, np.arange(float(n)), np.ones((n, 1)))
+    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-12)
+
+
 @pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])
 def test_a_center_from_a_reference_table(model: Any) -> None:
     case = MODELS["categorical"]

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
-from scipy.special import logsumexp
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
@@ -16,11 +14,12 @@ from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
 from pyhybrid.models.families.normal_mixture import rough_mixture
+from tests.fits import fit_options
 from tests.models.targets import draws_of
-from tests.monte_carlo import assert_near
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
+FEW = fit_options(chains=4, warmup=100, draws=100, leave_one_out=0)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.02)
 
 
@@ -167,38 +166,6 @@ def _z_of(
     return own, jacobian
 
 
-@pytest.mark.samples
-def test_one_component_is_the_posterior_by_quadrature() -> None:
-    """y ~ 1: (mean, sigma) with the prior of the mean, half-t_3 scale, integrated numerically."""
-    rng = np.random.default_rng(7)
-    table = pd.DataFrame({"y": rng.normal(0.6, 1.4, 25)})
-    alpha = rng.uniform(0.2, 1, 25)
-    bound = ph.NormalRegression("y ~ 1").bind(table)
-    session = open_session(bound, seed=2, engine="embedded",
-                           settings=SamplerSettings(warmup=1000, draws=2000))  # fmt: skip
-    fit = session.fit(alpha, label="weighted fit")
-    # The prior of the mean has a logarithmic pole at 0: no point of the grid lies on it.
-    means, sigmas = np.arange(-1.498, 2.5, 0.004), np.exp(np.linspace(-1.2, 1.6, 201))
-    log_scales = np.linspace(-14, 9, 4001)
-    scales = np.exp(log_scales)
-    half_t = stats.t.pdf(scales, 3) * scales
-    # The mean's prior: N(0, s^2) over half-t_3 scales s.
-    prior = stats.norm.pdf(means[:, None], 0, scales) @ half_t
-    squares = np.array([alpha @ (table["y"].to_numpy() - m) ** 2 for m in means])
-    log_lik = -alpha.sum() * np.log(sigmas) - squares[:, None] / (2 * sigmas**2)
-    log_post = log_lik + np.log(prior)[:, None] + stats.t.logpdf(sigmas, 3) + np.log(sigmas)
-    weight = np.exp(log_post - logsumexp(log_post))
-    mean, sd = float(weight.sum(axis=1) @ means), float(weight.sum(axis=0) @ sigmas)
-    import arviz
-
-    for ours, expected in (
-        (fit.draws.variables["beta"][:, :, 0], mean),
-        (fit.draws.variables["sigma"], sd),
-    ):
-        assert float(arviz.mcse(ours)) < 0.02
-        assert_near(ours, expected)
-
-
 @pytest.mark.normal_draws
 def test_labels_that_switch_are_not_reported() -> None:
     """Chains whose components have other names: R-hat of parameters is huge, ours is not moved."""
@@ -266,7 +233,7 @@ def incomes() -> pd.DataFrame:
 def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
     model = ph.MixtureRegression("income ~ age10", n_components=2, transform="log", unit=1000)
     release = ph.LipschitzWeighted(model).release(
-        incomes, n_synthetic=2, seed=1, engine="embedded", settings=SHORT, on_not_converged="warn"
+        incomes, n_synthetic=2, seed=1, **FEW, on_not_converged="warn"
     )
     for made in release.synthetic:
         assert list(made.columns) == list(incomes.columns)

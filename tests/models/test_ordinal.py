@@ -26,12 +26,6 @@ def _table(y: Any = ORDERED) -> pd.DataFrame:
     return pd.DataFrame({"y": y, "x": X})
 
 
-def test_log_likelihood_far_out() -> None:
-    far = {"beta": np.array([[800.0]]), "threshold": np.array([[-800.0, -799.0]])}
-    at = ph.Ordinal("y ~ 1").log_lik(far, np.array([0.0, 1.0, 2.0]), np.ones((1, 1)))
-    np.testing.assert_allclose(at, [[-800, -799 + np.log(-np.expm1(-1)), 0]], atol=1e-12)
-
-
 def test_the_target_has_the_documented_prior() -> None:
     """At weights of 0: log density less that of normals, Jacobian of the coordinates included."""
     bound = ph.Ordinal("y ~ x").bind(_table())

@@ -84,6 +84,13 @@ def replicate(expression: str) -> str:
     return PROGRAM.replace(REP, expression)
 
 
+def with_secret(prior: str) -> str:
+    """The program with one parameter and one statement more."""
+    return PROGRAM.replace("real mu;", "real mu; real secret;").replace(
+        "mu ~ normal(6, 1);", "mu ~ normal(6, 1); " + prior
+    )
+
+
 def model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
     """A whole program with its data."""
     given: dict[str, Any] = {
@@ -144,13 +151,13 @@ HONEST: dict[str, dict[str, Any]] = {
         "program": PROGRAM.replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); target += sum(y);"),
     },
     "a step that replicates skip": {"program": replicate("rooms[i] > 0 ? " + REP + " : exp(mu)")},
+    "a prior of how many there are": {"program": with_secret("secret ~ normal(n / 1e3, .001);")},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", HONEST)
 def test_honest_programs_are_bound_and_checked(case: str) -> None:
-    bound = model(**HONEST[case]).bind(homes())
-    assert bound.checked
+    assert model(**HONEST[case]).bind(homes()).checked
 
 
 MAPPING = {"y": np.log(homes()["rent"]).to_numpy(), "rooms": (homes()["rooms"] - 3).to_numpy()}
@@ -174,10 +181,6 @@ def test_replicates_that_read_the_outcome_are_refused(case: str, data: Any) -> N
         data = {"y": data["y"]}
     with pytest.raises(InvalidInput, match="must not read the confidential outcome"):
         released(model(program, data=data, predictors=("rooms",) if callable(data) else ()))
-
-
-def test_replicates_that_read_weights_are_refused() -> None:
-    refuses("must not read the weights", model(replicate("weights[i] * " + REP)).bind, homes())
 
 
 def extra(value: Any) -> Any:
@@ -210,28 +213,51 @@ def test_entries_computed_from_the_outcome_are_refused_in_replicates(case: str) 
         refuses(said, released, model(program, data=given, predictors=()))
 
 
-def test_sizes_that_depend_on_the_outcome_are_refused() -> None:
-    """One parameter for each different value of the outcome."""
-    program = PROGRAM.replace("vector[n] y;", "vector[n] y; int s;").replace(
-        "real mu;", "real mu; vector[s] free;"
-    ).replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); free ~ std_normal();")  # fmt: skip
-    own = model(program, data=extra(lambda r: int((r > 500).sum())))
-    refuses(r"parameters of program .* must not read", own.bind, homes())
+OTHER_WAYS: dict[str, tuple[str, ph.StanModel]] = {
+    "weights in replicates": (
+        "must not read the weights", model(replicate("weights[i] * " + REP)),
+    ),
+    "one parameter for each large value": (
+        r"parameters of program .* must not read",
+        model(PROGRAM.replace("vector[n] y;", "vector[n] y; int s;")
+              .replace("real mu;", "real mu; vector[s] free;")
+              .replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); free ~ std_normal();"),
+              data=extra(lambda r: int((r > 500).sum()))),
+    ),
+    "bounds of parameters": (
+        "must not read the confidential outcome",
+        model(replicate("exp(own[i])").replace("real mu;", "real mu; vector<lower=y>[n] own;")
+              .replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); own - y ~ exponential(1e6);")),
+    ),
+    "centered data": (
+        "must not read the outcome of other records",
+        model(data=lambda df: of_table(df) | {"y": np.log(df["rent"] / df["rent"].mean())}),
+    ),
+    "one number of the outcome in a mapping": (
+        "public",
+        model(PROGRAM.replace("vector[n] rooms;", "real s;").replace("* rooms[i]", "* s"),
+              data={"y": MAPPING["y"], "s": float(MAPPING["y"].mean())}, predictors=()),
+    ),
+    "columns that are not declared": (
+        "'rooms', which is not among its predictors", model(predictors=()),
+    ),
+    "values in the text": (
+        "returns the confidential outcome",
+        model(replicate("written[i]").replace("parameters {", "transformed data { vector[n] written"
+              f" = {homes()['rent'].tolist()}'; }}\nparameters {{", 1)),
+    ),
+}  # fmt: skip
 
 
-def test_bounds_of_parameters_that_are_outcomes_are_refused() -> None:
-    program = replicate("exp(own[i])").replace("real mu;", "real mu; vector<lower=y>[n] own;")
-    program = program.replace(
-        "mu ~ normal(6, 1);", "mu ~ normal(6, 1); own - y ~ exponential(1e6);"
-    )
-    refuses("must not read the confidential outcome", model(program).bind, homes())
+@pytest.mark.parametrize("case", OTHER_WAYS)
+def test_other_ways_to_the_outcome_are_refused(case: str) -> None:
+    message, own = OTHER_WAYS[case]
+    refuses(message, own.bind, homes())
 
 
 def test_what_a_program_rejects_is_refused_and_not_called_checked() -> None:
-    only = (
-        "transformed data { if (abs(y[1] - " + repr(float(MAPPING["y"][0])) + ") > 1e-9) "
-        'reject("no"); }\nparameters {'
-    )
+    first = float(MAPPING["y"][0])
+    only = f'transformed data {{ if (abs(y[1] - {first!r}) > 1e-9) reject("no"); }}\nparameters {{'
     program = replicate("exp(y[i])").replace("parameters {", only, 1)
     refuses(r"was not checked.*if_unchecked", released, model(program))
     honest = PROGRAM.replace("parameters {", only, 1)
@@ -256,17 +282,7 @@ PRIORS = {
 
 @pytest.mark.parametrize("case", PRIORS)
 def test_priors_that_read_the_outcome_are_refused(case: str) -> None:
-    program = PROGRAM.replace("real mu;", "real mu; real secret;").replace(
-        "mu ~ normal(6, 1);", "mu ~ normal(6, 1); " + PRIORS[case]
-    )
-    refuses(r"prior of program .* must not read", released, model(program))
-
-
-def test_an_honest_prior_passes_beside_them() -> None:
-    program = PROGRAM.replace("real mu;", "real mu; real secret;").replace(
-        "mu ~ normal(6, 1);", "mu ~ normal(6, 1); secret ~ normal(n / 1000.0, .001);"
-    )
-    assert model(program).bind(homes()).checked
+    refuses(r"prior of program .* must not read", released, model(with_secret(PRIORS[case])))
 
 
 OTHERS = {
@@ -281,19 +297,6 @@ OTHERS = {
 def test_likelihoods_that_read_other_outcomes_are_refused(case: str) -> None:
     program = PROGRAM.replace("lpdf(y[i] |", f"lpdf({OTHERS[case]} |")
     refuses("must not read the outcome of other records", released, model(program))
-
-
-def test_data_that_center_the_outcome_are_refused() -> None:
-    centered = lambda df: {**of_table(df), "y": np.log(df["rent"]) - np.log(df["rent"]).mean()}  # noqa: E731
-    refuses("must not read the outcome of other records", model(data=centered).bind, homes())
-
-
-def test_mapping_entries_that_are_one_number_of_the_outcome_are_refused() -> None:
-    program = PROGRAM.replace("vector[n] rooms;", "real s;").replace(
-        "slope * rooms[i]", "slope * s"
-    )
-    given = {"y": MAPPING["y"], "s": float(np.log(homes()["rent"]).mean())}
-    refuses("public", model(program, data=given, predictors=()).bind, homes())
 
 
 @pytest.mark.parametrize(("program", "message"), [
@@ -346,7 +349,7 @@ def test_a_second_step_reads_the_synthetic_first_column() -> None:
 
 @pytest.mark.parametrize("public", [(), ("x",), ("x", "rooms")])
 def test_a_second_step_with_the_true_first_column_is_refused(public: tuple[str, ...]) -> None:
-    given = {**{k: np.asarray(v) for k, v in of_incomes(homes()).items()}}
+    given = {k: np.asarray(v) for k, v in of_incomes(homes()).items()}
     second = model(COPY, outcome="income", data=given, predictors=(), public=public)
     refuses(r"function of the table", steps(second).release, homes(), **RUN)
 
@@ -356,10 +359,6 @@ def test_a_second_step_that_holds_the_true_first_column_is_refused() -> None:
     closing = lambda df: {**of_incomes(df), "x": table["rent"] / 1000}  # noqa: E731
     second = model(COPY, outcome="income", data=closing, predictors=("rooms",))
     refuses("'table'", steps(second).release, homes(), **RUN)
-
-
-def test_columns_that_are_not_declared_are_not_handed_over() -> None:
-    refuses("'rooms', which is not among its predictors", model(predictors=()).bind, homes())
 
 
 def test_columns_beside_those_of_a_formula_are_declared() -> None:
@@ -441,18 +440,8 @@ def test_predictors_that_read_a_file_of_the_records_are_refused(tmp_path: Any) -
     path = str(tmp_path / "homes.csv")
     with pytest.raises(InvalidInput, match="returns the confidential outcome"):
         model(predict=lambda p, df, rng: pd.read_csv(path)["rent"]).bind(homes())
-    with pytest.raises(InvalidInput, match="must follow the rows of the table"):
-        model(data=lambda df: {**of_table(df), "rooms": np.log(pd.read_csv(path)["rent"])}).bind(
-            homes()
-        )
-
-
-def test_a_program_with_the_values_in_its_text_is_refused() -> None:
-    values = ", ".join(repr(float(v)) for v in homes()["rent"])
-    program = replicate("written[i]").replace(
-        "parameters {", f"transformed data {{ vector[n] written = [{values}]'; }}\nparameters {{", 1
-    )
-    refuses("returns the confidential outcome", model(program).bind, homes())
+    other = model(data=lambda df: {**of_table(df), "rooms": np.log(pd.read_csv(path)["rent"])})
+    refuses("must follow the rows of the table", other.bind, homes())
 
 
 def test_labels_of_rows_are_not_handed_over() -> None:
@@ -507,11 +496,8 @@ def test_replicates_are_made_from_data_without_the_outcome(
 
 def test_what_only_the_posterior_reaches_is_checked_at_its_draws() -> None:
     """A prior that reads the outcome where random points do not come, but the posterior lies."""
-    program = PROGRAM.replace("real mu;", "real mu; real secret;").replace(
-        "mu ~ normal(6, 1);",
-        "mu ~ normal(6, 1); secret ~ normal(0, 1); if (mu > 3) secret ~ normal(y[8] / 10, 1);",
-    )
-    own = model(program)
+    far = "secret ~ normal(0, 1); if (mu > 3) secret ~ normal(y[8] / 10, 1);"
+    own = model(with_secret(far))
     assert own.bind(homes()).checked, "random points do not see it"
     refuses(r"prior of program .* must not read", released, own)
 

@@ -1,5 +1,6 @@
 """Amounts with zeros and signs: one joint target, shares that come back, one charge for all."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -108,13 +109,13 @@ def test_shares_signs_and_amounts_come_back() -> None:
 
 @pytest.mark.samples
 def test_a_model_of_any_sign_gives_no_zero_and_no_other_sign() -> None:
-    model = ph.TwoPart(
-        zero=ph.Bernoulli("y ~ 1"), positive=ph.NormalRegression("y ~ 1", decimals=0)
-    )
+    amount = ph.NormalRegression("y ~ 1", decimals=0)
+    model = ph.TwoPart(zero=ph.Bernoulli("y ~ 1"), positive=amount)
     bound = model.bind(_table(np.maximum(Y, 0).round()))
-    made = bound.replicate(draws_of(bound, draws=30), 0, np.random.default_rng(1))["y"]
+    draws = draws_of(bound, draws=30)
+    made = bound.replicate(draws, 0, np.random.default_rng(1))["y"]
     assert (made >= 0).all()
-    chance = special.expit(draws_of(bound, draws=30).flat("beta_zero")[0, 0])
+    chance = special.expit(draws.flat("beta_zero")[0, 0])
     assert abs((made == 0).sum() - N * chance) < 5 * np.sqrt(N * chance * (1 - chance))
 
 
@@ -140,20 +141,13 @@ def test_the_dtype_of_the_data_is_kept(dtype: str) -> None:
 
 
 def test_one_charge_and_strict_where_all_parts_are() -> None:
-    model = _model()
     for decimals, kind in ((2, "strict"), (None, "asymptotic local")):
         own = _model(negative=ph.LogNormal("y ~ 1", decimals=decimals))
         mechanism = ph.Censored(own, epsilon=2.0, inner=ph.Unweighted(own), center=None,
                                 check_modes=False)  # fmt: skip
         charge = mechanism.release(_table(), seed=2, **RANDOM_DRAWS).charge
         assert (charge.kind, charge.epsilon) == (kind, 2.0)
-    assert json_of(model)["positive"]["decimals"] == 2
-
-
-def json_of(model: Any) -> Any:
-    import json
-
-    return json.loads(json.dumps(model.describe()))
+    assert json.loads(json.dumps(_model().describe()))["positive"]["decimals"] == 2
 
 
 @pytest.mark.samples

@@ -14,7 +14,7 @@ from tests.parity.golden import (
     label,
     message_part,
 )
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 CASES = golden_cases()
 GOOD = [pytest.param(f, c, id=label(f, c)) for f, c in CASES if "error" not in c]
@@ -50,5 +50,4 @@ def test_r_refuses_in_the_same_words(function: str, case: dict[str, Any], r: Any
 
 def test_the_comparison_catches_a_wrong_number() -> None:
     for found, expected in ((1 + 1e-11, 1.0), ([1, 2], [1, 3]), ([1.0], [1.0, 1.0]), ("a", "b")):
-        with pytest.raises(AssertionError):
-            assert_same(found, expected)
+        fails(AssertionError, "", assert_same, found, expected)

@@ -6,6 +6,7 @@ Nothing is compiled or sampled: that any hints give the same posterior is held i
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines.programs import declared_names, load_program
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 HINTS = frozenset({
     "information_root", "score", "center_rphi", "spread_rphi", "center_shape",
@@ -175,8 +176,7 @@ def test_another_setting_would_be_seen(
     case: str, other: dict[str, Any], r: Callable[..., Any]
 ) -> None:
     """Negative control: one setting that differs between the languages."""
-    with pytest.raises(AssertionError):
-        _assert_same(*_both(case, r, **other))
+    fails(AssertionError, "", _assert_same, *_both(case, r, **other))
 
 
 def test_settings_of_other_programs_are_refused(r: Callable[..., Any]) -> None:
@@ -185,9 +185,5 @@ def test_settings_of_other_programs_are_refused(r: Callable[..., Any]) -> None:
 
 
 def test_every_program_is_compared() -> None:
-    from pathlib import Path
-
-    folder = Path(__file__).parents[2] / "stan"
-    assert {program for _, program, _, _ in CASES.values()} == {
-        p.stem for p in folder.glob("*.stan")
-    }
+    programs = {program for _, program, _, _ in CASES.values()}
+    assert programs == {p.stem for p in (Path(__file__).parents[2] / "stan").glob("*.stan")}

@@ -67,9 +67,6 @@ def test_the_script_is_nowhere_in_the_project(printed: str) -> None:
     """Lines of the paper's code that are more than a word are in no file of ours."""
     lines = {line.strip() for line in Path(printed).read_text().splitlines() if len(line) > 40}
     root = Path(ph.__file__).parent.parent
-    for path in [
-        *root.glob("R/*.R"),
-        *root.rglob("pyhybrid/**/*.py"),
-        *root.glob("stan/**/*.stan"),
-    ]:
+    paths = [*root.glob("R/*.R"), *root.rglob("pyhybrid/**/*.py"), *root.glob("stan/**/*.stan")]
+    for path in paths:
         assert not lines & {line.strip() for line in path.read_text().splitlines()}, path

@@ -119,16 +119,10 @@ def test_risks_equal_the_formulas(case, radius: float, kind: str) -> None:
     y, pattern = case
     table = None if pattern is None else np.array(pattern, dtype=object)
     options = {"radius": radius, "kind": kind, "pattern": table}
-    np.testing.assert_allclose(
-        radius_risk(y, **options),
-        formulas.radius_risk(y.tolist(), radius, kind, pattern),
-        atol=1e-15,
-    )
-    np.testing.assert_allclose(
-        pairwise_risk(y, **options),
-        formulas.pairwise_risk(y.tolist(), radius, kind, pattern),
-        atol=1e-14,
-    )
+    expected = formulas.radius_risk(y.tolist(), radius, kind, pattern)
+    np.testing.assert_allclose(radius_risk(y, **options), expected, atol=1e-15)
+    expected = formulas.pairwise_risk(y.tolist(), radius, kind, pattern)
+    np.testing.assert_allclose(pairwise_risk(y, **options), expected, atol=1e-14)
 
 
 def test_pattern_of_strings_equals_pattern_of_numbers() -> None:
@@ -206,17 +200,6 @@ def test_a_range_of_the_released_draw_only_is_caught() -> None:
     assert ph.loss_ranges(terms[:1]).overall == 0 < np.abs(loss[0])
 
 
-def test_a_constant_cancels_and_weights_scale() -> None:
-    rng = np.random.default_rng(1)
-    log_lik, alpha = rng.normal(-5, 1, (50, 6)), rng.random(6)
-    ranges = ph.loss_ranges(log_lik, alpha)
-    moved = ph.loss_ranges(log_lik + 1000 * rng.normal(size=6), alpha)
-    np.testing.assert_allclose(ranges.by_record, moved.by_record, rtol=1e-11)
-    np.testing.assert_allclose(ranges.by_record, alpha * np.ptp(log_lik, axis=0))
-    assert ranges.overall == ranges.by_record.max()
-    assert ranges.kept_draws.all()
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("draw_quantile", [1.0, 0.9])
 def test_what_is_not_finite_is_unbounded(value: float, draw_quantile: float) -> None:
@@ -238,14 +221,6 @@ def test_float32_is_never_below_the_values_before_rounding() -> None:
     np.testing.assert_allclose(single, double, rtol=1e-5)
     nearest = np.ptp(exact.astype(np.float32).astype(float), axis=0)
     assert (nearest < double).any()  # control: without the rise some would be below
-
-
-def test_dropped_draws_are_the_farthest() -> None:
-    log_lik = np.random.default_rng(4).normal(size=(101, 4))
-    log_lik[17, 2] = 50.0
-    ranges = ph.loss_ranges(log_lik, draw_quantile=0.99)
-    assert np.flatnonzero(~ranges.kept_draws).tolist() == [17]
-    assert ranges.overall < 10
 
 
 @pytest.mark.parametrize("draw_quantile", [1.0, 0.9])

@@ -64,10 +64,8 @@ def test_what_depends_on_all_records_is_caught(control: str) -> None:
         if control == "cap":
             return ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap * (1 + mean))
         far = np.abs(np.log(RATES / mean)) > 1.5
-        return (
-            ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap)
-            - np.where(far, 50, 0)[:, None]
-        )
+        own = ph.arrays.center_and_censor(log_lik, CENTER[rows], cap=cap)
+        return own - np.where(far, 50, 0)[:, None]
 
     removed, replaced = largest_losses(terms)
     assert removed > ph.arrays.epsilon_of_censoring(cap)
@@ -81,11 +79,6 @@ def test_nothing_that_comes_in_leaves_the_caps() -> None:
     assert terms.max() == 0.25
     np.testing.assert_array_equal(terms[0, :3], [-0.5, 0.25, -0.5])
     assert not ph.arrays.center_and_censor(log_lik, alpha=np.zeros(5), cap=1.0).any()
-
-
-def test_a_wide_cap_changes_nothing_but_a_constant() -> None:
-    terms = ph.arrays.center_and_censor(LOG_LIK, CENTER, np.full(16, 0.5), cap=1e6)
-    np.testing.assert_allclose(np.ptp(terms, axis=0), 0.5 * np.ptp(LOG_LIK, axis=0))
 
 
 def test_epsilon_and_cap_are_inverses() -> None:
@@ -102,11 +95,6 @@ def test_epsilon_and_cap_are_inverses() -> None:
 @pytest.mark.parametrize("cap", [0, -1, (0, 0), (1, -1), (1, 2, 3), (1, np.inf), np.nan])
 def test_wrong_caps(cap: Any) -> None:
     refuses("cap must be", ph.arrays.center_and_censor, [[1.0]], cap=cap)
-
-
-def test_a_center_must_be_finite_and_its_value_is_not_told() -> None:
-    with pytest.raises(InvalidInput, match="center must be finite: that of record 1 is not"):
-        ph.arrays.center_and_censor([[1.0, 2.0]], [0.0, -np.inf], cap=1)
 
 
 def test_a_number_is_the_symmetric_cap_and_a_cap_is_itself() -> None:

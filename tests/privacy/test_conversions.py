@@ -181,15 +181,6 @@ def test_only_a_strict_charge_goes_without_posterior_draws() -> None:
     refuses("n_draws", charge, n_draws=None)
 
 
-def test_like_charges_add_exactly() -> None:
-    tenth = charge(bound=0.05, n_draws_released=1, epsilon=0.1)
-    assert sum([0.1] * 3) != 0.3
-    assert compose([tenth] * 3) == 0.3
-    assert compose([charge(), tenth]) == 15.1
-    assert compose([charge()]) == 15.0
-    assert compose([]) == 0.0
-
-
 @pytest.mark.parametrize("changes", [{"kind": STRICT}, {"relation": "replace"}])
 def test_unlike_charges_add_only_when_told(changes: dict) -> None:
     pair = [charge(), charge(**changes)]
@@ -225,15 +216,6 @@ def test_numbers_that_no_float_holds_are_refused() -> None:
 
 
 GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
-EPSILONS = [0.0, 1e-8, 1e-3, 0.1, 0.87, 1.0, 5.7, 20.0, 300.0]
-
-
-@pytest.mark.parametrize("mu", GRID)
-def test_delta_has_the_value_of_exact_arithmetic(mu: float) -> None:
-    for epsilon in EPSILONS:
-        exact = precise.delta_of_mu(mu, epsilon)
-        found = ph.arrays.delta_of_mu(mu, epsilon)
-        assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-300)
 
 
 def test_the_naive_difference_fails_where_ours_holds() -> None:
@@ -352,17 +334,11 @@ def test_what_is_stated_covers_draws_together() -> None:
     assert exact <= delta
 
 
-def test_rounding_is_up_and_exact() -> None:
-    for loss_range, draws, relation in itertools.product(
-        (0.1, 0.15, 0.364, 1 / 3, 1e-9), (1, 3, 20), ("remove", "replace")
-    ):
-        sides = 2 if relation == "replace" else 1
-        exact = sides * draws * Fraction(repr(loss_range))
-        epsilon = ph.arrays.epsilon_of_range(loss_range, n_draws_released=draws, relation=relation)
-        assert exact <= Fraction(repr(epsilon)) < exact + Fraction(1, 100)
+def test_rho_is_not_rounded_down() -> None:
+    for loss_range, draws, sides in itertools.product((0.1, 0.15, 1 / 3, 1e-9), (1, 3, 20), (1, 2)):
+        relation = ("remove", "replace")[sides - 1]
         rho = ph.arrays.rho_of_range(loss_range, n_draws_released=draws, relation=relation)
         assert Fraction(repr(rho)) >= draws * (sides * Fraction(repr(loss_range))) ** 2 / 8
-    assert ph.arrays.epsilon_of_range(0.1, n_draws_released=3) == 0.3
     assert ph.arrays.rho_of_epsilon(0.5, n_draws_released=20) == 2.5
 
 
@@ -420,11 +396,8 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
     assert "bound" not in one.public()
     assert PrivacyCharge.from_dict(one.as_dict()) == one
     both = compose_charges([one, one], mechanism="both")
-    assert (
-        both.epsilon
-        == compose([one, one])
-        == pytest.approx(epsilon_of_zcdp(2 * rho, 1e-6), abs=1e-6)
-    )
+    due = epsilon_of_zcdp(2 * rho, 1e-6)
+    assert both.epsilon == compose([one, one]) == pytest.approx(due, abs=1e-6)
     assert both.epsilon < 1.5
     of_three = PrivacyCharge.strict(
         mechanism="m", epsilon=1.0, rho=rho, delta=1e-6, relation="remove", n_draws_released=3

@@ -112,10 +112,7 @@ def test_a_quadratic_of_a_normal_loses_what_two_normals_do(b: float, c: float) -
     z = np.linspace(-30, 30, 600_001)
     loss = own.logpdf(z) - other.logpdf(z)
     step = z[1] - z[0]
-    beyond = [
-        (own.pdf(z)[loss > found] * step).sum(),
-        (other.pdf(z)[loss < -found] * step).sum(),
-    ]
+    beyond = [(own.pdf(z)[loss > found] * step).sum(), (other.pdf(z)[loss < -found] * step).sum()]
     assert 8e-4 < max(beyond) <= 1e-3 * 1.001
     assert exact_epsilon(own, other, 1e-3, z) <= found
 

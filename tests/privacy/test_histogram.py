@@ -71,13 +71,6 @@ def test_probabilities_are_clipped_shares(pairs: list[tuple[int, float]]) -> Non
         np.testing.assert_allclose(result, [float(k / total) for k in kept], atol=1e-6)
 
 
-def test_without_noise_the_shares_come_back() -> None:
-    y = np.random.default_rng(2).beta(0.5, 3, 500)
-    counts = histogram_counts(y, lower=0, upper=1, n_bins=8)
-    assert counts.sum() == 500
-    np.testing.assert_allclose(perturbed_probabilities(counts, np.zeros(8)), counts / 500)
-
-
 def test_one_record_moves_counts_by_at_most_two_in_l1() -> None:
     """Replacing a record has L1 sensitivity 2, what the noise scale 2/epsilon rests on."""
     rng = np.random.default_rng(4)

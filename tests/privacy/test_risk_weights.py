@@ -13,19 +13,6 @@ from pyhybrid.privacy.weight_sensitivity import budget_without
 from pyhybrid.privacy.weights import leverages
 
 
-def test_risks_are_those_of_ranges_and_deviations() -> None:
-    log_lik = np.random.default_rng(2).normal(-4, [0.1, 1, 3, 0.5], (500, 4))
-    for risk, f in {
-        "size": np.abs(log_lik).max(axis=0),
-        "range": ph.loss_ranges(log_lik).by_record,
-        "deviation": log_lik.std(axis=0, ddof=1),
-    }.items():
-        found = ph.lipschitz_weights(log_lik, risk=risk)
-        np.testing.assert_allclose(found, 1 - (f - f.min()) / (f.max() - f.min()), rtol=1e-12)
-    default = ph.lipschitz_weights(log_lik)
-    np.testing.assert_array_equal(default, ph.lipschitz_weights(log_lik, risk="size"))
-
-
 def test_a_large_term_that_does_not_move_keeps_its_weight() -> None:
     """A density of a constant, whose size is a matter of the unit, tells nothing."""
     log_lik = np.column_stack([np.full(100, -50.0), np.linspace(-2, -1, 100)])

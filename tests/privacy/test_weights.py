@@ -9,25 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pyhybrid.privacy.censoring import censor
-from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
-from pyhybrid.privacy.weights import (
-    TRANSFORMS,
-    count_weights,
-    reweight,
-    scalar_weights,
-    truncate_weights,
-    weights_from_lipschitz,
-)
+from pyhybrid.privacy.weights import TRANSFORMS, reweight, weights_from_lipschitz
 from tests.golden import formulas
 from tests.refusals import refuses
 
 BOUNDS = st.lists(st.floats(0, 1e3), min_size=1, max_size=12)
 NUMBER = st.floats(-5, 5)
 WEIGHT = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
-
-
-def clipped(value: float) -> float:
-    return min(1.0, max(0.0, value))
 
 
 def options(name: str) -> dict[str, object]:
@@ -74,30 +62,6 @@ def test_softmax_of_one_low_outlier_among_many() -> None:
     alpha = weights_from_lipschitz(f, transform="softmax")
     assert alpha[0] == 1.0
     assert alpha[1] == pytest.approx(0.5, abs=1e-3)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), NUMBER, NUMBER)
-def test_count_weights(risk: list[float], scale: float, shift: float) -> None:
-    expected = [clipped(scale * (1 - r) + shift) for r in risk]
-    assert count_weights(risk, scale=scale, shift=shift).tolist() == expected
-
-
-@given(st.integers(1, 5), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_scalar_weights_meet_the_target(n: int, target: float, unweighted: float) -> None:
-    alpha = scalar_weights(n, target_bound=target, unweighted_bound=unweighted)
-    assert alpha.shape == (n,)
-    assert len({*alpha.tolist()}) == 1
-    assert alpha[0] * unweighted == pytest.approx(min(target, unweighted))
-    assert alpha[0] <= 1
-
-
-@given(hnp.arrays(float, 5, elements=WEIGHT), st.floats(0.1, 9))
-def test_truncated_weights_are_old_ones_or_zero(alpha: np.ndarray, cap: float) -> None:
-    f = np.array([0.0, 1.0, 5.0, 20.0, np.inf])
-    result = truncate_weights(alpha, f, cap=cap)
-    for old, new, bound in zip(alpha, result, f, strict=True):
-        risky = old > 0 and old * bound > cap
-        assert new == (0.0 if risky else old)
 
 
 POSITIVE = st.one_of(st.just(0.0), st.floats(1e-320, 50))
@@ -156,12 +120,3 @@ def test_censored_terms_never_leave_the_cap(
 @pytest.mark.parametrize("n", [2, 3, 6, 7, 13])
 def test_softmax_of_equal_bounds_is_half_though_their_mean_is_rounded(f: float, n: int) -> None:
     assert (weights_from_lipschitz([f] * n, transform="softmax") == 0.5).all()
-
-
-def test_defaults_of_count_weights_and_risks() -> None:
-    assert count_weights([0.25, 1.0]).tolist() == [0.75, 0.0]
-    y = [100.0, 115.0, 130.0]  # 15 of 100 is inside 20 per cent, 30 of 130 is not
-    assert radius_risk(y).tolist() == pytest.approx([1 / 3, 0, 1 / 3])
-    far = [1.0, 2.0, 10.0, 100.0]
-    assert pairwise_risk(far).tolist() == pairwise_risk(far, radius=0.2).tolist()
-    assert pairwise_risk(far).tolist() != pairwise_risk(far, radius=1.2).tolist()

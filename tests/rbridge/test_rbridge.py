@@ -1,12 +1,9 @@
 """R from Python: values both ways, R's errors and warnings, and R that is not there."""
 
 import datetime
-import locale
 import os
-import signal
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid import rbridge
-from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.rbridge import session as status_module
 from tests.conftest import require
 from tests.refusals import fails, refuses
@@ -149,10 +146,8 @@ def test_integer64_means_the_same_number_in_bit64(r: Any) -> None:
     found = bool(r.evalr('nzchar(system.file(package = "bit64"))')[0])
     require(found, "R package bit64 is missing: apt-get install r-cran-bit64")
     show = r.evalr("function(x) { loadNamespace('bit64'); format(x) }")
-    assert [s.strip() for s in show(rbridge.to_r(np.array([2**62, -(2**40)])))] == [
-        "4611686018427387904",
-        "-1099511627776",
-    ]
+    shown = [s.strip() for s in show(rbridge.to_r(np.array([2**62, -(2**40)])))]
+    assert shown == ["4611686018427387904", "-1099511627776"]
     made = rbridge.from_r(r.evalr("bit64::as.integer64(c('9007199254740993', NA))"))
     assert made[0] == 2**53 + 1
     assert made[1] is pd.NA
@@ -190,11 +185,11 @@ def test_a_column_that_r_has_no_type_for_is_named(values: Any, found: str, r: An
 
 
 def test_tables_without_r_names_are_refused(r: Any) -> None:
-    refuses("column names must be strings", rbridge.to_r, pd.DataFrame({0: [1.0]}))
-    with pytest.raises(InvalidInput, match="column names must be strings, each once"):
-        rbridge.to_r(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    with pytest.raises(InvalidInput, match="the index must have one level"):
-        rbridge.to_r(pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])))
+    for names in ([0], ["a", "a"]):
+        table = pd.DataFrame([[1.0] * len(names)], columns=names)
+        refuses("column names must be strings, each once", rbridge.to_r, table)
+    table = pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)]))
+    refuses("the index must have one level", rbridge.to_r, table)
     refuses("found set", rbridge.to_r, {1})
 
 
@@ -216,20 +211,20 @@ def probe(r: Any) -> Any:
 
 
 def test_an_r_error_has_rs_text_and_the_right_type(probe: Any) -> None:
-    with pytest.raises(rbridge.RError, match=r"^the sky is 3$"):
-        rbridge.call_r(probe("function() stop('the sky is ', 3)"))
-    fails(rbridge.RError, "non-numeric argument", rbridge.call_r, probe("function() 1 + 'a'"))
-    with pytest.raises(EngineUnavailable, match="not here"):
-        rbridge.call_r(
-            probe(
-                "function() stop(structure(class = c('pyhybrid_engine_unavailable', 'error', "
-                "'condition'), list(message = 'not here', call = NULL)))"
-            )
-        )
-    with pytest.raises(InvalidInput, match="found 'cubic'"):
-        rbridge.call_r("weights_from_lipschitz", lipschitz=np.ones(2), transform="cubic")
-    with pytest.raises(EngineUnavailable, match="must have a function 'no_such_function'"):
-        rbridge.call_r("no_such_function")
+    unavailable = (
+        "stop(structure(class = c('pyhybrid_engine_unavailable', 'error', 'condition'), "
+        "list(message = 'not here', call = NULL)))"
+    )
+    for error, said, body in (
+        (rbridge.RError, r"^the sky is 3$", "stop('the sky is ', 3)"),
+        (rbridge.RError, "non-numeric argument", "1 + 'a'"),
+        (EngineUnavailable, "not here", unavailable),
+    ):
+        fails(error, said, rbridge.call_r, probe(f"function() {body}"))
+    wrong = {"lipschitz": np.ones(2), "transform": "cubic"}
+    refuses("found 'cubic'", rbridge.call_r, "weights_from_lipschitz", **wrong)
+    said = "must have a function 'no_such_function'"
+    fails(EngineUnavailable, said, rbridge.call_r, "no_such_function")
 
 
 def test_an_r_warning_is_passed_on_and_the_value_kept(probe: Any) -> None:
@@ -257,8 +252,7 @@ def test_ctrl_c_ends_a_call_that_prints(probe: Any) -> None:
     def press(text: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        rbridge.call_r(name, output=press)
+    fails(KeyboardInterrupt, "", rbridge.call_r, name, output=press)
     assert rbridge.call_r("round_up", epsilon=0.3) == 0.3
 
 
@@ -296,24 +290,21 @@ def test_starting_r_leaves_locale_signals_console_and_disk_alone(r: Any) -> None
 
 
 def _refusal() -> str:
-    with pytest.raises(EngineUnavailable) as caught:
-        rbridge.start_r()
-    return str(caught.value)
+    return fails(EngineUnavailable, "", rbridge.start_r)
 
 
-def test_no_r(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_memory_of_status: None) -> None:
-    monkeypatch.delenv("R_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "no R is on the path" in _refusal()
-    assert "apt-get install r-base-core" in _refusal()
-
-
-def test_r_home_wrong(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_memory_of_status: None
+@pytest.mark.usefixtures("no_memory_of_status")
+@pytest.mark.parametrize(("variable", "says", "remedy"), [
+    ("PATH", "no R is on the path", "apt-get install r-base-core"),
+    ("R_HOME", "no R is at {}", "unset R_HOME"),
+])  # fmt: skip
+def test_no_r(
+    variable: str, says: str, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("R_HOME", str(tmp_path))
-    assert f"no R is at {tmp_path}" in _refusal()
-    assert "unset R_HOME" in _refusal()
+    monkeypatch.delenv("R_HOME", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert says.format(tmp_path) in _refusal()
+    assert remedy in _refusal()
 
 
 def test_r_that_does_not_start(stand_in: Callable[[str], None]) -> None:
@@ -356,14 +347,6 @@ def test_the_status_says_what_was_found(r: Any) -> None:
 def test_importing_the_bridge_needs_no_rpy2() -> None:
     code = "import sys; sys.modules['rpy2'] = None; import pyhybrid.rbridge as b; b.r_status"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
-
-
-def test_locale_and_signals_of_this_process_are_python_s(r: Any) -> None:
-    # What runs in the background, or under nohup, was started with it ignored.
-    assert signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert locale.setlocale(locale.LC_NUMERIC) == "C"
 
 
 def test_children_of_python_do_not_inherit_rs_library_path(r: Any) -> None:

@@ -15,6 +15,7 @@ from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose
 from pyhybrid.privacy.conversions import delta_of_mu, epsilon_of_mu
+from tests.fits import fit_options
 from tests.refusals import fails, refuses
 
 TERMS: dict[str, Any] = {"kind": "asymptotic local", "relation": "remove"}
@@ -141,9 +142,8 @@ def test_charges_round_trip_and_those_of_earlier_versions_are_stored_as_they_wer
 def test_statement_and_public_charge(tmp_path: Path) -> None:
     """All three numbers in words; range and bound stay with the owner."""
     df = pd.DataFrame({"y": np.random.default_rng(2).poisson(20, 300)})
-    release = ph.Unweighted(ph.Poisson("y ~ 1")).release(
-        df, n_synthetic=2, engine="embedded", seed=4
-    )
+    few = fit_options(chains=4, warmup=300, draws=400, leave_one_out=0)
+    release = ph.Unweighted(ph.Poisson("y ~ 1")).release(df, n_synthetic=2, seed=4, **few)
     of, text = release.charge, release.statement
     assert of.accounting == "gaussian"
     for said in (

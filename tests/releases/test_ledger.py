@@ -42,9 +42,9 @@ def release() -> ph.Release:
     """Asymptotic local, remove; two sets."""
     df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": np.arange(80) % 7})
     model = ph.Poisson("y ~ 1")
-    return ph.LipschitzWeighted(model, scale=0.5, accounting="range").release(
-        df, n_synthetic=2, engine="embedded", seed=4
-    )
+    few = fit_options(chains=4, warmup=300, draws=400, leave_one_out=0)
+    mechanism = ph.LipschitzWeighted(model, scale=0.5, accounting="range")
+    return mechanism.release(df, n_synthetic=2, seed=4, **few)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
     return ph.Unweighted(ph.Poisson(formula)).release(
         table, engine="embedded",
         settings=ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
-        rule=ANY_DRAWS,
+        rule=ANY_DRAWS, leave_one_out=0,
     )  # fmt: skip
 
 
@@ -233,28 +233,21 @@ def test_the_check_sees_other_data(
 def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path) -> None:
     ledger = local_ledger(path, 1e6)
     model, table = ph.Poisson("y ~ 1"), survey()
-    rule = ANY_DRAWS
-    options: Any = {"engine": "embedded", "rule": rule}
+    options: Any = {"engine": "embedded", "rule": ANY_DRAWS}
     session = open_session(model.bind(table), **options)
     own = {"n_synthetic": 1, "n_draws_released": 1}
     one = ph.Unweighted(model).release_from(session, **own)
     ledger.add(one)
     ledger.add(ph.Unweighted(model).release_from(session, **own))  # other draws of the same chains
-    shares = ph.GivenWeights(model, alpha=np.full(60, 0.5)).release_from(session, **own)
-    with pytest.raises(InvalidInput, match=r"random numbers of their own: .* entry 1"):
-        shares.save(tmp_path / "out", ledger=ledger, keep=list(shares.exposed))
-    seeded = [of_seed(mechanism, table, options) for mechanism in
-              (ph.Unweighted(model), ph.GivenWeights(model, alpha=np.full(60, 0.5)))]  # fmt: skip
-    ledger.add(seeded[0])
-    refuses("entry 3, another mechanism's of the same session or s", ledger.add, seeded[1])
-    ledger.add(ph.GivenWeights(model, alpha=np.full(60, 0.5)).release(table, **options))
+    half = ph.GivenWeights(model, alpha=np.full(60, 0.5))
+    shares, says = half.release_from(session, **own), r"random numbers of their own: .* entry 1"
+    refuses(says, shares.save, tmp_path / "out", ledger=ledger, keep=list(shares.exposed))
+    ledger.add(ph.Unweighted(model).release(table, seed=1, **options))
+    seeded = half.release(table, seed=1, **options)
+    refuses("entry 3, another mechanism's of the same session or s", ledger.add, seeded)
+    ledger.add(half.release(table, **options))
     assert len(ledger.entries) == 4
     assert str(one.entropy) not in path.read_text()
-
-
-def of_seed(mechanism: Any, table: pd.DataFrame, options: dict[str, Any]) -> ph.Release:
-    made: ph.Release = mechanism.release(table, seed=1, **options)
-    return made
 
 
 def test_saving_charges_before_it_writes(path: Path, release: ph.Release, tmp_path: Path) -> None:
@@ -393,12 +386,9 @@ print(done)
 @pytest.mark.long
 def test_processes_at_once_never_overspend(path: Path) -> None:
     root = Path(ph.__file__).parents[1]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(path)], cwd=root, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
+    words = [sys.executable, "-c", WORKER, str(path)]
+    how: Any = {"cwd": root, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(words, **how) for _ in range(2)]
     done = [int(worker.communicate(timeout=120)[0]) for worker in workers]
     assert sum(done) == 20
     ledger = ph.Ledger(path)
@@ -477,12 +467,9 @@ def test_charges_of_another_unit_are_refused(path: Path) -> None:
     """What a person's rows tell is not added to what a row tells."""
     rng = np.random.default_rng(4)
     table = pd.DataFrame({"person": np.repeat(np.arange(60), 2), "y": rng.poisson(4, 120)})
-    row, person = (
-        ph.Unweighted(ph.Poisson("y ~ 1"), unit=unit, accounting="range").release(
-            table, **fit_options(chains=2, warmup=200, draws=200)
-        )
-        for unit in (None, "person")
-    )
+    own = ph.Unweighted(ph.Poisson("y ~ 1"), accounting="range")
+    short = fit_options(chains=2, warmup=200, draws=200)
+    row, person = (replace(own, unit=u).release(table, **short) for u in (None, "person"))
     ledger = local_ledger(path, 1e3)
     ledger.add(person)
     assert ledger.label == "asymptotic local, remove one person"

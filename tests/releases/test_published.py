@@ -21,13 +21,8 @@ FAST = fit_options(chains=4, warmup=300, draws=200, seed=1)
 def _subset() -> pd.DataFrame:
     """50 rows cut out of a larger table: its categories still name 400 people."""
     names = [f"surname {k}" for k in range(399)] + [SECRET]
-    whole = pd.DataFrame(
-        {
-            "y": np.random.default_rng(1).poisson(9, 400),
-            "group": pd.Categorical(["a", "b"] * 200),
-            "surname": pd.Categorical(names),
-        }
-    )
+    y, group = np.random.default_rng(1).poisson(9, 400), pd.Categorical(["a", "b"] * 200)
+    whole = pd.DataFrame({"y": y, "group": group, "surname": pd.Categorical(names)})
     return whole.head(50)
 
 

@@ -34,10 +34,8 @@ def test_text_is_escaped() -> None:
 
 
 def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
-    labels = [
-        text.get_text()
-        for text in ph.reports.plot_release(release, "visits").legends[0].get_texts()
-    ]
+    legend = ph.reports.plot_release(release, "visits").legends[0]
+    labels = [text.get_text() for text in legend.get_texts()]
     assert "data" in labels
     own = [text.get_text() for text in release.plot("visits").legends[0].get_texts()]
     assert own == labels

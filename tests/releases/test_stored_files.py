@@ -63,10 +63,8 @@ def test_stored_numbers_are_what_they_were(stored: Path) -> None:
     assert release.confidential.entropy == 1
     assert release.confidential.alpha.shape == (20,)
     assert release.confidential.lipschitz.max() == release.charge.bound
-    assert (
-        ph.arrays.epsilon_of_bound(release.charge.bound, n_draws_released=2)
-        == release.charge.epsilon
-    )
+    epsilon = ph.arrays.epsilon_of_bound(release.charge.bound, n_draws_released=2)
+    assert epsilon == release.charge.epsilon
     censored = ph.Release.load(stored / "censored")
     assert (censored.charge.kind, censored.charge.epsilon) == ("strict", 4.0)
     assert censored.confidential.censored is not None

@@ -1,5 +1,6 @@
 """The figures show the numbers they are given, and refuse what cannot be drawn."""
 
+import base64
 import subprocess
 import sys
 
@@ -33,8 +34,7 @@ def texts(ax):
 
 
 def test_overall_bound_is_marked_at_its_value_over_its_own_violin():
-    figure = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}, overall={"LW": 6.25})
-    (ax,) = figure.axes
+    (ax,) = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}, overall={"LW": 6.25}).axes
     (line,) = labeled(ax, "overall bound Δ")
     np.testing.assert_array_equal(line.get_ydata(), [6.25, 6.25])
     assert line.get_xdata()[0] < 1 < line.get_xdata()[1]  # LW stands at 1, U at 0
@@ -44,8 +44,7 @@ def test_overall_bound_is_marked_at_its_value_over_its_own_violin():
 
 
 def test_violins_span_the_data_and_mark_their_quartiles():
-    figure = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2})
-    (ax,) = figure.axes
+    (ax,) = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}).axes
     for place, values in enumerate((BOUNDS, BOUNDS / 2)):
         outline = ax.collections[place].get_paths()[0].vertices
         assert outline[:, 1].min() == pytest.approx(values.min())
@@ -110,8 +109,7 @@ def test_weights_before_after_are_the_points():
 
 def test_frequencies_of_data_and_sets():
     sets = [RNG.poisson(2, 400), RNG.poisson(2.5, 400)]
-    figure = plots.plot_distributions(COUNTS, {"LW": sets}, discrete=True, scale="linear")
-    (ax,) = figure.axes
+    (ax,) = plots.plot_distributions(COUNTS, {"LW": sets}, discrete=True, scale="linear").axes
     bars = ax.patches[0].get_data()
     assert bars.edges[0] == -0.5
     np.testing.assert_allclose(bars.values, np.bincount(COUNTS, minlength=bars.values.size) / 400)
@@ -142,8 +140,8 @@ def test_wide_counts_are_binned_and_lose_no_record():
 
 def test_density_integrates_to_one_and_ecdf_is_exact():
     data, synthetic = RNG.normal(0, 1, 500), RNG.normal(0.5, 1, 500)
-    figure = plots.plot_distributions(data, {"LW": [synthetic, synthetic]}, discrete=False)
-    density, ecdf = figure.axes
+    sets = {"LW": [synthetic, synthetic]}
+    density, ecdf = plots.plot_distributions(data, sets, discrete=False).axes
     x, y = labeled(density, "data")[0].get_data()
     assert trapezoid(y, x) == pytest.approx(1, abs=0.02)
     x, y = labeled(ecdf, "data")[0].get_data()
@@ -191,9 +189,8 @@ def test_constant_weights_have_no_smooth():
 
 def test_before_and_after_share_their_scale():
     alpha, after = np.linspace(0.1, 1, 50), np.linspace(0.2, 1, 50)
-    figure = plots.plot_bound_against_weight(
-        after, 3 * after, overall=3.0, before=(alpha, 5 * alpha, 5.0)
-    )
+    before = (alpha, 5 * alpha, 5.0)
+    figure = plots.plot_bound_against_weight(after, 3 * after, overall=3.0, before=before)
     left, right = figure.axes
     assert left.get_ylim() == right.get_ylim()
     assert left.get_ylim()[1] > 5
@@ -215,8 +212,7 @@ def test_mean_density_peaks_at_the_mode_and_differs_in_color_and_line():
 
 
 def test_intervals_are_drawn_where_the_table_says():
-    figure = plots.plot_intervals(INTERVALS, reference="data")
-    mean, median = figure.axes
+    mean, median = plots.plot_intervals(INTERVALS, reference="data").axes
     bars = [line.get_xdata() for line in mean.lines if len(line.get_xdata()) == 2]
     np.testing.assert_array_equal(bars, [[0.5, 1.5], [0.7, 1.6]])
     dots = [line.get_xdata()[0] for line in mean.lines if len(line.get_xdata()) == 1]
@@ -268,8 +264,6 @@ def test_names_that_begin_with_an_underscore_reach_the_legend():
 
 
 def test_data_uri_holds_the_png():
-    import base64
-
     figure = plots.plot_weights({"LW": [0, 0.5, 1]})
     head, _, body = plots.figure_data_uri(figure).partition(",")
     assert head == "data:image/png;base64"

@@ -10,12 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.reports.columns import (
-    GroupedMeans,
-    by_predictor,
-    grouped_means,
-    lost_relations,
-)
+from pyhybrid.reports.columns import GroupedMeans, by_predictor, grouped_means, lost_relations
 from pyhybrid.reports.opening import next_steps, remedy
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report

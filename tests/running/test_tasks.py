@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.running.tasks import Done, first_failure, one_blas_thread, run_tasks
+from tests.refusals import fails
 
 TASKS = [2, 3, -1, 4, 5]
 
@@ -43,10 +44,13 @@ def _by_task(ended: list[Done[int, int]]) -> dict[int, int | str]:
     return {d.task: d.result if d.error is None else type(d.error).__name__ for d in ended}  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_task_that_fails_loses_only_itself(workers: int) -> None:
-    ended = list(run_tasks(_square_or_fail, TASKS, workers=workers))
-    assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
+def test_a_task_that_fails_loses_only_itself() -> None:
+    """On workers, and on an executor of the user's, which is not shut down."""
+    with ThreadPoolExecutor(1) as pool:
+        for where in ({"workers": 1}, {"workers": 2}, {"executor": pool}):
+            ended = list(run_tasks(_square_or_fail, TASKS, **where))  # type: ignore[arg-type]
+            assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
+        assert pool.submit(_square_or_fail, 6).result() == 36
 
 
 def test_what_cannot_travel_to_a_worker_is_named() -> None:
@@ -57,13 +61,6 @@ def test_what_cannot_travel_to_a_worker_is_named() -> None:
     assert "must be picklable" in str(error)
 
 
-def test_on_an_executor_of_the_users() -> None:
-    with ThreadPoolExecutor(1) as pool:
-        ended = list(run_tasks(_square_or_fail, TASKS, executor=pool))
-        assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
-        assert pool.submit(_square_or_fail, 6).result() == 36  # it was not shut down
-
-
 def test_a_worker_that_dies_loses_only_its_task() -> None:
     ended = list(run_tasks(_square_or_die, TASKS, workers=2))
     assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
@@ -72,14 +69,12 @@ def test_a_worker_that_dies_loses_only_its_task() -> None:
 
 
 def test_workers_that_all_die_are_a_typed_error() -> None:
-    with pytest.raises(SamplingError, match="a worker process died"):
-        list(run_tasks(_die, [1, 2, 3, 4], workers=2))
+    fails(SamplingError, "a worker process died", list, run_tasks(_die, [1, 2, 3, 4], workers=2))
 
 
 def test_an_interrupt_is_no_failure_of_a_task() -> None:
     ended = []
-    with pytest.raises(KeyboardInterrupt):
-        ended.extend(run_tasks(_interrupted, [1, -1, 2]))
+    fails(KeyboardInterrupt, "", ended.extend, run_tasks(_interrupted, [1, -1, 2]))
     with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
         ended.extend(run_tasks(_interrupted, [1, -1, 2], executor=pool))
 
@@ -144,16 +139,12 @@ def _threads() -> list[int]:
     return [own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas"]
 
 
-def test_one_thread_within_and_as_many_as_before_after() -> None:
+def test_one_thread_within_and_as_many_as_before_after_also_an_error() -> None:
     before = _threads()
     with one_blas_thread():
         assert before
         assert set(_threads()) == {1}
     assert _threads() == before
-
-
-def test_threads_come_back_after_an_error() -> None:
-    before = _threads()
     with pytest.raises(ValueError, match="inside"), one_blas_thread():
         raise ValueError("inside")
     assert _threads() == before

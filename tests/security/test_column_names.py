@@ -12,10 +12,10 @@ from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives import noise
 from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 N = 60
-SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
+SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws(), seed=1)
 NAMES = [
     "self", "index", "columns", "copy", "deep", "df", "data", "name", "table", "weights", "shape",
     "class", "lambda", "None", "True", "import", "two words", " edge ", 'a "quoted" one', "it's",
@@ -38,6 +38,10 @@ def marginals(name: str, given: tuple[str, ...] = ("x",)) -> ph.NoisyMarginals:
     return ph.NoisyMarginals(domain=domain, given=given, epsilon=8.0)
 
 
+def censored(model: Any) -> ph.Censored:
+    return ph.Censored(model, cap=2.0, inner=ph.Unweighted(model), center=None, check_modes=False)
+
+
 def released(name: str) -> dict[str, ph.Release]:
     """By every strict mechanism that takes the name as it is."""
     df = frame(name)
@@ -50,11 +54,7 @@ def released(name: str) -> dict[str, ph.Release]:
         "table": ph.synthesize_table(plan, epsilon=8, mechanism="marginals"),
     }
     if name.isprintable() and name.strip() == name:  # what backticks of a formula can hold
-        model = ph.Poisson(f"`{name}` ~ I(x / 100)")
-        mechanism = ph.Censored(
-            model, cap=2.0, inner=ph.Unweighted(model), center=None, check_modes=False
-        )
-        made["censored"] = mechanism.release(df, seed=1, **SHORT)
+        made["censored"] = censored(ph.Poisson(f"`{name}` ~ I(x / 100)")).release(df, **SHORT)
     return made
 
 
@@ -87,11 +87,8 @@ def test_a_tilde_in_backticks_is_a_part_of_the_name(name: str) -> None:
     released as floats, and WithMissing ended in a KeyError."""
     formula, df = f"`{name}` ~ I(x / 100)", frame(name)
     for model in (ph.Poisson(formula), ph.WithMissing(ph.Poisson(formula), complete=True)):
-        mechanism = ph.Censored(
-            model, cap=2.0, inner=ph.Unweighted(model), center=None, check_modes=False
-        )
-        assert mechanism.synthesizes == (name,)
-        release = mechanism.release(df.astype({name: float}), seed=1, **SHORT)
+        assert censored(model).synthesizes == (name,)
+        release = censored(model).release(df.astype({name: float}), **SHORT)
         assert release.charge.kind == "strict"
         assert release.synthetic[0][name].dtype == np.int64
     assert ph.PerturbedHistogram.for_formula(
@@ -147,6 +144,5 @@ def test_names_that_occur_twice_are_refused_before_anything_is_drawn() -> None:
 def test_as_keywords_some_names_would_fail() -> None:
     """The control: version 0.2 handed names to assign as keywords, after the noise was drawn."""
     df = frame("self")
-    with pytest.raises(TypeError):
-        df.assign(**{name: df[name] for name in df})
+    fails(TypeError, "", df.assign, **{name: df[name] for name in df})
     pd.testing.assert_frame_equal(with_columns(df, {"self": df["self"]}), df)

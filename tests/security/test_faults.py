@@ -55,12 +55,8 @@ def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 def test_a_chain_that_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     program = fake.root / "program.py"
-    program.write_text(
-        program.read_text().replace(
-            'if mode == "fail":',
-            'if mode == "killed":\n        os.kill(os.getpid(), 9)\n    if mode == "fail":',
-        )
-    )
+    killed = 'if mode == "killed":\n        os.kill(os.getpid(), 9)\n    if mode == "fail":'
+    program.write_text(program.read_text().replace('if mode == "fail":', killed))
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "killed")
     with pytest.raises(SamplingError, match="the cmdstan engine failed: a chain ended without a"):
         CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)

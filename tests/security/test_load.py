@@ -45,18 +45,10 @@ PROCESS = f"""
 def test_hundreds_of_releases(tmp_path: Path) -> None:
     """Fits, bounds, synthesis, saving over the last one, loading; every one with its own data."""
     (tmp_path / "temporary").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROCESS)],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "TMPDIR": str(tmp_path / "temporary"),
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    words = [sys.executable, "-c", textwrap.dedent(PROCESS)]
+    places = {"TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": str(Path(__file__).parents[2])}
+    env = {**os.environ, **places}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     (before, *held_before), (after, *held_after) = map(json.loads, done.stdout.splitlines())
     # 140 tables, fits and releases are some 100 kB each: a leak of them would be 14 MB.

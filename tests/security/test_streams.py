@@ -90,12 +90,8 @@ def test_same_seed_same_bytes(name: str, tmp_path: Path) -> None:
 
 
 def test_without_a_seed_the_system_is_asked_and_no_release_comes_twice() -> None:
-    made = [
-        ph.Unweighted(MODEL).release(
-            people(30), engine="embedded", settings=SETTINGS, on_not_converged="warn"
-        )
-        for _ in range(2)
-    ]
+    how: Any = {"engine": "embedded", "settings": SETTINGS, "on_not_converged": "warn"}
+    made = [ph.Unweighted(MODEL).release(people(30), **how) for _ in range(2)]
     assert not made[0].synthetic[0].equals(made[1].synthetic[0])
     assert made[0].confidential.entropy != made[1].confidential.entropy
     assert all(release.confidential.entropy > 2**64 for release in made)

@@ -78,10 +78,8 @@ def test_no_word_has_a_credential(url: str) -> None:
         assert "PostgreSQL" in repr(source)
     for wrong in (own.replace("host=", "host=/nowhere"), f"{own}&application_name=%zz"):
         refuses("", open_source, f"{wrong}::survey.Persons", hidden=["ss-word"])
-    with (
-        pytest.raises(InvalidInput, match="must be readable: UndefinedTable"),
-        open_source(f"{url}::nothing") as source,
-    ):
+    unreadable = pytest.raises(InvalidInput, match="must be readable: UndefinedTable")
+    with unreadable, open_source(f"{url}::nothing") as source:
         source.check_columns(["x"])
 
 

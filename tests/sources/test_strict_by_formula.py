@@ -173,9 +173,7 @@ def test_a_fit_that_is_not_strict_is_neither_charged_nor_written(tmp_path: Path)
 
 
 def test_the_command_is_strict_with_a_reference(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run: Callable[..., tuple[int, str, str]],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str, str]]
 ) -> None:
     folder, last = parquet(table(), tmp_path / "survey"), parquet(table(9), tmp_path / "last")
     monkeypatch.setattr("pyhybrid.sources.rows.MOST_ROWS", 5999)
