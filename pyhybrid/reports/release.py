@@ -64,13 +64,13 @@ from pyhybrid.reports.side_by_side import side_by_side
 from pyhybrid.reports.verdicts import limits_text, verdict_section
 
 
-def release_pages(release: Release) -> dict[str, str]:
+def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str]:
     """The owner's pages of a release by file name, as `Release.save` writes them. CONFIDENTIAL.
 
     The unweighted release stands beside it where that fit was made anyway, and each step of a
     sequence has a page of its own. A release that was loaded has no data, and the checklist alone.
     """
-    checklist = {"checklist.html": review_checklist(release)}
+    checklist = {"checklist.html": review_checklist(release, in_ledger=in_ledger)}
     if release.origin is None:
         return checklist
     data = release.origin.data
