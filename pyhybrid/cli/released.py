@@ -64,9 +64,11 @@ _MOST_SHOWN = 3  # columns with a table of their own; the report has all
 
 
 def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
-    """One line for each column that is POOR, and what to try, once for all that it may help."""
-    from pyhybrid.reports.opening import judged_columns, remedy
-    from pyhybrid.reports.release import baseline_of
+    """One line for each column that is POOR and each relation that is lost, and what to try, once
+    for all that it may help."""
+    from pyhybrid.reports.columns import lost_relations
+    from pyhybrid.reports.opening import judged_columns, lost_remedy, remedy
+    from pyhybrid.reports.release import baseline_of, beside_data
     from pyhybrid.reports.verdicts import POOR
 
     remedies: dict[str, list[str]] = {}
@@ -76,6 +78,11 @@ def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> 
             beside = beside or baseline_of(release)
             how = remedy(release, data, column, beside).replace("`", "")
             remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {poor[0]}")
+    known = release.origin is not None
+    for lost in lost_relations(beside_data(release, data), data) if known else ():
+        how = lost_remedy(release).replace("`", "")
+        line = f"[bold red]POOR[/] {escape(lost.replace(f' ({POOR})', ''))}"
+        remedies.setdefault(how, []).append(line)
     for how, lines in remedies.items():
         show(*lines, escape(how))
 

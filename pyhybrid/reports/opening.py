@@ -242,13 +242,18 @@ def next_steps(
         found += _beside(release, baseline, data)
     charge = release.charge
     if lost:
-        how = "lost_marginals" if charge.mechanism == _MARGINALS else "lost_model"
-        found.append(sentence("next", how))
+        found.append(lost_remedy(release))
     if charge.epsilon > _LARGE:
         found.append(sentence("next", "large"))
     elif not found and charge.epsilon > 1 and words and set(words.values()) == {GOOD}:
         found.append(sentence("next", "less", half=charge.epsilon / 2))
     return found
+
+
+def lost_remedy(release: Release) -> str:
+    """What to try where relations between columns are lost."""
+    made = "marginals" if release.charge.mechanism == _MARGINALS else "model"
+    return sentence("next", f"lost_{made}")
 
 
 def _few_records(release: Release) -> list[str]:
