@@ -121,7 +121,7 @@ def _of_version(progress: Progress, name: str) -> Progress:
 def risk(
     real: Path,
     synthetic: list[Path],
-    key: list[str] | None = None,
+    key: list[str],
     sensitive: list[str] | None = None,
     holdout: Path | None = None,
     rows_correspond: bool | None = None,
@@ -135,15 +135,14 @@ def risk(
     Options:
     key: Columns that the intruder knows: sex,region or age:radius=2; a radius that is a share of
         the value is followed by ,kind=relative; repeatable.
-    sensitive: A column that the intruder wants to learn, e.g. income:radius=1000; repeatable.
+    sensitive: Columns that the intruder wants to learn: voted,sex or income:radius=1000;
+        repeatable.
     holdout: Records that were not used for the synthesis, to compare.
     rows_correspond: Row i of a set is the synthetic version of row i of REAL.
         [default: if a column is the same in every row]
     overwrite: Replace files that exist.
     """
     _check_outputs(json_out, html, overwrite)
-    if not key:
-        raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
     data, versions = _read_versions(real, synthetic, versus or ())
     named, hidden = (
         [parse_key(name, option) for text in given or ()

@@ -101,10 +101,9 @@ def plan(
     given = [] if reference is None else ["--reference", str(reference)]
     given += ["--holds-no-released-record"] if holds_no_released_record else []
     words = ["pyhybrid", "synthesize", str(data), "--plan", str(out), *given, "--epsilon", "4"]
-    show(
-        in_options(str(made)),
-        f"\n{out}: the plan, to keep; then: {shlex.join([*words, '--out', 'released'])}",
-    )
+    first = "plan again with --types FILE, for a strict release; " if made.not_declared else ""
+    then = shlex.join([*words, "--out", "released"])
+    show(in_options(str(made)), f"\n{out}: the plan, to keep; {first}then: {then}")
 
 
 @options
