@@ -43,16 +43,23 @@ _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     """The line below the title: date, table, model and mechanism, sets, epsilon."""
     charge = release.charge
-    name = f"{table}: " if table else ""
     models = {str(s["model"]) for s in _settings(release) if s.get("model")}
     made = " and ".join(sorted(models)[:3]) if models else ""
     by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
     return [
-        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
-        f"{name}{len(data):,} records, {data.shape[1]} columns",
+        *facts_of_table(data, table),
         by,
         f"{charge.n_synthetic} synthetic {'sets' if charge.n_synthetic > 1 else 'set'}",
         f"{charge.cost}, {charge.kind}",
+    ]
+
+
+def facts_of_table(data: pd.DataFrame, table: str) -> list[str]:
+    """The date, and the table."""
+    name = f"{table}: " if table else ""
+    return [
+        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
+        f"{name}{len(data):,} records, {data.shape[1]} columns",
     ]
 
 
