@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import check_once, listed, names_of, options, survey_design
+from pyhybrid.cli.options import check_once, names_of, options, survey_design
 from pyhybrid.cli.sources import utility_where_it_is
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
@@ -36,7 +36,7 @@ def utility(
     real: str,
     synthetic: list[Path],
     versus: list[Path] | None = None,
-    columns: str | None = None,
+    columns: list[str] | None = None,
     categorical: list[str] | None = None,
     formula: list[str] | None = None,
     model: str = "ols",
@@ -53,8 +53,8 @@ def utility(
     """Utility of synthetic data from anywhere: pMSE, ECDFs, tables, models. Confidential.
 
     Options:
-    columns: Columns to compare, separated by commas. [default: all]
-    categorical: A column of numbers that are codes; repeatable.
+    columns: Columns to compare; with commas between, repeatable. [default: all]
+    categorical: Columns of numbers that are codes; with commas between, repeatable.
     formula: An analyst's model, e.g. 'income ~ age + C(region)'; repeatable.
     model: Model of statsmodels: ols, logit, poisson, negativebinomial, ...
     rule: partially_synthetic, fully_synthetic, multiple_imputation or single.
@@ -75,14 +75,14 @@ def utility(
     _check_outputs(json_out, html, overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
     data, versions = _read_versions(Path(real), synthetic, versus or ())
-    compared = _shared(data, versions) if columns is None else listed(columns)
+    compared = _shared(data, versions) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
         found = {
             name: utility_summary(
                 data,
                 sets,
                 columns=compared,
-                categorical=categorical or (),
+                categorical=names_of(categorical, data),
                 formulas=formula or (),
                 model=model,
                 rule=rule,
@@ -209,7 +209,6 @@ def verify(
         e.g. 'coefficient:income ~ age:age'.
     tolerance: In the unit of the estimate; about two standard errors.
     epsilon: Of the answer, nats; strict.
-    relation: remove or replace.
     unit: Column of persons or households to protect; one row if omitted.
     blocks: Blocks of records. [default: n / 100, from 10 to 100]
     reach: Largest difference of a block. [default: (1 + sqrt(blocks)) tolerances]

@@ -68,11 +68,9 @@ def plan(
     """Plan the release of a whole table: print it, change the file, then synthesize by it.
 
     Options:
-    sensitive: Columns to synthesize, with commas between; repeatable.
+    sensitive: Columns to synthesize; with commas between, repeatable.
     out: File for the plan, .json; it belongs to the owner.
     identifier (--id): Column that names each row; replaced by numbers.
-    drop: Columns that are not released, with commas between; repeatable.
-    keep: Columns to release although they look risky, commas between; repeatable.
     types: JSON file of types by column, e.g.
         {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}; or a Frictionless Table
         Schema or CSVW.
