@@ -94,7 +94,8 @@ def utility(
             )
             for name, sets in versions.items()
         }
-    _finish("utility", found, utility_as_dict(found), json_out, html, overwrite)
+    table = Path(real).name, data
+    _finish("utility", found, utility_as_dict(found), json_out, html, overwrite, table)
 
 
 def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
@@ -164,7 +165,7 @@ def risk(
         )
         for name, sets in versions.items()
     }
-    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite)
+    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (real.name, data))
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
@@ -286,15 +287,17 @@ def _finish(
     json_out: str | None,
     html: Path | None,
     overwrite: bool,
+    table: tuple[str, pd.DataFrame],
 ) -> None:
     """Write the files that are asked for, and show the numbers with their definitions."""
     text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
     contents = {}
     if html is not None:
         from pyhybrid.reports import measures as pages
+        from pyhybrid.reports.opening import facts_of_table
 
         page_of: Any = pages.utility_report if about == "utility" else pages.risk_report
-        contents[html] = page_of(found)
+        contents[html] = page_of(found, facts_of_table(table[1], table[0]))
     if json_out is not None and json_out != "-":
         contents[Path(json_out)] = text
     write_files(contents, private=True, overwrite=overwrite)

@@ -124,6 +124,7 @@ def test_files_are_private_and_say_so(
         assert name in shown
     html = Path("out/report.html").read_text()
     assert "<strong>CONFIDENTIAL" in html
+    assert " · real.csv: " in html
     assert "publish no part of this page" in html
     assert not re.search(r"(src|href)=\"(?!data:|#part-)", html)
     assert html.count("<figure>") >= (8 if command is UTILITY else 1)
