@@ -124,7 +124,7 @@ def test_output_folder_new_empty_or_overwritten(tmp_path: Path) -> None:
     checks.check_output_folder(tmp_path / "new", overwrite=False)
     checks.check_output_folder(empty, overwrite=False)
     checks.check_output_folder(full, overwrite=True)
-    refuses("empty or new: give --overwrite", checks.check_output_folder, full, overwrite=False)
+    refuses("empty or new: give overwrite=True", checks.check_output_folder, full, overwrite=False)
     for overwrite in (False, True):
         refuses("it is a file", checks.check_output_folder, file, overwrite=overwrite)
     assert not (tmp_path / "new").exists()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import re
+import itertools
 import shlex
 import sys
 from collections.abc import Sequence
@@ -127,14 +127,15 @@ def run(arguments: Sequence[str]) -> int:
         explain = getattr(error, "format_message", None)
         if explain is None:
             raise
-        print(f"pyhybrid: {_with_example(explain(), arguments)}", file=sys.stderr)
+        context = getattr(error, "ctx", None)
+        print(f"pyhybrid: {_with_example(explain(), arguments, context)}", file=sys.stderr)
         return 2
     if result == 130:  # typer's way to say that it caught Ctrl-C
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
-def _with_example(message: str, arguments: Sequence[str]) -> str:
+def _with_example(message: str, arguments: Sequence[str], context: Any) -> str:
     """A usage error in one line, with a call of the same command that is right."""
     said = " ".join(message.split()).rstrip(".") or "a command must be given"
     name = next((each for each in arguments if each in COMMANDS), None)
@@ -143,13 +144,17 @@ def _with_example(message: str, arguments: Sequence[str]) -> str:
 
         meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
         return f"{said}{meant}; pyhybrid --help lists the commands"
-    lacks = re.fullmatch(r"Missing option '(--\S+)'.*", said)
-    if lacks:  # their own call, made whole by what it lacks of the right one
-        words = shlex.split(COMMANDS[name])
-        example = words[words.index(lacks[1]) + 1] if lacks[1] in words else "..."
-        whole = shlex.join(["pyhybrid", *arguments, lacks[1], example])
-        return f"{lacks[1]} must be given, e.g. {whole} (pyhybrid {name} --help)"
-    return f"{said}; a right call: pyhybrid {name} {COMMANDS[name]} (pyhybrid {name} --help)"
+    helped = f"({context.command_path if context else f'pyhybrid {name}'} --help)"
+    if said.startswith("Missing option") and context:
+        # Their own call, made whole by all that it lacks of the right one.
+        words, given = shlex.split(COMMANDS[name]), {each.partition("=")[0] for each in arguments}
+        needed = [each.opts[0] for each in context.command.params if each.required]
+        lacks = [each for each in needed if each.startswith("--") and each not in given]
+        examples = [words[words.index(each) + 1] if each in words else "..." for each in lacks]
+        added = itertools.chain.from_iterable(zip(lacks, examples, strict=True))
+        whole = shlex.join(["pyhybrid", *arguments, *added])
+        return f"{', '.join(lacks)} must be given, e.g. {whole} {helped}"
+    return f"{said}; a right call: pyhybrid {name} {COMMANDS[name]} {helped}"
 
 
 @app.callback(invoke_without_command=True)

@@ -50,7 +50,6 @@ def calibrate(
     out: Folder for the calibration, new or empty; private.
     model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the reference's
         column; with --private by its kind alone]
-    relation: Neighbors: remove or replace a record.
     scale: c: scale of the weights.
     shift: g: shift of the weights.
     n_draws: Number of reference draws to keep.

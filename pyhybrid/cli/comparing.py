@@ -90,11 +90,13 @@ def compare(
             workers=workers,
         )
     from pyhybrid.reports.comparison import comparison_report
+    from pyhybrid.reports.opening import facts_of_table
 
+    facts = [*facts_of_table(source.frame, data.name), formula]
     contents = {
         "table.csv": found.table.to_csv(index=False),
         "estimates.csv": found.estimates.to_csv(index=False),
-        "report.html": comparison_report(found),
+        "report.html": comparison_report(found, facts),
     }
     write_folder(out, contents, overwrite=overwrite)
     show(
@@ -134,6 +136,8 @@ def _charges(found: comparing.Comparison) -> Table:
         for _, row in found.table.iterrows()
     )
     named = [f"{name}: {DEFAULT_SET[name]}" for name in found.releases if name in DEFAULT_SET]
+    if named:
+        named.append("reweighting raises weights that leave slack below the bound")
     title = f"{charges_title(found)} (confidential)"
     return table_of(title, header, rows, caption="; ".join(named) or None)
 
@@ -215,11 +219,13 @@ def curve(
         raise
     from pyhybrid.reports.comparison import curve_report
     from pyhybrid.reports.figures import figure_png, plot_curve
+    from pyhybrid.reports.opening import facts_of_table
 
+    facts = [*facts_of_table(source.frame, data.name), formula]
     contents: dict[str, str | bytes] = {
         "table.csv": found.table.to_csv(index=False),
         "curve.png": figure_png(plot_curve(found.table)),
-        "report.html": curve_report(found),
+        "report.html": curve_report(found, facts),
         "points.jsonl": points.read_bytes(),
     }
     write_folder(out, contents, overwrite=overwrite)
@@ -271,7 +277,10 @@ def _curve_table(found: curves.RiskUtilityCurve) -> Table:
         for _, row in found.table.iterrows()
     )
     header = "", "scale, shift", "epsilon", "counted by", "max-ECDF", "avg-ECDF", "mean", "90th"
-    last = "The last two: absolute errors of mean and 90th percentile."
+    last = (
+        "LW: Lipschitz weights; SW: one scalar weight for all records. The last two columns: "
+        "absolute errors of mean and 90th percentile."
+    )
     caption = f"{epsilon_words(found.table)} {last}"
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
     return table_of(title, header, rows, caption=caption, whole=True)

@@ -30,7 +30,6 @@ def create(path: Path, budget: float, kind: str, relation: str, delta: float | N
     path (FILE): The ledger.
     budget: Largest sum of epsilons.
     kind: 'strict' or 'asymptotic local'.
-    relation: Neighbors: remove or replace a record.
     delta: Delta of a local ledger [default: 1e-6], or of a strict one whose charges are to add by
         rho where that is less.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import listed, options
+from pyhybrid.cli.options import listed, names_of, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
@@ -32,13 +32,13 @@ FAMILIES = {"linear": "ols", "probit": "probit", "logit": "logit"}
 @options
 def mask(
     data: Path,
-    keys: str,
+    keys: list[str],
     out: Path,
     copies: int = 20,
     variance: float = 1.0,
     separation: float = 2.0,
     association: str = "sequential",
-    predictors: str | None = None,
+    predictors: list[str] | None = None,
     types: str | None = None,
     n_synthetic: int = 5,
     n_imputations: int | None = None,
@@ -55,13 +55,14 @@ def mask(
     """Mask quasi-identifiers by multiple imputation. NOT differentially private.
 
     Options:
-    keys: Quasi-identifiers to replace: age,sex,...
+    keys: Quasi-identifiers to replace: age,sex,...; repeatable.
     out: Folder for the release, new or empty.
     copies: K, the number of masked copies of a continuous key.
     variance: s2, their variance relative to that of the key.
     separation: a, separation of the masks of all other keys; smaller is safer.
     association: sequential (any keys) or copula (none of them nominal).
-    predictors: Columns of the association model. [default: all that it covers]
+    predictors: Columns of the association model; with commas between, repeatable.
+        [default: all that it covers]
     types: NAME=continuous, binary, ordered or nominal, ... where codes do not show it.
     n_synthetic: m, the number of sets; per imputation where keys have missing values.
     n_imputations: Number of imputations of missing keys. [default: 5 if any is missing]
@@ -80,7 +81,7 @@ def mask(
     if target_risk is not None and formula is None:
         raise InvalidInput("--target-risk needs --formula, whose coefficients are the loss")
     source, analysis = read_table(data), FAMILIES[family]
-    frame, names, said = source.frame, _columns(keys), _pairs(types, "--types")
+    frame, names, said = source.frame, names_of(keys, source.frame), _pairs(types, "--types")
     imputation = MaskedImputation(
         keys=names,
         masks=masks_by_type(
@@ -89,7 +90,7 @@ def mask(
         association=association,
         n_synthetic=n_synthetic,
         n_imputations=n_imputations,
-        predictors=None if predictors is None else _columns(predictors),
+        predictors=None if predictors is None else names_of(predictors, frame),
         types=said,
         on_not_converged=on_not_converged,
     )
@@ -169,17 +170,10 @@ def _show(
     )
 
 
-def _columns(text: str) -> list[str]:
-    names = listed(text)
-    if not names:
-        raise InvalidInput(f"column names must be given with commas between: found {text!r}")
-    return names
-
-
 def _pairs(text: str | None, option: str) -> dict[str, str]:
     """NAME=value with commas between."""
     pairs = {}
-    for part in _columns(text) if text is not None else []:
+    for part in listed(text or ""):
         name, mark, value = part.partition("=")
         if not mark or not value:
             raise InvalidInput(f"{option} must be NAME=value,...: found {part!r}")

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import check_once, listed, names_of, options, survey_design
+from pyhybrid.cli.options import check_once, names_of, options, survey_design
 from pyhybrid.cli.sources import utility_where_it_is
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
@@ -36,7 +36,7 @@ def utility(
     real: str,
     synthetic: list[Path],
     versus: list[Path] | None = None,
-    columns: str | None = None,
+    columns: list[str] | None = None,
     categorical: list[str] | None = None,
     formula: list[str] | None = None,
     model: str = "ols",
@@ -53,8 +53,8 @@ def utility(
     """Utility of synthetic data from anywhere: pMSE, ECDFs, tables, models. Confidential.
 
     Options:
-    columns: Columns to compare, separated by commas. [default: all]
-    categorical: A column of numbers that are codes; repeatable.
+    columns: Columns to compare; with commas between, repeatable. [default: all]
+    categorical: Columns of numbers that are codes; with commas between, repeatable.
     formula: An analyst's model, e.g. 'income ~ age + C(region)'; repeatable.
     model: Model of statsmodels: ols, logit, poisson, negativebinomial, ...
     rule: partially_synthetic, fully_synthetic, multiple_imputation or single.
@@ -75,14 +75,14 @@ def utility(
     _check_outputs(json_out, html, overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
     data, versions = _read_versions(Path(real), synthetic, versus or ())
-    compared = _shared(data, versions) if columns is None else listed(columns)
+    compared = _shared(data, versions) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
         found = {
             name: utility_summary(
                 data,
                 sets,
                 columns=compared,
-                categorical=categorical or (),
+                categorical=names_of(categorical, data),
                 formulas=formula or (),
                 model=model,
                 rule=rule,
@@ -94,7 +94,8 @@ def utility(
             )
             for name, sets in versions.items()
         }
-    _finish("utility", found, utility_as_dict(found), json_out, html, overwrite)
+    table = Path(real).name, data
+    _finish("utility", found, utility_as_dict(found), json_out, html, overwrite, table)
 
 
 def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
@@ -121,7 +122,7 @@ def _of_version(progress: Progress, name: str) -> Progress:
 def risk(
     real: Path,
     synthetic: list[Path],
-    key: list[str] | None = None,
+    key: list[str],
     sensitive: list[str] | None = None,
     holdout: Path | None = None,
     rows_correspond: bool | None = None,
@@ -135,15 +136,14 @@ def risk(
     Options:
     key: Columns that the intruder knows: sex,region or age:radius=2; a radius that is a share of
         the value is followed by ,kind=relative; repeatable.
-    sensitive: A column that the intruder wants to learn, e.g. income:radius=1000; repeatable.
+    sensitive: Columns that the intruder wants to learn: voted,sex or income:radius=1000;
+        repeatable.
     holdout: Records that were not used for the synthesis, to compare.
     rows_correspond: Row i of a set is the synthetic version of row i of REAL.
         [default: if a column is the same in every row]
     overwrite: Replace files that exist.
     """
     _check_outputs(json_out, html, overwrite)
-    if not key:
-        raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
     data, versions = _read_versions(real, synthetic, versus or ())
     named, hidden = (
         [parse_key(name, option) for text in given or ()
@@ -165,7 +165,7 @@ def risk(
         )
         for name, sets in versions.items()
     }
-    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite)
+    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (real.name, data))
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
@@ -210,7 +210,6 @@ def verify(
         e.g. 'coefficient:income ~ age:age'.
     tolerance: In the unit of the estimate; about two standard errors.
     epsilon: Of the answer, nats; strict.
-    relation: remove or replace.
     unit: Column of persons or households to protect; one row if omitted.
     blocks: Blocks of records. [default: n / 100, from 10 to 100]
     reach: Largest difference of a block. [default: (1 + sqrt(blocks)) tolerances]
@@ -288,15 +287,17 @@ def _finish(
     json_out: str | None,
     html: Path | None,
     overwrite: bool,
+    table: tuple[str, pd.DataFrame],
 ) -> None:
     """Write the files that are asked for, and show the numbers with their definitions."""
     text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
     contents = {}
     if html is not None:
         from pyhybrid.reports import measures as pages
+        from pyhybrid.reports.opening import facts_of_table
 
         page_of: Any = pages.utility_report if about == "utility" else pages.risk_report
-        contents[html] = page_of(found)
+        contents[html] = page_of(found, facts_of_table(table[1], table[0]))
     if json_out is not None and json_out != "-":
         contents[Path(json_out)] = text
     write_files(contents, private=True, overwrite=overwrite)

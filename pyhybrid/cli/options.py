@@ -81,6 +81,9 @@ on_not_converged: What to do with chains that do not converge: raise or warn.
 workers: Processes; the results do not depend on it.
 file_format (--format): csv or parquet. [default: that of DATA]
 overwrite: Replace what --out holds.
+drop: Columns to leave out; with commas between, repeatable.
+keep: Columns to publish although they look risky; with commas between, repeatable.
+relation: Neighbors: remove or replace a record.
 holds_no_released_record: Confirms that the reference holds none of the records to be released;
     without it nothing is strict.
 versus: Sets of another synthetic version, to show beside; once for each set.

@@ -68,11 +68,9 @@ def plan(
     """Plan the release of a whole table: print it, change the file, then synthesize by it.
 
     Options:
-    sensitive: Columns to synthesize, with commas between; repeatable.
+    sensitive: Columns to synthesize; with commas between, repeatable.
     out: File for the plan, .json; it belongs to the owner.
     identifier (--id): Column that names each row; replaced by numbers.
-    drop: Columns that are not released, with commas between; repeatable.
-    keep: Columns to release although they look risky, commas between; repeatable.
     types: JSON file of types by column, e.g.
         {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}; or a Frictionless Table
         Schema or CSVW.
@@ -101,10 +99,9 @@ def plan(
     given = [] if reference is None else ["--reference", str(reference)]
     given += ["--holds-no-released-record"] if holds_no_released_record else []
     words = ["pyhybrid", "synthesize", str(data), "--plan", str(out), *given, "--epsilon", "4"]
-    show(
-        in_options(str(made)),
-        f"\n{out}: the plan, to keep; then: {shlex.join([*words, '--out', 'released'])}",
-    )
+    first = "plan again with --types FILE, for a strict release; " if made.not_declared else ""
+    then = shlex.join([*words, "--out", "released"])
+    show(in_options(str(made)), f"\n{out}: the plan, to keep; {first}then: {then}")
 
 
 @options

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import converted, named
+from pyhybrid.cli.options import converted, named, names_of
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.checks import check_count, did_you_mean
 from pyhybrid.core.errors import InvalidInput
@@ -64,9 +64,11 @@ _MOST_SHOWN = 3  # columns with a table of their own; the report has all
 
 
 def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
-    """One line for each column that is POOR, and what to try, once for all that it may help."""
-    from pyhybrid.reports.opening import judged_columns, remedy
-    from pyhybrid.reports.release import baseline_of
+    """One line for each column that is POOR and each relation that is lost, and what to try, once
+    for all that it may help."""
+    from pyhybrid.reports.columns import lost_relations
+    from pyhybrid.reports.opening import judged_columns, lost_remedy, remedy
+    from pyhybrid.reports.release import baseline_of, beside_data
     from pyhybrid.reports.verdicts import POOR
 
     remedies: dict[str, list[str]] = {}
@@ -76,6 +78,11 @@ def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> 
             beside = beside or baseline_of(release)
             how = remedy(release, data, column, beside).replace("`", "")
             remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {poor[0]}")
+    known = release.origin is not None
+    for lost in lost_relations(beside_data(release, data), data) if known else ():
+        how = lost_remedy(release).replace("`", "")
+        line = f"[bold red]POOR[/] {escape(lost.replace(f' ({POOR})', ''))}"
+        remedies.setdefault(how, []).append(line)
     for how, lines in remedies.items():
         show(*lines, escape(how))
 
@@ -352,6 +359,7 @@ def check_afterwards(
 ) -> None:
     """What can be said before any fit: names of columns, rules, and what must be published."""
     own, columns = asked.households or {}, list(table.columns)
+    public = names_of(asked.public, columns)
     sums = own.get("sums", {})
     changed = [*own.get("same", ()), *own.get("one", {}), *own.get("at_most_one", {})]
     changed = [*changed, *sums.values(), *(column for column, _ in asked.totals)]
@@ -359,7 +367,7 @@ def check_afterwards(
     read = {"households": [own["unit"]] if own else [], "totals": weighing}
     if "eligible" in own:
         read["households"] += read_rules([own["eligible"]], columns)[0].columns
-    for name in (*sums, *changed, *read["households"], *read["totals"], *asked.public):
+    for name in (*sums, *changed, *read["households"], *read["totals"], *public):
         if name not in columns:
             raise InvalidInput(
                 f"{name!r} must be a column of the data: it is not{did_you_mean(name, columns)}"
@@ -373,7 +381,7 @@ def check_afterwards(
         for what, names in read.items()
     ]
     check_still_published({AFTERWARDS: said}, decisions.drop, decisions.ids)
-    stay = {*whole, *asked.public, *decisions.drop, asked.unit}
+    stay = {*whole, *public, *decisions.drop, asked.unit}
     hidden = [n for n in (*predictors, *read["households"], *read["totals"]) if n not in stay]
     if asked.rows is not None and hidden:
         raise InvalidInput(
@@ -422,7 +430,8 @@ def save_with_these(
     own = Decisions.of(decisions.drop, keep, decisions.ids)
     made = source.restore(made).with_decisions(own)
     if asked.rows is not None:
-        made = with_rows(made, asked.rows, public=asked.public, unit=asked.unit, seed=seed)
+        public = names_of(asked.public, source.frame)
+        made = with_rows(made, asked.rows, public=public, unit=asked.unit, seed=seed)
     for column, given in asked.totals:
         made = _with_total(made, column, dict(given))
     with progress_bars() as progress:

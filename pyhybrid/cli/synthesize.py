@@ -194,9 +194,8 @@ def synthesize(
     leave_one_out: Also fit without each of the K records of largest mu, as evidence in the
         confidential report; charges the larger number. [default: 2 where weights are computed on
         fewer than 2,000 records, else 0]
-    drop: Columns to leave out of what is published, with commas between; repeatable.
-    keep: Columns to publish as they are although named as risky; commas, repeatable.
-    identifier (--id): Columns whose values are replaced by numbers; commas, repeatable.
+    identifier (--id): Columns whose values are replaced by numbers; with commas between,
+        repeatable.
     households: Make synthetic rows of a household agree: unit=COLUMN and any of one=COLUMN:VALUE,
         at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several with + between) and
         eligible=RULE; e.g. 'unit=home,one=relation:head'.
@@ -204,7 +203,8 @@ def synthesize(
         COLUMN:by=COLUMN,LEVEL=NUMBER (more levels after commas), either with weights=COLUMN;
         repeatable.
     rows: Number of rows to release; whole households with --households.
-    public: With --rows: column that is public and is not changed; repeatable.
+    public: With --rows: columns that are public and are not changed; with commas between,
+        repeatable.
     ledger: Ledger to charge; it refuses a release beyond its budget.
     workers: Processes that count and draw a table that stays where it is.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.

@@ -325,7 +325,7 @@ class Release(ReleaseRecord):
         check_flag(report, "report")
         self.check_seal()
         own = self.with_decisions(Decisions.of(drop, keep, ids))
-        pages = _pages(own) if report else {}
+        pages = _pages(own, ledger is not None) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
         entry = None if ledger is None else ledger.add(own)
         save_release(
@@ -368,10 +368,10 @@ class Release(ReleaseRecord):
         return loaded
 
 
-def _pages(release: Release) -> dict[str, str]:
+def _pages(release: Release, in_ledger: bool) -> dict[str, str]:
     """The owner's report; no release is lost to it."""
     try:
-        return dict(pyhybrid.reports.release_pages(release))
+        return dict(pyhybrid.reports.release_pages(release, in_ledger=in_ledger))
     except Exception as error:
         warnings.warn(
             f"the release is saved without its report, which failed ({type(error).__name__}): "

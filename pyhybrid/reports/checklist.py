@@ -36,14 +36,14 @@ _APPROXIMATE = "chains approximate the posterior that the charge is for"
 _Row = tuple[str, str, str]
 
 
-def review_checklist(release: Release) -> str:
+def review_checklist(release: Release, *, in_ledger: bool = False) -> str:
     """Return the reviewer's page of a release, with the decisions on its columns, as one HTML file.
 
     CONFIDENTIAL: neither weights nor bounds nor the seed are in it, but diagnostics are.
     """
     sections = [
         _section("The claim", _claim(release.charge)),
-        _section("Composition", _composition(release.charge)),
+        _section("Composition", _composition(release.charge, in_ledger)),
         _section("Algorithm and machine", _machine(release)),
         _section("What is not covered", _outside(release.charge)),
         _section("Labelling", _labelling(release)),
@@ -85,10 +85,13 @@ def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
         yield "Counted", COUNTED[charge.accounting], _FINE
 
 
-def _composition(charge: PrivacyCharge) -> Iterator[_Row]:
+def _composition(charge: PrivacyCharge, in_ledger: bool) -> Iterator[_Row]:
     drawn, sets = charge.n_draws_released, charge.n_synthetic
     yield "Synthetic sets", f"{sets} from {drawn} posterior draw(s), all in epsilon", _FINE
-    yield "Other releases of these data", "their epsilons add up: is there a ledger?", _DECIDE
+    if in_ledger:
+        yield "Other releases of these data", "their epsilons add up in the ledger charged", _FINE
+    else:
+        yield "Other releases of these data", "their epsilons add up: is there a ledger?", _DECIDE
     yield "Choices made on the data", "model, settings, which of several was kept", _DECIDE
 
 

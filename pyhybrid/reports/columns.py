@@ -248,10 +248,10 @@ def predictive_section(release: Release) -> list[Section]:
     n_sets = int(np.clip(_VALUES // bound.n, _FEWEST, _MOST))
     chosen = kept[np.linspace(0, kept.size - 1, min(n_sets, kept.size)).astype(np.intp)]
     rng = session.streams.generator(f"report/predictive/{release.identifier}")
-    sets = [bound.numbers_of(bound.replicate(draws, int(s), rng)[column]) for s in chosen]
-    data = _known(bound.outcome)
+    sets = [numeric_values(bound.replicate(draws, int(s), rng)[column]) for s in chosen]
+    data = numeric_values(bound.table[column])
     found = {
-        name: (of(data), np.array([of(_known(each)) for each in sets]))
+        name: (of(data), np.array([of(each) for each in sets]))
         for name, of in STATISTICS.items()
         if name != "median" and (name != "share of zeros" or (data == 0).any())
     }
@@ -279,10 +279,6 @@ def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
     if above in (0.0, 1.0):
         return above, POOR
     return above, GOOD if 2 * min(above, 1 - above) >= _USUAL else FAIR
-
-
-def _known(values: FloatArray) -> FloatArray:
-    return np.asarray(values[np.isfinite(values)])
 
 
 def plot_release(release: Release, column: str | None = None) -> Figure:

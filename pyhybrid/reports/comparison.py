@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
+from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.fits import (
     bounds_by_weight,
@@ -40,8 +42,9 @@ from pyhybrid.studies.comparing.comparison import (
 _NAMES = {"q15": "15th percentile", "q90": "90th percentile"}
 
 
-def comparison_report(comparison: Comparison) -> str:
-    """Return the report as one HTML file without scripts or references. Confidential."""
+def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
+    """Return the report as one HTML file without scripts or references, `facts` below its title.
+    Confidential."""
     releases = comparison.releases
     made = (release.provenance for release in releases.values())
     engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
@@ -67,7 +70,7 @@ def comparison_report(comparison: Comparison) -> str:
     ]  # fmt: skip
     title = f"Comparison of mechanisms: {comparison.outcome}"
     sections = [*shown, *(replace(each, folded=True) for each in parts)]
-    return render_page(title, sections, confidential=True, advice=NOTHING)
+    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
 def charges_title(comparison: Comparison) -> str:
@@ -111,6 +114,7 @@ def _charges(comparison: Comparison) -> Section:
     rows = [
         [
             charge_name(comparison, row["mechanism"], gap=" "),
+            _weights_of(comparison.releases[row["mechanism"]]),
             epsilon_text(float(row["epsilon"])),
             row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
             f"{row['lipschitz_bound']:.3f}",
@@ -120,10 +124,15 @@ def _charges(comparison: Comparison) -> Section:
         ]
         for _, row in comparison.table.iterrows()
     ]
-    header = ["Mechanism", "Epsilon, all sets", "Accounting", "Bound", "Efficiency",
+    header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Bound", "Efficiency",
               "Effective size", "Refits / saved"]  # fmt: skip
     table = Table(header=header, rows=rows, numbers=True)
     return section("comparison, charges", tables=[table], title=charges_title(comparison))
+
+
+def _weights_of(release: Release) -> str:
+    """How the weights were made, whatever name the candidate has."""
+    return f"{release.charge.mechanism}{', re-weighted' if release.reweighted else ''}"
 
 
 def _estimates(comparison: Comparison) -> Section:
@@ -183,8 +192,9 @@ _COLUMNS = {
 """Columns of the table that are shown, with their headings; the last four are errors."""
 
 
-def curve_report(curve: curves.RiskUtilityCurve) -> str:
-    """Return the report as one HTML file without scripts or references. Confidential."""
+def curve_report(curve: curves.RiskUtilityCurve, facts: Sequence[str] = ()) -> str:
+    """Return the report as one HTML file without scripts or references, `facts` below its title.
+    Confidential."""
     shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
     rows: list[list[Cell]] = [
         [judged_cell(name, row[name]) if name == "max_ecdf" else number_text(row[name])
@@ -200,7 +210,7 @@ def curve_report(curve: curves.RiskUtilityCurve) -> str:
         section("curve, points", tables=[table], curve=curve, epsilon=epsilon),
     ]
     title = f"Risk and utility: {curve.outcome}"
-    return render_page(title, sections, confidential=True, advice=NOTHING)
+    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
 def epsilon_words(table: pd.DataFrame) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
@@ -26,8 +26,9 @@ _MOST_PANELS, _MOST_PAIRS, _MOST_COLUMNS = 9, 15, 30
 _NAMES = {"mean": "mean", "median": "median", "q15": "15th perc.", "q90": "90th perc."}
 
 
-def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
-    """One HTML file on one or more synthetic versions, by name, of the same data. Confidential."""
+def utility_report(summaries: Mapping[str, UtilitySummary], facts: Sequence[str] = ()) -> str:
+    """One HTML file on one or more synthetic versions, by name, of the same data, with `facts`
+    below its title. Confidential."""
     overall = {name: found.overall() for name, found in summaries.items()}
     sets = {name: found.n_sets for name, found in summaries.items()}
     first = next(iter(summaries.values()))
@@ -42,11 +43,13 @@ def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
         parts += [*estimates, _propensities(found, mark), *(_model(f, mark) for f in found.models)]
     folded = (replace(each, folded=True) for each in parts)
     sections = [utility_verdict(summaries), *pictures, *folded]
-    return render_page("Utility of synthetic data", sections, confidential=True, advice=NOTHING)
+    title = "Utility of synthetic data"
+    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
-def risk_report(summaries: Mapping[str, RiskSummary]) -> str:
-    """One HTML file on one or more synthetic versions of the same data. Confidential."""
+def risk_report(summaries: Mapping[str, RiskSummary], facts: Sequence[str] = ()) -> str:
+    """One HTML file on one or more synthetic versions of the same data, with `facts` below its
+    title. Confidential."""
     first = next(iter(summaries.values()))
     overall = {name: found.overall() for name, found in summaries.items()}
     correct = {name: found.matching.correct_by_record for name, found in summaries.items()}
@@ -61,7 +64,7 @@ def risk_report(summaries: Mapping[str, RiskSummary]) -> str:
         section("risk by record", figures=[figure], lacking=lacking),
     ]
     title = "Disclosure risk of synthetic data"
-    return render_page(title, sections, confidential=True, advice=NOTHING)
+    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
 def measure_table(overall: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:

@@ -43,16 +43,23 @@ _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     """The line below the title: date, table, model and mechanism, sets, epsilon."""
     charge = release.charge
-    name = f"{table}: " if table else ""
     models = {str(s["model"]) for s in _settings(release) if s.get("model")}
     made = " and ".join(sorted(models)[:3]) if models else ""
     by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
     return [
-        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
-        f"{name}{len(data):,} records, {data.shape[1]} columns",
+        *facts_of_table(data, table),
         by,
         f"{charge.n_synthetic} synthetic {'sets' if charge.n_synthetic > 1 else 'set'}",
         f"{charge.cost}, {charge.kind}",
+    ]
+
+
+def facts_of_table(data: pd.DataFrame, table: str) -> list[str]:
+    """The date, and the table."""
+    name = f"{table}: " if table else ""
+    return [
+        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
+        f"{name}{len(data):,} records, {data.shape[1]} columns",
     ]
 
 
@@ -242,13 +249,18 @@ def next_steps(
         found += _beside(release, baseline, data)
     charge = release.charge
     if lost:
-        how = "lost_marginals" if charge.mechanism == _MARGINALS else "lost_model"
-        found.append(sentence("next", how))
+        found.append(lost_remedy(release))
     if charge.epsilon > _LARGE:
         found.append(sentence("next", "large"))
     elif not found and charge.epsilon > 1 and words and set(words.values()) == {GOOD}:
         found.append(sentence("next", "less", half=charge.epsilon / 2))
     return found
+
+
+def lost_remedy(release: Release) -> str:
+    """What to try where relations between columns are lost."""
+    made = "marginals" if release.charge.mechanism == _MARGINALS else "model"
+    return sentence("next", f"lost_{made}")
 
 
 def _few_records(release: Release) -> list[str]:

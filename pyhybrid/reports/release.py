@@ -64,13 +64,13 @@ from pyhybrid.reports.side_by_side import side_by_side
 from pyhybrid.reports.verdicts import limits_text, verdict_section
 
 
-def release_pages(release: Release) -> dict[str, str]:
+def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str]:
     """The owner's pages of a release by file name, as `Release.save` writes them. CONFIDENTIAL.
 
     The unweighted release stands beside it where that fit was made anyway, and each step of a
     sequence has a page of its own. A release that was loaded has no data, and the checklist alone.
     """
-    checklist = {"checklist.html": review_checklist(release)}
+    checklist = {"checklist.html": review_checklist(release, in_ledger=in_ledger)}
     if release.origin is None:
         return checklist
     data = release.origin.data
@@ -111,13 +111,7 @@ def release_report(
     records, such as Unweighted; `title` names the step of a sequence, `table` the file."""
     statement = release.statement
     other_rows = any("rows" in each for each in afterwards_of(release.settings))
-    if release.origin is not None and release.origin.compared is not None:
-        release = replace(release, synthetic=list(release.origin.compared))
-    _check_records(release, data, baseline)
-    # Other columns as they are in the data: some are left out of what is published, or are numbers
-    # there, or text of a file.
-    own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
-    release = replace(release, synthetic=[joined(data, table) for table in own])
+    release = beside_data(release, data, baseline)
     releases, said = _by_name(release, baseline), statement_sections(statement, level=3)
     if release.parts:  # its steps have a table here
         said = [each for each in said if not each.heading.startswith("Step ")]
@@ -155,6 +149,16 @@ def release_report(
         *folded("How it was made", made),
     ]  # fmt: skip
     return render_page(title, sections, confidential=True, facts=facts_of(release, data, table))
+
+
+def beside_data(release: Release, data: pd.DataFrame, baseline: Release | None = None) -> Release:
+    """The release with other columns as they are in the data: some are left out of what is
+    published, or are numbers there, or text of a file."""
+    if release.origin is not None and release.origin.compared is not None:
+        release = replace(release, synthetic=list(release.origin.compared))
+    _check_records(release, data, baseline)
+    own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
+    return replace(release, synthetic=[joined(data, table) for table in own])
 
 
 def public_report(release: Release) -> str:

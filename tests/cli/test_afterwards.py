@@ -43,7 +43,7 @@ def test_the_page_releases_households_end_to_end(
     real = persons(tmp_path)
     create, synthesize = commands()
     assert run(*create)[0] == 0
-    ends = ("--rows", "500", "--public", "age", "--public", "region", "--engine", "embedded")
+    ends = ("--rows", "500", "--public", "age,region", "--engine", "embedded")
     code, shown, error = run(*synthesize, *ends)
     assert (code, [line for line in error.splitlines() if "pyhybrid:" in line]) == (0, [])
     assert "remove all records of one household" in " ".join(shown.split())

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from pyhybrid.cli import in_options
 from pyhybrid.cli.app import COMMANDS, _command, _listed
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import Finding, _show_agreement, _show_repairs
@@ -122,6 +123,12 @@ def test_usage_errors_show_a_right_call(
 def test_what_is_missing_is_shown_in_the_whole_call(refused: Callable[..., str]) -> None:
     error = refused("mask", "a b.csv", "--out", "x")
     assert "--keys must be given, e.g. pyhybrid mask 'a b.csv' --out x --keys age,sex" in error
+    error = refused("ledger", "create", "b.jsonl", "--kind=strict")
+    whole = "pyhybrid ledger create b.jsonl --kind=strict --budget 4 --relation remove"
+    assert f"--budget, --relation must be given, e.g. {whole} " in error
+    assert "(pyhybrid ledger create --help)" in error
+    error = refused("risk", "real.csv", "plain.csv")
+    assert "--key must be given, e.g. pyhybrid risk real.csv plain.csv --key age:radius=2" in error
 
 
 def test_an_unknown_command_is_told_where_they_are_listed(refused: Callable[..., str]) -> None:
@@ -142,3 +149,14 @@ def test_slips_in_names_are_told_what_was_meant(
     pd.DataFrame({"visits": [1, 2, 3, 4] * 5}).to_csv(tmp_path / "data.csv", index=False)
     given = ("synthesize", "data.csv", "--formula", "visits ~ 1", *arguments, "--out", "out")
     assert meant in refused(*given)
+
+
+@pytest.mark.parametrize(("python", "shown"), [
+    ("give overwrite=True (--overwrite) or", "give --overwrite or"),
+    ("; allow_unlike=True (--allow-unlike) states", "; --allow-unlike states"),
+    ("follow them (astype('category'), logicals); give", "follow them; give"),
+    ("a built-in model or a ph.ComposedModel:",
+     "a built-in model or --model composed:program=FILE:"),
+])  # fmt: skip
+def test_messages_name_options_in_place_of_arguments(python: str, shown: str) -> None:
+    assert in_options(python) == shown

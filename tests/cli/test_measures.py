@@ -124,6 +124,7 @@ def test_files_are_private_and_say_so(
         assert name in shown
     html = Path("out/report.html").read_text()
     assert "<strong>CONFIDENTIAL" in html
+    assert " · real.csv: " in html
     assert "publish no part of this page" in html
     assert not re.search(r"(src|href)=\"(?!data:|#part-)", html)
     assert html.count("<figure>") >= (8 if command is UTILITY else 1)
@@ -144,12 +145,11 @@ def test_a_release_folder_stands_for_its_sets(
 @pytest.mark.parametrize(("arguments", "message"), [
     ([*RISK, "--key", "town"], "key 'town' must be in the data"),
     ([*RISK, "--key", "sex"], "each --key must be given once: 'sex'"),
-    (["risk", "real.csv", "plain.csv"], "--key must be given"),
     ([*RISK[:4], "--key", "age:radius=two"], "radius of --key 'age' must be a number"),
     ([*RISK[:4], "--key", "age:size=2"], "takes radius and kind: found 'size'"),
     ([*RISK[:4], "--key", "sex:radius=2"], "key 'sex' must hold numbers"),
     ([*RISK[:3], "plain.csv", "--key", "age", "--rows-correspond"], "only in sets of 200 rows"),
-    ([*UTILITY, "--columns", "age,town"], "column 'town' must be in the data"),
+    ([*UTILITY, "--columns", "age", "--columns", "income,town"], "column 'town' must be"),
     ([*UTILITY, "--formula", "income ~ town"], "cannot be fitted to the data"),
     ([*UTILITY, "--rule", "nested"], "rule must be one of"),
     ([*UTILITY, "--seed", "-1"], "seed must be a whole number >= 0: found -1"),

@@ -41,6 +41,7 @@ def planned(run: Any, csv: Path, *more: str) -> Any:
 def test_a_file_is_planned_changed_and_synthesized(run: Run, csv: Path, tmp_path: Path) -> None:
     code, shown, error = planned(run, csv)
     assert (code, error) == (0, "")
+    assert "the plan, to keep; then: pyhybrid synthesize" in shown
     assert "1. voted: bernoulli given age, sex, visits, wage, income" in " ".join(shown.split())
     plan = tmp_path / "plan.json"
     given = json.loads(plan.read_text())
@@ -85,7 +86,9 @@ def test_a_plan_asks_for_decisions_and_names_columns_together(run: Run, tmp_path
     asked = ("plan", path, "--out", str(tmp_path / "plan.json"), "--sensitive")
     assert "'year', 'state' must vary: all" in run(*asked, "age,wage,year,state")[2]
     assert "--drop" in run(*asked, "age,wage")[2], "names of persons"
-    assert run(*asked, "age,wage", "--drop", "name", "--keep", "year,state")[0] == 0
+    code, shown, _ = run(*asked, "age,wage", "--drop", "name", "--keep", "year,state")
+    assert code == 0
+    assert "plan again with --types FILE, for a strict release; then: pyhybrid syn" in shown
 
 
 def test_a_reference_gives_ranges_and_what_lies_beyond_is_counted_at_their_ends(

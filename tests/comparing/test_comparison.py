@@ -199,6 +199,8 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
     page = (folder / "report.html").read_text()
     assert "CONFIDENTIAL" in page
     assert NOT_COVERED in page
+    assert " · data.csv: " in page
+    assert "LipschitzWeighted, re-weighted" in page
     assert page.count("<img ") == 6  # intervals, violins, weights, 2 of re-weighting, mean
     for external in ("<script", "http:", "https:", 'src="/'):
         assert external not in page

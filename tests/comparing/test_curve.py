@@ -315,6 +315,7 @@ def test_the_command_writes_a_private_folder(
     page = (folder / "report.html").read_text()
     assert "CONFIDENTIAL" in page
     assert NOT_COVERED in page
+    assert " · data.csv: " in page
     assert f"{found.table['max_ecdf'][1]:.3g}" in page
     assert "<script" not in page
 

@@ -171,7 +171,7 @@ def csv(data: pd.DataFrame, tmp_path: Path) -> Path:
 def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     out = tmp_path / "out"
     code, shown, errors = run(
-        "mask", str(csv), "--keys", "x,b", "--copies", "10", "--variance",
+        "mask", str(csv), "--keys", "x", "--keys", "b", "--copies", "10", "--variance",
         "0.5", "--separation", "4", "--n-synthetic", "2", "--formula", FORMULA, "--family",
         "probit", "--radius", "x=0.05", "--seed", "1", "--out", str(out),
     )  # fmt: skip
@@ -195,7 +195,7 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     (["--keys", "x", "--radius", "x"], "--radius must be NAME=value"),
     (["--keys", "x", "--radius", "x=near"], "--radius must be NAME=number"),
     (["--keys", "x", "--types", "x"], "--types must be NAME=value"),
-    (["--keys", ","], "column names must be given with commas between"),
+    (["--keys", ","], "keys must be a sequence of column names"),
     (["--keys", "x", "--family", "cox"], "--family must be one of linear, probit, logit"),
     (["--keys", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),
 ])  # fmt: skip

@@ -275,7 +275,7 @@ def test_no_release_is_lost_to_its_report(
 ) -> None:
     """Seen: a traceback of the report after an hour of fitting, and nothing saved."""
 
-    def fails(_: object) -> dict[str, str]:
+    def fails(*_: object, **_how: object) -> dict[str, str]:
         raise ValueError("'NA' of a record")
 
     monkeypatch.setattr("pyhybrid.reports.release_pages", fails)

@@ -69,8 +69,13 @@ def test_neither_weights_nor_bounds_nor_seed_are_in_it(release: ph.Release) -> N
 
 
 def test_metadata_describe_the_public_tables(release: ph.Release, tmp_path: Path) -> None:
-    release.save(tmp_path / "out")
-    assert (tmp_path / "out" / "confidential" / "checklist.html").exists()
+    ledger = ph.Ledger(tmp_path / "survey.ledger", budget=1e6, kind="asymptotic local",
+                       relation="remove", delta=1e-3)  # fmt: skip
+    release.save(tmp_path / "out", ledger=ledger)
+    page = (tmp_path / "out" / "confidential" / "checklist.html").read_text()
+    others = "Other releases of these data"
+    assert _rows(page)[others] == ("their epsilons add up in the ledger charged", "as it should be")
+    assert _rows(ph.reports.review_checklist(release))[others][1] == "to decide"
     told = json.loads((tmp_path / "out" / "public" / "metadata.json").read_text())
     assert told["stdyDscr"]["privacy"] == release.charge.public()
     assert [f["caseQnty"] for f in told["fileDscr"]] == [80, 80]

@@ -78,3 +78,12 @@ def test_steps_have_the_losses_of_their_own_fit(
         assert shown["largest over the draws"][-1] == number_text(float(loss.by_record.max()))
         largest.append(shown["largest over the draws"][-1])
     assert largest[0] != largest[1]
+
+
+def test_levels_that_are_numbers_are_checked_by_their_values() -> None:
+    """Seen: the mean of places among the levels stood as that of the data."""
+    data = pd.DataFrame({"y": np.random.default_rng(2).choice([0, 1, 6], 300)})
+    release = ph.Unweighted(ph.Ordinal("y ~ 1")).release(data, seed=1, engine="embedded")
+    shown = _cells(release_pages(release)["report.html"], "Posterior predictive checks: y")
+    assert shown["mean"][0] == number_text(float(data["y"].mean()))
+    assert shown["largest"][:2] == ["6", "6 [6, 6]"]

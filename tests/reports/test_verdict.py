@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.cli.released import _show_poor
 from pyhybrid.reports.columns import GroupedMeans, by_predictor, grouped_means, lost_relations
 from pyhybrid.reports.opening import next_steps, remedy
 from pyhybrid.reports.page import Marked, Section, Table, render_page
@@ -194,7 +195,7 @@ def test_measures_of_many_columns_have_a_row_for_each(
 
 
 def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
-    release: ph.Release, data: pd.DataFrame
+    release: ph.Release, data: pd.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Same distribution of the outcome, given to other sites: only the groups show it."""
     drawn = [
@@ -206,6 +207,10 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     (said,) = verdict_section(shown, data, lost_relations(shown, data)).bullets
     assert said.startswith("visits by site: 2 of 2 groups off by up to ")
     assert "(POOR). The relation is not kept." in said
+    _show_poor(data, replace(shown, synthetic=[shuffled.drop(columns="site")]), None)
+    printed = capsys.readouterr().out
+    assert f"POOR {said.replace(' (POOR)', '')}" in printed
+    assert "A relation to a predictor of --formula is lost." in printed
 
 
 def test_groups_without_records_or_spread_are_not_judged() -> None:
