@@ -123,12 +123,11 @@ def test_usage_errors_show_a_right_call(
 def test_what_is_missing_is_shown_in_the_whole_call(refused: Callable[..., str]) -> None:
     error = refused("mask", "a b.csv", "--out", "x")
     assert "--keys must be given, e.g. pyhybrid mask 'a b.csv' --out x --keys age,sex" in error
+    whole = "ledger create b.jsonl --kind=strict --budget 4 --relation remove (pyhybrid ledger cr"
     error = refused("ledger", "create", "b.jsonl", "--kind=strict")
-    whole = "pyhybrid ledger create b.jsonl --kind=strict --budget 4 --relation remove"
-    assert f"--budget, --relation must be given, e.g. {whole} " in error
-    assert "(pyhybrid ledger create --help)" in error
-    error = refused("risk", "real.csv", "plain.csv")
-    assert "--key must be given, e.g. pyhybrid risk real.csv plain.csv --key age:radius=2" in error
+    assert f"--budget, --relation must be given, e.g. pyhybrid {whole}" in error
+    whole = "--key must be given, e.g. pyhybrid risk a b --key age:radius=2"
+    assert whole in refused("risk", "a", "b")
 
 
 def test_an_unknown_command_is_told_where_they_are_listed(refused: Callable[..., str]) -> None:
@@ -155,8 +154,7 @@ def test_slips_in_names_are_told_what_was_meant(
     ("give overwrite=True (--overwrite) or", "give --overwrite or"),
     ("; allow_unlike=True (--allow-unlike) states", "; --allow-unlike states"),
     ("follow them (astype('category'), logicals); give", "follow them; give"),
-    ("a built-in model or a ph.ComposedModel:",
-     "a built-in model or --model composed:program=FILE:"),
+    ("model or a ph.ComposedModel:", "model or --model composed:program=FILE:"),
 ])  # fmt: skip
 def test_messages_name_options_in_place_of_arguments(python: str, shown: str) -> None:
     assert in_options(python) == shown

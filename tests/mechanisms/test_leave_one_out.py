@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.privacy.leave_one_out import with_refits
 from pyhybrid.reports.release import release_report
 from tests.conftest import Run
 from tests.fits import session_fixture
 from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
@@ -129,10 +129,11 @@ def test_units_are_left_out_whole(session: FitSession) -> None:
 
 
 def test_where_it_makes_no_sense(session: FitSession) -> None:
-    with pytest.raises(InvalidInput, match="a censored release is charged its cap"):
-        released(session, ph.Censored(MODEL, epsilon=4), 1)
-    with pytest.raises(InvalidInput, match="leave_one_out must be a whole number >= 0"):
-        released(session, ph.Unweighted(MODEL), -1)
+    strict = ph.Censored(MODEL, epsilon=4)
+    refuses("a censored release is charged its cap", released, session, strict, 1)
+    refuses(
+        "leave_one_out must be a whole number >= 0", released, session, ph.Unweighted(MODEL), -1
+    )
 
 
 def test_nothing_of_it_is_public(run: Run, tmp_path: Path) -> None:

@@ -161,9 +161,8 @@ def test_a_strict_charge_needs_declared_types_and_a_center(
 
 
 def test_columns_that_look_like_names_need_a_decision(survey: pd.DataFrame) -> None:
-    table = ph.Table(survey, sensitive=["voted"], types={"voted": TYPES["voted"]})
-    with pytest.raises(InvalidInput, match="'person': it looks like an identifier"):
-        ph.synthesize_table(table.plan(), epsilon=1, mechanism="scalar")
+    plan = ph.Table(survey, sensitive=["voted"], types={"voted": TYPES["voted"]}).plan()
+    refuses("'person': it looks like an identifier", ph.synthesize_table, plan, epsilon=1)
 
 
 SMALL = {name: TYPES[name] for name in ("voted", "region")}
