@@ -151,7 +151,11 @@ def release_distinct_rows(
 
 
 def columns_where_they_are(
-    data: str, formulas: Sequence[str], others: Sequence[str], asked: Sequence[str]
+    data: str,
+    formulas: Sequence[str],
+    others: Sequence[str],
+    asked: Sequence[str],
+    seed: int | None,
 ) -> SourceTable:
     """Columns that formulas and mechanisms read, and those of options, of a table that stays where
     it is."""
@@ -161,7 +165,8 @@ def columns_where_they_are(
         outcomes = [own.outcome for own in parsed]
         read = [name for own in parsed for name in own.predictors]
         named = [*outcomes, *read, *others, *names_of(asked, source.columns)]
-        frame, where = read_columns(source, named, outcomes=outcomes), source.name
+        frame = read_columns(source, named, outcomes=outcomes, seed=seed)
+        where = source.name
     distinct = len(frame.drop_duplicates())
     note(
         f"{len(frame):,} rows, of which {distinct:,} distinct ones are fitted with their numbers; "

@@ -480,7 +480,7 @@ def _read(
     own = [step.reads().values() for step in steps if isinstance(step, MechanismSettings)]
     others = [name for each in own for columns in each for name in columns]
     named = [text for name in options for text in given[name] or ()]
-    return columns_where_they_are(str(path), given["formula"], others, named)
+    return columns_where_they_are(str(path), given["formula"], others, named, given["seed"])
 
 
 def _at_known_levels(source: SourceTable, name: str, levels: tuple[Any, ...] | None) -> SourceTable:

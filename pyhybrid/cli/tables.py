@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.cli.console import note
+from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Kind
@@ -83,7 +84,8 @@ class SourceTable:
 
 def read_table(path: str | Path) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
-    and NaN are missing; in text columns empty cells and NA."""
+    and NaN are missing; in text columns empty cells and NA. Row labels with a name that pandas left
+    in a Parquet file are columns, as other programs see them."""
     source = Path(path)
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
@@ -99,6 +101,8 @@ def read_table(path: str | Path) -> SourceTable:
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
     if kind == "parquet":
+        check_names(frame.columns, frame.index.names)
+        frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
         return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
     for name in typed.columns:
@@ -138,9 +142,7 @@ def _read_text(path: Path) -> pd.DataFrame:
             f"data file {path} must have commas between its cells: it has one column, with "
             f"{other!r} in its name; is {other!r} the separator? Save the file with commas"
         )
-    twice = [name for name in header if header.count(name) > 1]
-    if twice:
-        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    check_names(header)
     with warnings.catch_warnings():
         # Rows longer than the header lose cells with no more than a warning.
         warnings.simplefilter("error", pd.errors.ParserWarning)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -109,6 +110,21 @@ def check_nonnegative_vector(values: Any, name: str, *, length: int | None = Non
     vector = check_vector(values, name, length=length)
     check_each(vector >= 0, name + " must be >= 0 and not NaN: record {} is not")
     return vector
+
+
+def check_names(columns: Iterable[Any], labels: Iterable[Any] = ()) -> None:
+    """Refuse columns, and names of row labels, of which two are one text: either of them could be
+    published in place of the other."""
+    own = [str(name) for name in columns]
+    texts = [*own, *(str(name) for name in labels if name is not None)]
+    alike = next((text for text, times in Counter(texts).items() if times > 1), None)
+    if alike is not None and own.count(alike) == 1:
+        raise InvalidInput(
+            f"row labels must not have the name of a column: found {alike!r}; leave them out "
+            "(reset_index(drop=True)) or rename them"
+        )
+    if alike is not None:
+        raise InvalidInput(f"column names must be unique: {alike!r} occurs more than once")
 
 
 def check_each(holds: Any, message: str) -> None:

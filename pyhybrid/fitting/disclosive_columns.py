@@ -46,7 +46,8 @@ _IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($
 def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[str, str]:
     """Reason by column, for the columns of the confidential table that need a decision.
 
-    In the order of the columns; text labels of rows under the name of the index, or "index"."""
+    In the order of the columns; row labels, if they are texts or have a name, under the name of the
+    index, or "index"."""
     if len(table) < _FEWEST:
         return {}
     reasons = {}
@@ -57,18 +58,28 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
     rows = np.sort(np.random.default_rng(0).choice(n, size=size, replace=False))
     truths = [_Truth(table[name], rows) for name in synthesized if name in table.columns]
     for place in others:
-        name, whole = str(table.columns[place]), _hashable(table.iloc[:, place])
-        sample = whole.iloc[rows]
-        reason = _looks_like(name, whole, sample)
-        if reason is None:
-            reason = next(_relations(truths, whole, sample), None)
+        name = str(table.columns[place])
+        reason = _reason(name, table.iloc[:, place], rows, truths)
         if reason is not None:
             reasons[name] = reason
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
-        if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
-            reasons[str(labels.name or "index")] = "row labels are texts that no two rows share"
+        texts, reason = _is_text(labels.dtype), None
+        if isinstance(labels, pd.RangeIndex) or not (texts or labels.name) or _only_count(labels):
+            continue
+        if texts and labels.is_unique:
+            reason = "row labels are texts that no two rows share"
+        elif labels.name:
+            reason = _reason(str(labels.name), labels.to_series(), rows, truths)
+        if reason is not None:
+            reasons[str(labels.name or "index")] = reason
     return reasons
+
+
+def _reason(name: str, column: pd.Series, rows: IntArray, truths: Iterable[_Truth]) -> str | None:
+    whole = _hashable(column)
+    sample = whole.iloc[rows]
+    return _looks_like(name, whole, sample) or next(_relations(truths, whole, sample), None)
 
 
 def repeated_identifiers(table: pd.DataFrame) -> list[str]:

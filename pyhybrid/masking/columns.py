@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, did_you_mean
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_names, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.values import row_label
@@ -311,9 +311,7 @@ def _checked_table(df: Any) -> pd.DataFrame:
         raise InvalidInput(f"data must be a pandas DataFrame: found {type(df).__name__}")
     if len(df) < 3:
         raise InvalidInput(f"data must have at least 3 records: found {len(df)}")
-    twice = df.columns[df.columns.duplicated()]
-    if len(twice):
-        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    check_names(df.columns, df.index.names)
     return df
 
 

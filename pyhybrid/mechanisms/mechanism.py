@@ -18,6 +18,7 @@ from pyhybrid.core.checks import (
     check_draws_released,
     check_finite,
     check_fraction,
+    check_names,
     did_you_mean,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -173,9 +174,7 @@ def check_columns(df: pd.DataFrame, columns: Sequence[str]) -> None:
     """Refuse a table without rows, with two columns of one name, or without one of `columns`."""
     if not isinstance(df, pd.DataFrame) or len(df) == 0:
         raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
-    twice = df.columns[df.columns.duplicated()]
-    if len(twice):
-        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    check_names(df.columns, df.index.names)
     for column in columns:
         if column not in df.columns:
             raise InvalidInput(

@@ -214,6 +214,7 @@ class SequentialSynthesis(Mechanism):
         declared: dict[str, tuple[Any, ...]] = {}
         for place, mechanism in enumerate(self.mechanisms, start=1):
             _check_reads(mechanism, bounds[place - 1], bounds)
+            _check_bought(mechanism, bounds[place - 1], bounds, place)
             bounds[place - 1] = _with_levels_declared(mechanism, bounds, place, declared, read)
             declared |= _declared_levels(mechanism, read)
         rules = read_rules(self.rules, df.columns)
@@ -403,6 +404,21 @@ def _with_levels_declared(
     for name, levels in own.items():
         table[name] = pd.Categorical(df[name].astype(object), categories=list(levels))
     return _bound(mechanism, table, place)
+
+
+def _check_bought(mechanism: Step, bound: Joined, bounds: Sequence[Joined], place: int) -> None:
+    """A bought center was drawn with the true predictors of all records, as public ones."""
+    calibration = getattr(mechanism, "calibration", None)
+    if calibration is None or calibration.bought is None:
+        return
+    made = {name for each in bounds for name in each.synthesized if each is not bound}
+    read = [name for name in bound.predictors if name in made]
+    if read:
+        raise InvalidInput(
+            f"step {place} must not take a center that was bought at the predictors of the records "
+            f"as public ones: {read[0]!r} is synthesized; give a calibration of reference records, "
+            "or a center from elsewhere"
+        )
 
 
 def _check_marked(bound: BoundModel, before: Sequence[Joined], place: int) -> None:

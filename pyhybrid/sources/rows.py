@@ -12,6 +12,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import IntArray
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
 from pyhybrid.sources.source import READ, Source, load_library, open_source
 
 MOST_ROWS = 5_000_000
@@ -76,7 +77,9 @@ def _refuse_distinct(source: Source, cells: Any, grouped: Any, names: Sequence[s
     )
 
 
-def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) -> pd.DataFrame:
+def read_columns(
+    data: Any, columns: Sequence[str], *, outcomes: Sequence[str], seed: int | None = None
+) -> pd.DataFrame:
     """Some columns of all rows, in memory, as any mechanism takes them.
 
     Parameters
@@ -87,12 +90,14 @@ def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) 
         What a model reads: outcome, predictors, unit.
     outcomes : sequence of str
         Columns among them that are synthesized.
+    seed : int, optional
+        Of the order of rows, which the system draws if omitted. Like a release's it stays secret.
 
     Returns
     -------
     DataFrame, shape (n, len(columns))
-        Rows in the order of their other columns, so that their order tells nothing of `outcomes`.
-        Confidential.
+        Rows in a random order, which a release keeps: it tells nothing of `outcomes`, nor of
+        columns that are not published. Confidential.
 
     Raises
     ------
@@ -114,7 +119,10 @@ def read_columns(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) 
             )
         every = load_library("ibis")._.count()
         rows = source.ask(cells.group_by([*cells.columns]).agg(times=every))
-        return _counted(source, names, outcomes, rows).records
+        whole = _counted(source, names, outcomes, rows).records
+        order = streams(seed).generator("order of rows").permutation(len(whole))
+        shuffled: pd.DataFrame = whole.iloc[order].reset_index(drop=True)
+        return shuffled
     finally:
         if source is not data:
             source.close()

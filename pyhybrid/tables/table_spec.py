@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice, check_flag, did_you_mean
+from pyhybrid.core.checks import check_choice, check_flag, check_names, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import as_levels
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
@@ -175,9 +175,7 @@ class DescribedTable:
                     f"names of columns must be texts, for a plan: found {column!r}; rename it"
                 )
         columns = [str(name) for name in self.df.columns]
-        twice = self.df.columns[self.df.columns.duplicated()]
-        if len(twice):
-            raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+        check_names(columns, self.df.index.names)
         if isinstance(self.id, (list, tuple)) or not isinstance(self.id, str | None):
             raise InvalidInput(f"id must name one column: found {self.id!r}; drop the others")
         said: dict[str, str] = {}

@@ -27,7 +27,7 @@ from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
 from pyhybrid.releases import data_fingerprint
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.sources import by_formula, parts, rows, synthesize_by_formula
-from pyhybrid.sources.rows import count_rows, read_columns
+from pyhybrid.sources.rows import count_rows
 from tests.refusals import fails, refuses
 from tests.sources.test_counting import parquet
 
@@ -159,7 +159,7 @@ def test_the_charge_is_that_of_all_rows(
     if name == "budget":  # modes of refits are found to 1e-8
         monkeypatch.setattr(base, "refits_by_default", lambda *_: 0)
     made = synthesize_by_formula(folder, own, out=tmp_path / "out", seed=2, n_synthetic=2)
-    df = read_columns(folder, READ, outcomes=["visits"])
+    df = count_rows(folder, READ, outcomes=["visits"]).records
     whole = own.release(df, seed=2, n_synthetic=2)
     for field, value in whole.charge.as_dict().items():
         if isinstance(value, float):

@@ -47,4 +47,5 @@ def test_counts_and_rows_are_those_of_pandas(spark: Any, tmp_path: Path) -> None
         check_counts(source, df)
     found = read_columns(persons, names, outcomes=["age"])
     expected = df[names].sort_values([*names[1:], "age"], ignore_index=True)
-    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    ordered = found.sort_values([*names[1:], "age"], ignore_index=True)
+    pd.testing.assert_frame_equal(ordered, expected, check_dtype=False)

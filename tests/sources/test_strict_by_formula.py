@@ -17,7 +17,7 @@ from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.center import more_alike_than_by_chance
 from pyhybrid.sources import by_formula, synthesize_by_formula
-from pyhybrid.sources.rows import CountedRows, count_rows, read_columns
+from pyhybrid.sources.rows import CountedRows, count_rows
 from tests.sources.test_by_formula import POISSON, READ, censored, table
 from tests.sources.test_counting import parquet
 
@@ -102,7 +102,7 @@ def calibrated(df: pd.DataFrame, **changes: Any) -> ph.Censored:
 def test_a_calibration_is_held_against_all_records(tmp_path: Path) -> None:
     """Distinct rows count as often as they occur, for what is shared and for drift."""
     folder = parquet(table(), tmp_path / "survey")
-    df = read_columns(folder, READ, outcomes=["visits"])
+    df = count_rows(folder, READ, outcomes=["visits"]).records
     others = table(9)
     strict = calibrated(others)
     made = synthesize_by_formula(folder, strict, out=tmp_path / "out", seed=2, strict=True)

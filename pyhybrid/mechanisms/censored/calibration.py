@@ -156,6 +156,10 @@ class Calibration:
     epsilon: float | None = None
     bought: PrivacyCharge | None = None
 
+    def __post_init__(self) -> None:
+        if self.bought is not None and self.center is not None:  # it goes with what it cost
+            object.__setattr__(self, "center", replace(self.center, public=False))
+
     def __repr__(self) -> str:
         return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
 
@@ -166,7 +170,8 @@ class Calibration:
                  "n_draws": self.draws.n_draws}  # fmt: skip
         if self.center is None:
             return shown
-        center = self.center.as_dict() if self.center.public else "of the reference"
+        told = self.center.public or self.bought is not None
+        center = self.center.as_dict() if told else "of the reference"
         bought = {} if self.bought is None else {"bought_at": self.bought.epsilon}
         return {**shown, "center": center, **bought}
 

@@ -157,7 +157,8 @@ class Censored(CappedMechanism):
                 raise InvalidInput(
                     "center must be public, or released under a separate charge: this one is of a "
                     "reference that is not, and whether that holds the records to release cannot "
-                    "be checked; give the calibration instead"
+                    "be checked, or was bought, and its cost would not be counted; give the "
+                    "calibration instead"
                 )
         if self.grid is not None and self.sampling == "chains":
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.coding import (
     Categories,
@@ -187,9 +187,7 @@ def _check_table(df: Any) -> None:
         raise InvalidInput(f"data must have rows and columns: found shape {df.shape}")
     if len(df) < 2:
         raise InvalidInput("data must have at least 2 records: found 1")
-    twice = df.columns[df.columns.duplicated()]
-    if len(twice):
-        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    check_names(df.columns, df.index.names)
 
 
 def _outcome(
