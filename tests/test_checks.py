@@ -115,6 +115,12 @@ def test_log_lik_shapes(shape: tuple[int, ...]) -> None:
     refuses("S draws, n records", checks.check_log_lik, np.zeros(shape))
 
 
+def test_names_that_print_alike() -> None:
+    checks.check_names(["y", 1], [None, "label"])
+    refuses("'1' occurs more than once", checks.check_names, ["1", 1])
+    refuses("not have the name of a column: found 'y'", checks.check_names, ["x", "y"], ["y"])
+
+
 def test_output_folder_new_empty_or_overwritten(tmp_path: Path) -> None:
     empty, full, file = tmp_path / "empty", tmp_path / "full", tmp_path / "file"
     empty.mkdir()

@@ -70,7 +70,7 @@ def test_delta_is_below_one_over_the_number_of_a_million_records(
     by_range = ph.Unweighted(budget.model, accounting="range")
     assert synthesize._delta_of_many(by_range, 10**6) is None
     monkeypatch.setattr(synthesize, "_delta_of_many", lambda _, n: 1e-3 / n)
-    monkeypatch.setattr("pyhybrid.reports.release_pages", lambda _: {})  # which are slow
+    monkeypatch.setattr("pyhybrid.reports.release_pages", lambda *_, **__: {})  # which are slow
     asked = ["synthesize", str(csv), *FORMULA, *LOOSE, *FAST, "--overwrite", "--out", "out"]
     for own, delta in (([], 1e-3 / 80), (["--delta", "1e-5"], 1e-5)):
         code, _, err = run(*asked, *own)
@@ -244,6 +244,15 @@ def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
     assert table.frame["b"].isna().tolist() == [True, False, True]
     assert table.frame["c"].isna().tolist() == [False, True, False]
     assert table.text["c"].tolist() == ["x", "NA", "y"]
+
+
+def test_row_labels_of_a_file_are_columns_if_they_have_a_name(tmp_path: Path) -> None:
+    """Seen: published unchanged, and named nowhere, in the index of a file of whole tables."""
+    table = pd.DataFrame({"y": [1, 2, 3]}, index=pd.Index([71, 55, 62], name="ssn"))
+    table.to_parquet(tmp_path / "t.parquet")
+    assert [*read_table(tmp_path / "t.parquet").frame] == ["ssn", "y"]
+    table.rename_axis(None).to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").frame.index.equals(pd.RangeIndex(3))
 
 
 def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:

@@ -87,6 +87,10 @@ def test_labels_of_rows_are_looked_at() -> None:
     assert exposed_columns(table.reset_index(drop=True), ("y",)) == {}
     counted = table.set_axis([f"row {k + 3}" for k in range(N)])
     assert exposed_columns(counted, ("y",)) == {}, "they tell the order, which is public"
+    keys = pd.Index(7 * RNG.permutation(N) + 123_456)
+    assert list(exposed_columns(table.set_axis(keys.rename("key")), ("y",))) == ["key"]
+    assert list(exposed_columns(table.set_axis(pd.Index(COUNT, name="v")), ("y",))) == ["v"]
+    assert exposed_columns(table.set_axis(keys), ("y",)) == {}, "rows of a part of another table"
 
 
 def test_a_few_records_show_nothing() -> None:

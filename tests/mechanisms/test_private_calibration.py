@@ -15,6 +15,7 @@ from pyhybrid.mechanisms.censored.private_calibration import (
     calibrate_privately,
     usual_rounds,
 )
+from tests.refusals import refuses
 
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 POISSON = ph.Poisson("y ~ 1")
@@ -98,6 +99,12 @@ def test_a_regression_is_bought_at_public_predictors() -> None:
     # The draw takes 100 records: deviations of about 0.1; 5 of them.
     assert np.abs(made.center.parameters["beta"] - [0.5, 0.4]).max() < 0.5
     assert "Predictors of all records and their order are public" in made.bought.assumes[1]
+    refuses("its cost would not be counted", ph.Censored, model, epsilon=1, center=made.center)
+    first = ph.PerturbedHistogram(
+        column="x", lower=-4, upper=4, n_bins=8, epsilon=1, decimals=1, relation="remove"
+    )
+    steps = ph.SequentialSynthesis([first, ph.Censored(calibration=made)])
+    refuses("step 2 must not take a center that was bought", steps.release, table)
 
 
 @pytest.mark.parametrize(("options", "words"), [

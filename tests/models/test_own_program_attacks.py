@@ -455,7 +455,7 @@ def test_labels_of_rows_are_not_handed_over() -> None:
         seen.append(df.index)
         return honest_predict(parameters, df, rng)
 
-    table = homes().set_index(homes()["rent"].astype(str))
+    table = homes().set_index(homes()["rent"].astype(str).rename("label"))
     table.attrs["note"] = "secret"
     model(data=data, predict=predict).bind(table)
     assert all(index.equals(pd.RangeIndex(40)) for index in seen)
