@@ -363,8 +363,11 @@ def test_standardized_terms_about_a_center_need_a_quarter_of_the_warm_up(
     ({"beta": [np.inf]}, "center must be finite"),
 ])  # fmt: skip
 def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
-    own = ph.Censored(POISSON, epsilon=1, center=center, inner=ph.Unweighted(POISSON))
-    refuses(words, own.release, counts(3, 60), **OPTIONS)
+    def released() -> None:
+        own = ph.Censored(POISSON, epsilon=1, center=center, inner=ph.Unweighted(POISSON))
+        own.release(counts(3, 60), **OPTIONS)
+
+    refuses(words, released)
 
 
 @pytest.mark.parametrize("public", [False, True])
