@@ -64,12 +64,12 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
             reasons[name] = reason
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
-        texts, reason = _is_text(labels.dtype), None
-        if isinstance(labels, pd.RangeIndex) or not (texts or labels.name) or _only_count(labels):
+        texts, named, reason = _is_text(labels.dtype), labels.name is not None, None
+        if isinstance(labels, pd.RangeIndex) or not (texts or named) or _only_count(labels):
             continue
         if texts and labels.is_unique:
             reason = "row labels are texts that no two rows share"
-        elif labels.name:
+        elif named:
             reason = _reason(str(labels.name), labels.to_series(), rows, truths)
         if reason is not None:
             reasons[str(labels.name or "index")] = reason

@@ -90,6 +90,7 @@ def test_labels_of_rows_are_looked_at() -> None:
     keys = pd.Index(7 * RNG.permutation(N) + 123_456)
     assert list(exposed_columns(table.set_axis(keys.rename("key")), ("y",))) == ["key"]
     assert list(exposed_columns(table.set_axis(pd.Index(COUNT, name="v")), ("y",))) == ["v"]
+    assert list(exposed_columns(table.set_axis(pd.Index(COUNT, name=0)), ("y",))) == ["index"]
     assert exposed_columns(table.set_axis(keys), ("y",)) == {}, "rows of a part of another table"
 
 

@@ -103,6 +103,7 @@ def test_a_regression_is_bought_at_public_predictors() -> None:
     first = ph.PerturbedHistogram(
         column="x", lower=-4, upper=4, n_bins=8, epsilon=1, decimals=1, relation="remove"
     )
+    assert set(made.center.frozen.X[:, 1]) <= set(x), "the control: what such a step would read"
     steps = ph.SequentialSynthesis([first, ph.Censored(calibration=made)])
     refuses("step 2 must not take a center that was bought", steps.release, table)
 
