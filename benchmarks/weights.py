@@ -14,7 +14,7 @@ with and without a record: by convexity, what holds at each set of levels holds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ from pyhybrid.privacy.weight_sensitivity import (
     scalar_without,
     truncate_without,
 )
-from pyhybrid.privacy.weights import budget_mu, budget_power, risk_of
+from pyhybrid.privacy.weights import BUDGET_ROUNDS, budget_mu, budget_power, risk_of
 
 DELTA = 1e-6
 _MU = ph.arrays.mu_of_epsilon(1, DELTA)
@@ -83,6 +83,11 @@ class Conjugate:
     def unweighted(self, kept: np.ndarray) -> LogLik:
         """At draws of the unweighted posterior of the records kept."""
         return self.log_lik(self.records[kept], np.ones(kept.size))
+
+    def rounds(self) -> list[Conjugate]:
+        """The model with the draws of each round of weights by budget."""
+        sizes = [round(share * self.levels.size) for share in BUDGET_ROUNDS]
+        return [replace(self, levels=self.levels[:size]) for size in sizes]
 
 
 def models(n: int, chance: int | None = None) -> dict[str, Conjugate]:
@@ -158,8 +163,8 @@ def _budget(model: Conjugate, kept: np.ndarray) -> np.ndarray:
     mu = budget_mu(_MU, n=kept.size, n_parameters=1)
     leverage = ph.arrays.budget_leverage(np.empty((kept.size, 0)), mu=mu)
     alpha = budget_power(leverage, mu=mu)
-    for _ in range(2):
-        log_lik = model.log_lik(model.records[kept], alpha)
+    for part in model.rounds():
+        log_lik = part.log_lik(model.records[kept], alpha)
         risks = risk_of(log_lik, "depth")[kept]
         alpha = ph.arrays.budget_weights(risks, mu=mu, leverage=leverage)
     return alpha
@@ -169,9 +174,9 @@ def _budget_without(model: Conjugate, frozen: bool) -> WeightsWithout:
     none = np.empty((len(model.records), 0))
     leverage, weights = budget_without(none, mu=_MU, n_parameters=1)
     here, there = budget_maps(_MU, 1, len(none))
-    for _ in range(2):
-        log_lik = model.log_lik(model.records, weights.alpha)
-        points = model.draws(model.records, weights.alpha)
+    for part in model.rounds():
+        log_lik = part.log_lik(model.records, weights.alpha)
+        points = part.draws(model.records, weights.alpha)
         draws = RiskDraws(
             log_lik=log_lik, risk="depth", weights=weights, frozen=frozen, points=points
         )

@@ -60,10 +60,11 @@ from pyhybrid.privacy.weights import risk_of
 from pyhybrid.running.tasks import Progress
 
 FitProgress = Progress
-_Key = tuple[bytes, "tuple[object, ...] | None"]  # weights, cap with its center and units
+_Key = tuple[bytes, "tuple[object, ...] | None", int]  # weights, cap of center and units, draws
 _SUMS_AT_ONCE = 4_000_000  # draws times units
 _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
+_FEWEST_DRAWS = 4  # of a chain, by which R-hat is known
 _APART = 1.1  # R-hat of chains that more draws will not bring together
 _BLOCKS = 4  # times the first number of draws, where the settings set no limit
 ON_NOT_CONVERGED = ("raise", "warn")
@@ -140,7 +141,7 @@ class FitSession:
                 "scale or shift"
             )
         clip = self.cap_of(cap)
-        key = (alpha.tobytes(), None if clip is None else clip.key)
+        key = self._key(alpha, clip)
         if key not in self.store.sampled:
             self.store.sampled[key] = self._sample(alpha, clip, label, warm_start)
         draws, diagnostics = self.store.sampled[key]
@@ -189,6 +190,11 @@ class FitSession:
     def has_fixed_draws(self) -> bool:
         """True if chains make the draws that were asked for, and no second try."""
         return self.settings.max_draws == self.settings.draws
+
+    def with_share_of_draws(self, share: float) -> FitSession:
+        """This session for fits of fewer draws a chain."""
+        draws = max(_FEWEST_DRAWS, round(share * self.settings.draws))
+        return replace(self, settings=replace(self.settings, draws=draws))
 
     # --- Units of privacy ------------------------------------------------------------------------
 
@@ -297,18 +303,21 @@ class FitSession:
         """Count a release of `n_draws` draws."""
         self.store.released[stream] = (*self.releases_of(stream), n_draws)
 
-    @property
-    def _unweighted_key(self) -> _Key:
-        return np.ones(self.bound.n).tobytes(), None
+    def _key(self, alpha: FloatArray, cap: Cap | None = None) -> _Key:
+        return alpha.tobytes(), None if cap is None else cap.key, self.settings.draws
+
+    def holds(self, alpha: FloatArray) -> bool:
+        """True if a fit under `alpha` (n,) and no cap was made."""
+        return self._key(alpha) in self.store.sampled
 
     @property
     def holds_unweighted(self) -> bool:
         """True if the unweighted fit was made."""
-        return self._unweighted_key in self.store.sampled
+        return self.holds(np.ones(self.bound.n))
 
     def for_report(self) -> FitSession:
         """A silent copy that holds no fit but the unweighted one, if that was made."""
-        ones, made = self._unweighted_key, self.store
+        ones, made = self._key(np.ones(self.bound.n)), self.store
         only = FitStore(
             sampled={key: fit for key, fit in made.sampled.items() if key == ones},
             bounds={key: bounds for key, bounds in made.bounds.items() if key[0] == ones},

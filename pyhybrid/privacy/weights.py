@@ -37,6 +37,8 @@ RISKS = ("size", "range", "deviation")
 _TYPICAL, _LIMITS, _STEPS = 0.17, (0.7, 0.3), 200
 _FEW_LEFT = 5.0  # square of mu over a usual record's part of it, where three quarters are given
 """Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
+BUDGET_ROUNDS = (0.5, 0.5, 0.5, 1.0)
+"""Share of the draws of a fit that `budget_weights` are read from, round by round."""
 
 
 def lipschitz_weights(

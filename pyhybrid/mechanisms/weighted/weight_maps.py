@@ -41,6 +41,7 @@ from pyhybrid.privacy.weight_sensitivity import (
     weights_without,
 )
 from pyhybrid.privacy.weights import (
+    BUDGET_ROUNDS,
     RISKS,
     count_weights,
     risk_of,
@@ -351,8 +352,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     """Weights by budget: a record loses weight only if it would disclose too much.
 
     Public weights, from the predictors alone, limit the influence of usual records. Weights of
-    `pyhybrid.arrays.budget_weights` are then computed twice, from draws of the fit under the
-    weights before. The charge counts the influence of each record on the weights of the others.
+    `pyhybrid.arrays.budget_weights` are then computed four times, each time from draws of the fit
+    under the weights before: in the first a record may still weigh too much, and move the weights
+    of others. The charge counts the influence of each record on the weights of the others.
 
     Parameters
     ----------
@@ -393,11 +395,11 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         return replace(self, n_draws=n_draws)
 
     def weights(self, session: FitSession) -> FloatArray:
-        """Weights of the second round, shape (n,)."""
+        """Weights of the last round, shape (n,)."""
         return self.recomputed(session).alpha[session.owner]
 
     def recomputed(self, session: FitSession) -> WeightsWithout:
-        """Both rounds with and without each record."""
+        """All rounds with and without each record."""
         bound, owner, near = session.bound, session.owner, self.unweighted(session).draws
         names = [name for name in bound.likelihood_parameters if name in near.variables]
         p = max(1, sum(near.flat(name)[0].size for name in names))
@@ -410,8 +412,10 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         times = getattr(bound, "times", None)
         leverage, weights = budget_without(X, mu=mu, n_parameters=p, unit=unit, times=times)
         here, there = budget_maps(mu, p, session.n_units)
-        for label in ("public weights", "first weights"):
-            fit = session.fit(weights.alpha[owner], label=label, warm_start=near.warm_start())
+        for number, share in enumerate(BUDGET_ROUNDS, 1):
+            alpha, label = weights.alpha[owner], f"weights {number} of {len(BUDGET_ROUNDS)}"
+            few = session if session.holds(alpha) else session.with_share_of_draws(share)
+            fit = few.fit(alpha, label=label, warm_start=near.warm_start())
             near, kept = fit.draws, np.flatnonzero(fit.bounds.kept_draws)
             risks = session.once(session.risks_at(near, np.ones(bound.n), "depth", kept))
             draws = risk_draws(session, fit, "depth", weights)
