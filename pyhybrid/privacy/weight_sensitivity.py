@@ -224,7 +224,7 @@ class RiskDraws:
         order = np.argsort(self.by_row, axis=0)
         return np.take_along_axis(self.by_row, order, axis=0), order
 
-    @property
+    @cached_property
     def leverage(self) -> FloatArray:
         """Deviation of each record's term under the draws' posterior, shape (n,)."""
         if self.frozen:

@@ -434,7 +434,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     def _enough(self, session: FitSession, charge: PrivacyCharge) -> str:
         """An epsilon that is enough, tried on these fits; or what no weights would cost."""
         released = {"n_synthetic": charge.n_synthetic, "n_draws_released": charge.n_draws_released}
-        for factor in (1.1, 1.5, 2.0, 3.0, 5.0):
+        for factor in (1.2, 2.0, 4.0):
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:
