@@ -20,7 +20,9 @@ from tests.monte_carlo import assert_near
 pytestmark = pytest.mark.samples
 
 SIMULATIONS = {"beta": 200, "gamma": 25}
-# The long run has all. Of the others the target density is held at points, in test_coefficients.py,
+SHORT: Any = {"settings": ph.engines.SamplerSettings(chains=2, warmup=200, draws=240)}
+# 31 of 480 draws are ranked; of the papers' programs, whose chains mix slowly, of 800. The long run
+# has all models. Of others the target density is held at points, in test_coefficients.py,
 # test_categorical.py and test_ordinal.py; a mixture takes a second for each database.
 RANKED = ("beta", "gamma", "lognormal", "poisson, groups", "two_part", "zero_inflated",
           *(name for name in MODELS if "published" in name and "mixture" not in name))  # fmt: skip
@@ -28,13 +30,14 @@ RANKED = ("beta", "gamma", "lognormal", "poisson, groups", "two_part", "zero_inf
 
 @pytest.mark.parametrize("name", RANKED)
 def test_ranks_are_uniform(name: str) -> None:
-    found = ranks(MODELS[name], n_simulations=SIMULATIONS.get(name, 50), seed=17)
+    how = {"n_simulations": SIMULATIONS.get(name, 50), **({} if "published" in name else SHORT)}
+    found = ranks(MODELS[name], seed=17, **how)
     for quantity, own in found.items():
         assert uniformity(own).holds, (quantity, uniformity(own))
 
 
 def test_a_program_that_halves_the_weights_is_caught() -> None:
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5)
+    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5, **SHORT)
     assert not uniformity(found["log-likelihood"]).holds
 
 
@@ -43,7 +46,7 @@ def test_a_program_with_another_prior_is_caught() -> None:
     text = right.text.replace("lambda ~ pareto(0.1, 1.5);", "lambda ~ pareto(0.1, 0.1);")
     assert text != right.text
     wrong = StanProgram(name="beta", text=text.replace("phi ~ beta(1, 1)", "phi ~ beta(9, 1)"))
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong)
+    found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong, **SHORT)
     assert not uniformity(found["phi"]).holds
 
 
@@ -208,7 +211,7 @@ def test_posterior_moments_meet_quadrature(name: str, kind: str) -> None:
     alpha = np.ones(n) if kind == "plain" else np.random.default_rng(9).random(n).round(2)
     alpha[:2] = 1.0 if kind == "plain" else 0.0
     cap = 1.2 if kind == "censored" else None
-    settings = ph.engines.SamplerSettings(chains=4, warmup=1000, draws=2000, parallel_chains=1)
+    settings = ph.engines.SamplerSettings(chains=4, warmup=500, draws=1000, parallel_chains=1)
     _, draws = fitted(case.model, case.y, alpha, 3, settings=settings, cap=cap)
     for own, (mean, sd) in zip(case.read(draws), by_quadrature(case, alpha, cap), strict=True):
         assert_near(own, mean)
