@@ -306,7 +306,7 @@ def test_the_command_writes_a_private_folder(
     run: Any, found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path
 ) -> None:
     table.to_csv("data.csv", index=False)
-    code, out, err = run(*BASE, *QUICK, "--scales", "0.6", "--shifts", "-0.1")
+    code, out, err = run(*BASE, *QUICK, "--scales", "1", "--shifts", "0")
     assert (code, err) == (0, "")
     assert NOT_COVERED in out
     folder = tmp_path / "out"
@@ -316,13 +316,12 @@ def test_the_command_writes_a_private_folder(
     assert sorted(path.name for path in folder.iterdir()) == [
         "curve.png", "points.jsonl", "report.html", "table.csv"
     ]  # fmt: skip
-    expected = found.table.iloc[[0, 7, 8]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), expected)
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), found.table[:3])
     page = (folder / "report.html").read_text()
     assert "CONFIDENTIAL" in page
     assert NOT_COVERED in page
     assert " · data.csv: " in page
-    assert f"{expected['max_ecdf'][1]:.3g}" in page
+    assert f"{found.table['max_ecdf'][1]:.3g}" in page
     assert "<script" not in page
 
 
