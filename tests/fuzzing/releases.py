@@ -70,29 +70,23 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "Unweighted": {},
     "BudgetWeighted": {"epsilon": _number, "n_draws": _mostly(1, 2)},
     "LipschitzWeighted": {
-        **_map,
+        **_map, "threshold": _number,
         "transform": st.sampled_from(
             ["linear", "reciprocal", "threshold", "logistic", "softmax", "cubic"]
         ),
-        "threshold": _number,
     },
     "CountWeighted": {
-        **_map,
-        "radius": _number,
-        "kind": st.sampled_from(["relative", "absolute", "both"]),
+        **_map, "radius": _number, "kind": st.sampled_from(["relative", "absolute", "both"]),
         "pattern": st.sampled_from([(), ("x",), ("x", "g"), ("y",), "x", ("nothing",), (1,), None]),
         "pairwise": st.booleans(),
     },
     "ScalarWeighted": {"target_epsilon": _number, "target_bound": _number},
     "Truncated": {"cap": _number, "epsilon": _number},
     "Censored": {"cap": _number, "epsilon": _number, "check_modes": st.booleans()},
-    "GivenWeights": {
-        "alpha": st.one_of(
-            st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=6),
-            st.sampled_from(WRONG),
-        )
-    },
-}
+    "GivenWeights": {"alpha": st.one_of(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=6), st.sampled_from(WRONG)
+    )},
+}  # fmt: skip
 _COUNTS = (
     "negative_binomial", "poisson", "normal", "mixture", "two_part", "zero_inflated",
     "with_missing",

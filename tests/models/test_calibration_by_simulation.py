@@ -105,69 +105,56 @@ def _pareto(log_size: FloatArray) -> FloatArray:
     return np.asarray(inside)
 
 
+def _log_beta(y: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    size = np.exp(b)
+    return np.asarray(stats.beta.logpdf(y, size * special.expit(a), size * special.expit(-a)))
+
+
 def _references() -> dict[str, Reference]:
     rng = np.random.default_rng(4)
     counts, unit = rng.negative_binomial(2, 0.3, 25).astype(float), rng.beta(0.8, 2, 25)
     wide = (-4.0, 4.0)
     return {
         "poisson": Reference(
-            model=ph.Poisson("y ~ 1"),
-            y=counts,
+            model=ph.Poisson("y ~ 1"), y=counts, read=lambda d: (d.variables["beta"][..., 0],),
             log_lik=lambda y, a: stats.poisson.logpmf(y, np.exp(a)),
             log_prior=_log_prior_of_coefficient,
             box=((-80.0, 10.0),),  # clipped, far out only the prior falls
-            read=lambda d: (d.variables["beta"][..., 0],),
         ),
         "bernoulli": Reference(
-            model=ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5),
-            y=(unit > 0.2).astype(float),
+            model=ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5), y=(unit > 0.2).astype(float),
             log_lik=lambda y, a: stats.bernoulli.logpmf(y, special.expit(a)),
             log_prior=lambda a: stats.norm.logpdf(a, 0, 1.5),
-            box=((-6.0, 6.0),),
-            read=lambda d: (d.variables["beta"][..., 0],),
+            box=((-6.0, 6.0),), read=lambda d: (d.variables["beta"][..., 0],),
         ),
         "negative_binomial": Reference(
-            model=ph.NegativeBinomial("y ~ 1"),
-            y=counts,
+            model=ph.NegativeBinomial("y ~ 1"), y=counts, read=_sized("phi"),
             log_lik=lambda y, a, b: stats.nbinom.logpmf(y, np.exp(b), special.expit(b - a)),
             # 1/phi half-Cauchy(0, 5); the grid is of log phi.
             log_prior=lambda a, b: (
                 _log_prior_of_coefficient(a[:, :1]) + stats.cauchy.logpdf(np.exp(-b), 0, 5) - b
             ),
             box=((-4.0, 6.0), (-5.0, 12.0)),
-            read=_sized("phi"),
         ),
         "beta": Reference(
-            model=ph.Beta("y ~ 1"),
-            y=unit,
-            log_lik=lambda y, a, b: stats.beta.logpdf(
-                y, np.exp(b) * special.expit(a), np.exp(b) * special.expit(-a)
-            ),
+            model=ph.Beta("y ~ 1"), y=unit, log_lik=_log_beta, box=(wide, (np.log(0.1), 4.0)),
             log_prior=lambda a, b: -np.logaddexp(0, a) - np.logaddexp(0, -a) + _pareto(b),
-            box=(wide, (np.log(0.1), 4.0)),
             read=lambda d: (special.logit(d.variables["phi"]), np.log(d.variables["lambda"])),
         ),
         "beta_regression": Reference(
-            model=ph.BetaRegression("y ~ 1"),
-            y=unit,
-            log_lik=lambda y, a, b: stats.beta.logpdf(
-                y, np.exp(b) * special.expit(a), np.exp(b) * special.expit(-a)
-            ),
+            model=ph.BetaRegression("y ~ 1"), y=unit, log_lik=_log_beta,
             log_prior=lambda a, b: _log_prior_of_coefficient(a[:, :1]) + _pareto(b),
-            box=(wide, (np.log(0.1), 4.0)),
-            read=_sized("lambda"),
+            box=(wide, (np.log(0.1), 4.0)), read=_sized("lambda"),
         ),
         "normal": Reference(
-            model=ph.NormalRegression("y ~ 1"),
-            y=np.log(counts + 0.5),
+            model=ph.NormalRegression("y ~ 1"), y=np.log(counts + 0.5), read=_sized("sigma"),
             log_lik=lambda y, a, b: stats.norm.logpdf(y, a, np.exp(b)),
             log_prior=lambda a, b: (
                 _log_prior_of_coefficient(a[:, :1]) + stats.t.logpdf(np.exp(b), 3) + b
             ),
             box=(wide, (-3.0, 3.0)),
-            read=_sized("sigma"),
         ),
-    }
+    }  # fmt: skip
 
 
 REFERENCES = _references()
