@@ -45,14 +45,11 @@ def _data(seed: int, n: int = 8) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    "how",
-    [
-        {}, {"scale": 1.7, "shift": -0.3}, {"transform": "softmax", "scale": 0.8},
-        {"transform": "reciprocal"}, {"transform": "threshold", "threshold": 6.0},
-        {"transform": "logistic", "shift": 0.2},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("how", [
+    {}, {"scale": 1.7, "shift": -0.3}, {"transform": "softmax", "scale": 0.8},
+    {"transform": "reciprocal"}, {"transform": "threshold", "threshold": 6.0},
+    {"transform": "logistic", "shift": 0.2},
+])  # fmt: skip
 def test_lipschitz_weights(seed: int, how: dict[str, Any]) -> None:
     log_lik, f, _ = _data(seed)
     reference = -np.vstack([f, f / 2])
@@ -100,15 +97,11 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    "how",
-    [
-        {},
-        {"radius": 1.5, "kind": "absolute"},
-        {"radius": 100.0, "kind": "absolute"},  # a ball that holds everyone
-        {"radius": 0.3, "pattern": ["a", "b", "a", "a", "b", "a", "c", "a", "b", "a"]},
-    ],
-)
+@pytest.mark.parametrize("how", [
+    {}, {"radius": 1.5, "kind": "absolute"},
+    {"radius": 100.0, "kind": "absolute"},  # a ball that holds everyone
+    {"radius": 0.3, "pattern": ["a", "b", "a", "a", "b", "a", "c", "a", "b", "a"]},
+])  # fmt: skip
 def test_count_weights(seed: int, how: dict[str, Any]) -> None:
     rng = np.random.default_rng(seed)
     log_lik, f, largest = _data(seed, n=10)
@@ -188,10 +181,7 @@ def test_risks_without_a_record_are_those_of_its_importance_weights(seed: int, r
     """By a loop over records and draws: the same standardized extreme, elsewhere and wider."""
     rng = np.random.default_rng(seed)
     log_lik = rng.normal(-3, 1, (40, 5)) * rng.uniform(0.1, 1, 5)
-    risks = {
-        "size": np.abs(log_lik).max(axis=0),
-        "deviation": log_lik.std(axis=0),
-    }[risk]
+    risks = np.abs(log_lik).max(axis=0) if risk == "size" else log_lik.std(axis=0)
     draws = RiskDraws(log_lik=LogLik.of(log_lik), risk=risk, weights=constant_weights(np.ones(5)))
     found = draws.risks_without(risks, np.arange(5))
     for i in range(5):
