@@ -311,12 +311,11 @@ def _em(records: _Records, state: _State, iterations: int) -> tuple[_State, floa
 def _log_sum(terms: FloatArray) -> FloatArray:
     """log sum exp of each row: SciPy's number, to the bit, in a quarter of its time."""
     largest = terms.max(axis=1)
-    if not np.isfinite(largest).all():
-        return np.asarray(logsumexp(terms, axis=1))
-    first = terms == largest[:, None]
+    first, shift = terms == largest[:, None], np.where(largest == -np.inf, 0.0, largest)
     number = first.sum(axis=1, dtype=np.float64)
-    rest = np.exp(np.where(first, -np.inf, terms) - largest[:, None]).sum(axis=1)
-    return np.asarray(np.log1p(rest / number) + np.log(number) + largest)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.exp(np.where(first, -np.inf, terms) - shift[:, None]).sum(axis=1)
+        return np.asarray(np.log1p(rest / number) + np.log(number) + largest)
 
 
 def _log_density(records: _Records, state: _State) -> FloatArray:
