@@ -223,8 +223,11 @@ def mechanisms() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "truncated", {"cap": 3.0, "transform": "reciprocal"}
 
 
-def row(model: Conjugate, name: str, how: dict[str, Any], points: int = 10_000) -> dict[str, Any]:
-    """Exact epsilon, the largest over the records that most is told about, and both charges."""
+def row(
+    model: Conjugate, name: str, how: dict[str, Any], points: int = 10_000, control: bool = True
+) -> dict[str, Any]:
+    """Exact epsilon, the largest over the records that most is told about, and what is charged for
+    it; as `frozen` the charge of the control."""
     weigh, everyone = partial(MAPS[name], **how), np.arange(len(model.records))
     without = _without(name, model, False, how)
     account = charged(model, without)
@@ -238,9 +241,12 @@ def row(model: Conjugate, name: str, how: dict[str, Any], points: int = 10_000) 
         kept = np.delete(everyone, place)
         other = model.posterior(model.records[kept], weigh(model, kept))
         exact = max(exact, exact_epsilon(own, other, DELTA, points))
-    held = charged(model, _without(name, model, True, how))
-    assert held is not None
-    return {"exact": exact, "charged": epsilon_of(account), "frozen": epsilon_of(held)}
+    found = {"exact": exact, "charged": epsilon_of(account)}
+    if control:
+        held = charged(model, _without(name, model, True, how))
+        assert held is not None
+        found["frozen"] = epsilon_of(held)
+    return found
 
 
 def charged(model: Conjugate, without: WeightsWithout) -> LocalAccount | None:

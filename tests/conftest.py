@@ -267,7 +267,7 @@ def _quick_compiler(
 ) -> None:
     """What rstan compiles for tests runs for seconds: optimized little, and with headers that
     the run's first program leaves behind, it is there in a third of the time."""
-    if request.node.get_closest_marker("needs_r") and "tarball" not in request.fixturenames:
+    if request.node.get_closest_marker("needs_r"):
         folder = Path(__file__).parent / "rstan"
         monkeypatch.setenv("R_MAKEVARS_USER", str(folder / "Makevars"))
         monkeypatch.setenv("PYHYBRID_COMPILER", str(folder / "with_headers.sh"))

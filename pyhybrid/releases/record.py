@@ -211,11 +211,12 @@ def tables_digest(tables: Sequence[pd.DataFrame]) -> str:
     """Of all values, labels, names and dtypes of the tables, in their order."""
     digest = hashlib.sha256()
     for table in tables:
-        names = [[str(name), str(dtype)] for name, dtype in table.dtypes.items()]
+        columns = [table.iloc[:, place] for place in range(table.shape[1])]
+        names = [[str(own.name), str(own.dtype)] for own in columns]
         digest.update(json.dumps([len(table), names, list(map(str, table.index.names))]).encode())
         digest.update(_hashed(table.index))
-        for place in range(table.shape[1]):
-            digest.update(_hashed(table.iloc[:, place]))
+        for own in columns:
+            digest.update(_hashed(own))
     return digest.hexdigest()
 
 
@@ -259,7 +260,11 @@ def _hashed(values: pd.Series | pd.Index) -> bytes:
     """A hash of each value; of objects, which may have none, by their text."""
     if isinstance(values, pd.Series) and values.dtype == object:
         values = pd.Series([f"{type(each).__name__} {each}" for each in values], dtype=object)
-    hashed = pd.util.hash_pandas_object(values, index=False, categorize=False)
+    if isinstance(values, pd.MultiIndex):
+        hashed = pd.util.hash_pandas_object(values, index=False, categorize=False).to_numpy()
+    else:  # the same numbers, without a Series around them
+        plain = isinstance(values.dtype, np.dtype)
+        hashed = pd.util.hash_array(values.to_numpy() if plain else values.array, categorize=False)
     return np.asarray(hashed, dtype=np.uint64).tobytes()
 
 

@@ -44,6 +44,7 @@ from pyhybrid.studies.study import (
     listed,
     mean_of,
     means_of,
+    one_set,
     program_of,
     sampler_of,
     session_over,
@@ -148,9 +149,10 @@ def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     rows = estimand_rows("data", y)
     compared = candidates(model)
     for name in ("Unweighted", "LW", "LW_final"):
-        rows.append(bound_row(name, fitted(compared[name], session)))
-        release = compared[name].release_from(session, n_synthetic=1, n_draws_released=1)
-        rows += estimand_rows(name, release.synthetic[0]["y"].to_numpy(dtype=float))
+        fit = fitted(compared[name], session)
+        rows.append(bound_row(name, fit))
+        drawn = one_set(compared[name], session, fit)
+        rows += estimand_rows(name, drawn["y"].to_numpy(dtype=float))
     return rows
 
 

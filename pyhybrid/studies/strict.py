@@ -62,6 +62,7 @@ from pyhybrid.studies.study import (
     listed,
     mean_of,
     means_of,
+    one_set,
     session_over,
     utility_rows,
 )
@@ -171,8 +172,7 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
             rows.append(Measured(label, _MET, float(met)))
         if fit.censored is not None:
             rows.append(Measured(label, _FEWER, _met_in(session, fit, 1000)))
-        release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
-        rows += utility_rows(label, data["y"], release.synthetic[0]["y"])
+        rows += utility_rows(label, data["y"], one_set(mechanism, session, fit)["y"])
     for epsilon, bins in product(EPSILONS, _BINS):
         rng = streams.generator(f"PH {epsilon}" if bins == 20 else f"PH {epsilon}, {bins} bins")
         drawn = _histogram_draws(data["y"], epsilon, rng, bins)
@@ -506,9 +506,9 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     real = {row.quantity: row.value for row in rows}
     made = {"PH": _histogram_draws(data["salary"], 5, streams.generator("PH"))}
     for name, mechanism in mechanisms.items():
-        rows.append(bound_row(name, fitted(mechanism, session)))
-        release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
-        made[name] = release.synthetic[0]["salary"]
+        fit = fitted(mechanism, session)
+        rows.append(bound_row(name, fit))
+        made[name] = one_set(mechanism, session, fit)["salary"]
     for name, values in made.items():
         of_set = utility_rows(name, data["salary"], values)
         rows += of_set

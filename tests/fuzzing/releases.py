@@ -38,20 +38,16 @@ _models = {
     "beta_regression": {"lower": _mostly(0, -10), "upper": _mostly(1, 300)},
     "normal": {
         "transform": st.sampled_from(["identity", "log", "signed_log", "asinh", "sqrt", 1]),
-        "unit": _number,
-        "min_sd": _number,
+        "unit": _number, "min_sd": _number,
     },
     "mixture": {
-        "n_components": _mostly(1, 2, 5),
+        "n_components": _mostly(1, 2, 5), "unit": _number,
         "transform": st.sampled_from(["identity", "log", "asinh"]),
-        "unit": _number,
     },
     "gamma": {"lower": _mostly(0, 0.5), "upper": _mostly(300, 1e6), "unit": _number},
     "lognormal": {"lower": _mostly(0, 0.5), "upper": _mostly(300, 1e6), "decimals": _mostly(0, 2)},
-    "two_part": {},
-    "zero_inflated": {},
-    "with_missing": {},
-}
+    "two_part": {}, "zero_inflated": {}, "with_missing": {},
+}  # fmt: skip
 _BUILT: dict[str, Any] = {
     **MODELS,
     "two_part": TwoPart.of_formula,
@@ -70,29 +66,23 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "Unweighted": {},
     "BudgetWeighted": {"epsilon": _number, "n_draws": _mostly(1, 2)},
     "LipschitzWeighted": {
-        **_map,
+        **_map, "threshold": _number,
         "transform": st.sampled_from(
             ["linear", "reciprocal", "threshold", "logistic", "softmax", "cubic"]
         ),
-        "threshold": _number,
     },
     "CountWeighted": {
-        **_map,
-        "radius": _number,
-        "kind": st.sampled_from(["relative", "absolute", "both"]),
+        **_map, "radius": _number, "kind": st.sampled_from(["relative", "absolute", "both"]),
         "pattern": st.sampled_from([(), ("x",), ("x", "g"), ("y",), "x", ("nothing",), (1,), None]),
         "pairwise": st.booleans(),
     },
     "ScalarWeighted": {"target_epsilon": _number, "target_bound": _number},
     "Truncated": {"cap": _number, "epsilon": _number},
     "Censored": {"cap": _number, "epsilon": _number, "check_modes": st.booleans()},
-    "GivenWeights": {
-        "alpha": st.one_of(
-            st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=6),
-            st.sampled_from(WRONG),
-        )
-    },
-}
+    "GivenWeights": {"alpha": st.one_of(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=6), st.sampled_from(WRONG)
+    )},
+}  # fmt: skip
 _COUNTS = (
     "negative_binomial", "poisson", "normal", "mixture", "two_part", "zero_inflated",
     "with_missing",
@@ -158,16 +148,13 @@ def release_cases(draw: Any, mechanism: str, *, plain: bool = False) -> ReleaseC
     if mechanism == "GivenWeights" and calm:
         options = {"alpha": np.linspace(0.2, 1, max(1, recipe.n)).tolist()}
     return ReleaseCase(
-        recipe=recipe,
-        mechanism=mechanism,
-        options=options,
-        model=model,
+        recipe=recipe, mechanism=mechanism, options=options, model=model,
         model_options={} if calm else _some(draw, _models[model], 2),
         formula=draw(st.sampled_from(["y ~ 1", "y ~ x"]) if plain else formulas()),
         arguments={"n_synthetic": draw(st.integers(1, 3)), **arguments},
         spread=draw(st.sampled_from([0.3, 0.3, 3.0, 300.0])),
         file_format=draw(st.sampled_from(["csv", "parquet"])),
-    )
+    )  # fmt: skip
 
 
 _ARGUMENTS = {

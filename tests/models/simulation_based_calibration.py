@@ -98,7 +98,7 @@ def _ordinal_prior(rng: np.random.Generator, size: int) -> Values:
     return {"threshold": threshold, "beta": np.column_stack([-threshold[:, 0], slope])}
 
 
-_NORMAL = {"prior": "normal", "prior_scale_intercept": 1.5, "prior_scale": 0.8}
+_NORMAL: Any = {"prior": "normal", "prior_scale_intercept": 1.5, "prior_scale": 0.8}
 
 
 def _eta(draws: Values) -> FloatArray:
@@ -257,41 +257,33 @@ MODELS: dict[str, Calibrated] = {
 }  # fmt: skip
 # The same models under their other prior.
 MODELS["negative_binomial, normal prior"] = replace(
-    MODELS["negative_binomial"],
-    model=ph.NegativeBinomial("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+    MODELS["negative_binomial"], model=ph.NegativeBinomial("y ~ x", **_NORMAL),
     prior=lambda rng, size: {
-        "beta": _normal_coefficients(rng, size),
-        "phi": 1 / np.abs(5 * rng.standard_cauchy(size)),
+        "beta": _normal_coefficients(rng, size), "phi": 1 / np.abs(5 * rng.standard_cauchy(size)),
     },
-)
+)  # fmt: skip
 MODELS["normal, normal prior"] = replace(
-    MODELS["normal"],
-    model=ph.NormalRegression("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+    MODELS["normal"], model=ph.NormalRegression("y ~ x", **_NORMAL),
     prior=lambda rng, size: {"beta": _normal_coefficients(rng, size), "sigma": _half_t(rng, size)},
-)
+)  # fmt: skip
 MODELS["bernoulli, published prior"] = replace(
-    MODELS["bernoulli"],
-    model=ph.Bernoulli("y ~ x", prior="published"),
+    MODELS["bernoulli"], model=ph.Bernoulli("y ~ x", prior="published"),
     prior=lambda rng, size: {"beta": _coefficients(rng, size, 6)},
-)
+)  # fmt: skip
 MODELS["lognormal"] = replace(
-    MODELS["normal, normal prior"],
-    model=ph.LogNormal("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+    MODELS["normal, normal prior"], model=ph.LogNormal("y ~ x", **_NORMAL), noise=(0.001, 40.0),
     outcome=lambda rng, t: np.exp(rng.normal(DESIGN @ t["beta"], t["sigma"])),
-    noise=(0.001, 40.0),
-)
+)  # fmt: skip
 MODELS["gamma"] = Calibrated(
-    model=ph.Gamma("y ~ x", upper=30.0, **_NORMAL),  # type: ignore[arg-type]
+    model=ph.Gamma("y ~ x", upper=30.0, **_NORMAL),
     prior=lambda rng, size: {
-        "beta": _normal_coefficients(rng, size),
-        "shape": rng.exponential(size=size),
+        "beta": _normal_coefficients(rng, size), "shape": rng.exponential(size=size),
     },
     inside=lambda d: _within(_eta(d), -4, 4) & _within(d["shape"], 0.3, 8),
     outcome=lambda rng, t: _truncated_gamma(rng, t, 30.0),
     usable=lambda y: bool(np.ptp(y) > 0 and y.min() > 1e-100),
-    ranked={**_BETA, "shape": lambda d: d["shape"]},
-    noise=(0.001, 29.0),
-)
+    ranked={**_BETA, "shape": lambda d: d["shape"]}, noise=(0.001, 29.0),
+)  # fmt: skip
 # The same priors by the papers' own programs.
 MODELS |= {
     f"{name}, published": replace(case, model=replace(case.model, program="published"))
@@ -337,20 +329,17 @@ MODELS["two_part"] = Calibrated(
     noise=(0.0, 0.001, 40.0),
 )  # fmt: skip
 
-_ZERO_INFLATED = ph.ZeroInflated(
-    ph.Poisson("y ~ x", **_NORMAL),  # type: ignore[arg-type]
-    zero=ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5),
-)
 MODELS["zero_inflated"] = Calibrated(
-    model=_ZERO_INFLATED,
+    model=ph.ZeroInflated(
+        ph.Poisson("y ~ x", **_NORMAL), zero=ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5)
+    ),
     prior=lambda rng, size: {
         "beta_zero": 1.5 * rng.standard_normal((size, 1)),
         "beta_count": _normal_coefficients(rng, size),
     },
     inside=lambda d: _within(d["beta_count"] @ CORNERS.T, -1, 4) & _within(d["beta_zero"], -3, 3),
     outcome=lambda rng, t: np.where(
-        rng.random(N) < special.expit(t["beta_zero"][0]),
-        0.0,
+        rng.random(N) < special.expit(t["beta_zero"][0]), 0.0,
         rng.poisson(np.exp(DESIGN @ t["beta_count"])),
     ),
     usable=_varies,
@@ -358,7 +347,7 @@ MODELS["zero_inflated"] = Calibrated(
         "extra zeros": lambda d: d["beta_zero"][:, 0],
         "slope of counts": lambda d: d["beta_count"][:, 1],
     },
-)
+)  # fmt: skip
 
 
 def _grouped(rng: np.random.Generator, size: int) -> Values:

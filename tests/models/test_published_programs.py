@@ -161,14 +161,9 @@ def test_releases_run_on_it_and_say_so() -> None:
     (lambda: ph.Poisson("y ~ z", program="published", prior="normal"), "leave prior= out"),
     (lambda: ph.Poisson("y ~ offset(z)", program="published").bind(TABLE).stan_data(ALPHA),
         "samples the same posterior"),
-    (
-        lambda: (
-            MODELS["beta"]
-            .bind(TABLE)
-            .stan_data(ALPHA, cap=Cap(below=1.0, above=1.0, reference=np.zeros(N)))
-        ),
-        "leave center, calibration and unit out",
-    ),
+    (lambda: MODELS["beta"].bind(TABLE).stan_data(
+        ALPHA, cap=Cap(below=1.0, above=1.0, reference=np.zeros(N))
+    ), "leave center, calibration and unit out"),
     (lambda: ph.ZeroInflated(MODELS["poisson"]).bind(TABLE).program,
         "must be of a single model"),
 ])  # fmt: skip

@@ -45,14 +45,11 @@ def _data(seed: int, n: int = 8) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    "how",
-    [
-        {}, {"scale": 1.7, "shift": -0.3}, {"transform": "softmax", "scale": 0.8},
-        {"transform": "reciprocal"}, {"transform": "threshold", "threshold": 6.0},
-        {"transform": "logistic", "shift": 0.2},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("how", [
+    {}, {"scale": 1.7, "shift": -0.3}, {"transform": "softmax", "scale": 0.8},
+    {"transform": "reciprocal"}, {"transform": "threshold", "threshold": 6.0},
+    {"transform": "logistic", "shift": 0.2},
+])  # fmt: skip
 def test_lipschitz_weights(seed: int, how: dict[str, Any]) -> None:
     log_lik, f, _ = _data(seed)
     reference = -np.vstack([f, f / 2])
@@ -100,15 +97,11 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    "how",
-    [
-        {},
-        {"radius": 1.5, "kind": "absolute"},
-        {"radius": 100.0, "kind": "absolute"},  # a ball that holds everyone
-        {"radius": 0.3, "pattern": ["a", "b", "a", "a", "b", "a", "c", "a", "b", "a"]},
-    ],
-)
+@pytest.mark.parametrize("how", [
+    {}, {"radius": 1.5, "kind": "absolute"},
+    {"radius": 100.0, "kind": "absolute"},  # a ball that holds everyone
+    {"radius": 0.3, "pattern": ["a", "b", "a", "a", "b", "a", "c", "a", "b", "a"]},
+])  # fmt: skip
 def test_count_weights(seed: int, how: dict[str, Any]) -> None:
     rng = np.random.default_rng(seed)
     log_lik, f, largest = _data(seed, n=10)
@@ -188,10 +181,7 @@ def test_risks_without_a_record_are_those_of_its_importance_weights(seed: int, r
     """By a loop over records and draws: the same standardized extreme, elsewhere and wider."""
     rng = np.random.default_rng(seed)
     log_lik = rng.normal(-3, 1, (40, 5)) * rng.uniform(0.1, 1, 5)
-    risks = {
-        "size": np.abs(log_lik).max(axis=0),
-        "deviation": log_lik.std(axis=0),
-    }[risk]
+    risks = np.abs(log_lik).max(axis=0) if risk == "size" else log_lik.std(axis=0)
     draws = RiskDraws(log_lik=LogLik.of(log_lik), risk=risk, weights=constant_weights(np.ones(5)))
     found = draws.risks_without(risks, np.arange(5))
     for i in range(5):
@@ -264,7 +254,7 @@ def test_no_charge_is_below_that_of_the_exact_posteriors(
     n: int, label: str, name: str, how: dict[str, Any]
 ) -> None:
     """Weights computed anew without the record, posteriors known: `benchmarks.weights`."""
-    found = weights.row(weights.models(n)[label], name, how, points=10_000)
+    found = weights.row(weights.models(n)[label], name, how, control=False)
     assert found["exact"] <= found["charged"] < 2 * found["exact"]
 
 
@@ -293,7 +283,7 @@ def test_the_chance_of_weights_is_about_what_the_jackknife_says() -> None:
 @pytest.mark.parametrize("stream", range(3))
 def test_weights_that_random_draws_give_are_charged_their_chance(stream: int) -> None:
     """Those that most is told about move the weights of many together; so would chance."""
-    found = weights.row(weights.models(200, stream)["heavy counts"], "budget", {})
+    found = weights.row(weights.models(200, stream)["heavy counts"], "budget", {}, control=False)
     assert found["exact"] <= found["charged"] < 2 * found["exact"]
 
 

@@ -72,6 +72,8 @@ class _Step:
 
 
 Run = Callable[[pd.DataFrame], Sequence[_Step]]
+Seen = dict[tuple[tuple[int, int], ...], Sequence[_Step]]
+"""From the records of a database to its steps."""
 
 
 def _run_of(mechanism: NoisyMarginals) -> Run:
@@ -85,18 +87,25 @@ def marginals_audits() -> list[AuditFinding]:
     findings = []
     for (name, form), relation in itertools.product(_FORMS.items(), ("replace", "remove")):
         mechanism = _mechanism(relation, **form)
-        lost = _largest_loss(_run_of(mechanism), relation)
-        for control, run in _broken(mechanism).items():
+        seen = _seen(_run_of(mechanism), relation)
+        lost = _largest_loss(seen, relation)
+        for control, broken in _broken(mechanism, seen).items():
             findings.append(
-                AuditFinding.exact(name, relation, lost, control, _largest_loss(run, relation))
+                AuditFinding.exact(name, relation, lost, control, _largest_loss(broken, relation))
             )
     return findings
 
 
-def _largest_loss(run: Run, relation: str) -> float:
-    """Over all databases of two records, and all that differ by one of them."""
-    seen = {records: run(_database(records)) for records in itertools.product(_RECORDS, repeat=2)}
-    seen |= {(record,): run(_database((record,))) for record in _RECORDS}
+def _seen(run: Run, relation: str) -> Seen:
+    """All databases of two records, and those with a record less where `relation` has them."""
+    databases = [*itertools.product(_RECORDS, repeat=2)]
+    if relation == "remove":
+        databases += [(record,) for record in _RECORDS]
+    return {records: run(_database(records)) for records in databases}
+
+
+def _largest_loss(seen: Seen, relation: str) -> float:
+    """Over all databases that differ by one record."""
     worst = 0.0
     for one, other in itertools.product(seen, repeat=2):
         replaced = one[0] == other[0] and len(one) == len(other) == 2
@@ -204,11 +213,11 @@ def _step(tables: Tables, answer: NoisyTables) -> _Step:
     return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
 
 
-def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
-    run = _run_of(mechanism)
+def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
+    """Controls: other runs, or the steps that were `seen` of the mechanism, changed."""
 
-    def halved(df: pd.DataFrame) -> list[_Step]:
-        return [replace(step, scale=step.scale / 2) for step in run(df)]
+    def changed(change: Callable[[_Step], _Step]) -> Seen:
+        return {records: [change(step) for step in steps] for records, steps in seen.items()}
 
     def of_one(df: pd.DataFrame) -> list[_Step]:
         """Noise that is scaled for one table, added to all of them."""
@@ -226,20 +235,30 @@ def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
         each = (measuring.one_way(df, tuple(measuring.order)), tables)
         return [_step(own, measuring.noisy(own, measuring.price)) for own in each]
 
-    def greedy(df: pd.DataFrame) -> list[_Step]:
+    def greedy(step: _Step) -> _Step:
         """The best score, with a thousandth of its noise."""
-        return [replace(s, scale=s.scale / 1000) if s.choice else s for s in run(df)]
+        return replace(step, scale=step.scale / 1000) if step.choice else step
 
-    def squared(df: pd.DataFrame) -> list[_Step]:
+    def squared(step: _Step) -> _Step:
         """Scores that a record changes by more than by itself."""
-        return [replace(s, counts=s.counts**2) if s.choice else s for s in run(df)]
+        return replace(step, counts=step.counts**2) if step.choice else step
 
+    halved = changed(lambda step: replace(step, scale=step.scale / 2))
     if mechanism.select == "private":
-        return {"noise / 2": halved, "the best score": greedy, "scores squared": squared}
-    broken = {"noise / 2": halved, "noise of one table": of_one}
-    if mechanism.most_bins is None:
-        return {**broken, "levels read": read}
-    return {**broken, "a step not charged": not_charged}
+        return {
+            "noise / 2": halved,
+            "the best score": changed(greedy),
+            "scores squared": changed(squared),
+        }
+    other, run = ("levels read", read) if mechanism.most_bins is None else (
+        "a step not charged", not_charged
+    )  # fmt: skip
+    relation = mechanism.relation
+    return {
+        "noise / 2": halved,
+        "noise of one table": _seen(of_one, relation),
+        other: _seen(run, relation),
+    }
 
 
 # --- Mechanisms as they run -----------------------------------------------------------------------
