@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -359,7 +360,11 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     >>> round(epsilon_of_mu(0.207, 1e-6), 2)
     0.87
     """
-    mu, delta = check_nonnegative(mu, "mu"), check_delta(delta)
+    return _epsilon_of_mu(check_nonnegative(mu, "mu"), check_delta(delta))
+
+
+@lru_cache(maxsize=1024)  # a release asks for one number some five times
+def _epsilon_of_mu(mu: float, delta: float) -> float:
     # delta(hi) <= Phi(-t) <= exp(-t^2/2) with t = sqrt(2 log(1/delta))
     hi = mu * (mu / 2 + math.sqrt(-2 * math.log(delta)))
     if not math.isfinite(hi):

@@ -250,9 +250,9 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
             "the best score": changed(greedy),
             "scores squared": changed(squared),
         }
-    other, run = ("levels read", read) if mechanism.most_bins is None else (
-        "a step not charged", not_charged
-    )  # fmt: skip
+    other, run = "levels read", read
+    if mechanism.most_bins is not None:
+        other, run = "a step not charged", not_charged
     relation = mechanism.relation
     return {
         "noise / 2": halved,
