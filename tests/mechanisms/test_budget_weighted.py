@@ -19,8 +19,8 @@ from tests.fits import session_fixture
 pytestmark = pytest.mark.normal_draws
 
 MODEL = ph.NegativeBinomial("visits ~ age")
-FEW = SamplerSettings(chains=4, warmup=200, draws=300)
-OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": FEW}
+OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded"}
+OPTIONS["settings"] = SamplerSettings(chains=4, warmup=200, draws=300)
 ONE: dict[str, Any] = {"n_synthetic": 1, "n_draws_released": 1}
 
 
@@ -53,9 +53,8 @@ def test_the_charge_keeps_to_epsilon_and_few_records_lose_weight(session: FitSes
 
 
 def test_draws_share_mu(session: FitSession) -> None:
-    one, four = (
-        ph.BudgetWeighted(MODEL, epsilon=2, n_draws=m).fit(session).fit.alpha for m in (1, 4)
-    )
+    split = [ph.BudgetWeighted(MODEL, epsilon=2, n_draws=m) for m in (1, 4)]
+    one, four = (mechanism.fit(session).fit.alpha for mechanism in split)
     assert (four[:5] < 0.8 * one[:5]).all()
     assert (four <= one).all()
     calm = MODEL.bind(heavy(2000).iloc[5:])
@@ -96,16 +95,10 @@ def test_nothing_is_drawn_where_it_would_cost_more(
     session: FitSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights that were made, by mistake, for three times the budget."""
-
-    def drawn(*_: Any, **__: Any) -> None:
-        raise AssertionError("drawn")
-
-    def thrice(epsilon: float, delta: float) -> float:
-        return 3 * ph.arrays.mu_of_epsilon(epsilon, delta)
-
-    monkeypatch.setattr(weight_maps, "mu_of_epsilon", thrice)
+    once = ph.arrays.mu_of_epsilon
+    monkeypatch.setattr(weight_maps, "mu_of_epsilon", lambda *of: 3 * once(*of))
     monkeypatch.setattr(ph.BudgetWeighted, "_enough", lambda *_: "")
-    monkeypatch.setattr(type(session.bound), "replicate", drawn)
+    monkeypatch.setattr(type(session.bound), "replicate", None)  # a TypeError, if it is called
     with pytest.raises(BudgetExceeded, match=r"epsilon = 0\.5: with these 2,000 records"):
         ph.BudgetWeighted(MODEL, epsilon=0.5).release_from(session, **ONE)
     monkeypatch.undo()
@@ -131,13 +124,22 @@ def test_too_few_records_are_told_what_is_enough(
         small._check_charge(session, dear)
 
 
+def test_too_few_records_for_their_predictors_are_told_by_public_numbers() -> None:
+    said, counts = [], heavy(60)
+    for table in (counts, counts.assign(visits=counts["age"])):
+        few = open_session(MODEL.bind(table), **OPTIONS)
+        with pytest.raises(BudgetExceeded, match="too few records for epsilon = 1: ") as told:
+            ph.BudgetWeighted(MODEL).fit(few)
+        said.append(str(told.value))
+    assert said[0] == said[1], "the outcome decides nothing"
+    enough = float(re.findall(r"take --epsilon ([\d.]+) or", said[0])[0])
+    assert ph.BudgetWeighted(MODEL, epsilon=enough).fit(few).fit.alpha.sum() > 5
+
+
 @pytest.mark.parametrize(("settings", "message"), [
-    ({"epsilon": 0}, "epsilon must be above 0"),
-    ({"n_draws": 0}, "n_draws must be a whole number"),
-    ({"accounting": "range"}, "takes no accounting"),
-    ({"reweighting": True}, "takes no reweighting"),
-    ({"draw_quantile": 0.9}, "takes no draw_quantile"),
-    ({"support": {"visits": (0, 9)}}, "takes no support"),
+    ({"epsilon": 0}, "epsilon must be above 0"), ({"n_draws": 0}, "n_draws must be a whole number"),
+    ({"accounting": "range"}, "no accounting"), ({"support": {"visits": (0, 9)}}, "no support"),
+    ({"reweighting": True}, "takes no reweighting"), ({"draw_quantile": 0.9}, "no draw_quantile"),
 ])  # fmt: skip
 def test_other_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):

@@ -210,7 +210,7 @@ def test_weights_by_budget_are_those_of_all_rows(
 @pytest.mark.long
 def test_a_refit_leaves_out_one_of_those_alike(tmp_path: Path) -> None:
     """Of a distinct row that most records share, and of one that one record has alone."""
-    own, (few, whole) = budget(), both(parquet(table()[:1000], tmp_path / "few"), POISSON)
+    own, (few, whole) = budget(0.5), both(parquet(table()[:1000], tmp_path / "few"), POISSON)
     last = np.cumsum(few.times).astype(int) - 1
     for place in (int(np.argmax(few.times)), int(np.argmin(few.times))):
         found = []

@@ -50,6 +50,8 @@ from pyhybrid.privacy.weights import (
     weights_from_lipschitz,
 )
 
+_FEWEST_LEFT = 5  # records that public weights leave to a coefficient, as a rule of thumb asks
+
 
 @dataclass(frozen=True)
 class Unweighted(PseudoPosteriorMechanism):
@@ -370,7 +372,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     Raises
     ------
     BudgetExceeded
-        By a release, before anything is drawn, if it would cost more than `epsilon`; the message
+        By a release, before anything is drawn, if it would cost more than `epsilon`, or if the
+        public weights leave less than 5 records for each coefficient and the scale; the message
         names an epsilon that is enough.
     """
 
@@ -403,14 +406,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         bound, owner, near = session.bound, session.owner, self.unweighted(session).draws
         names = [name for name in bound.likelihood_parameters if name in near.variables]
         p = max(1, sum(near.flat(name)[0].size for name in names))
-        mu = mu_of_epsilon(self.epsilon, self.delta)
-        mu /= mu_of_release(1.0, n_draws_released=self.n_draws, relation=self.relation)
-        X = np.empty((bound.n, 0))  # of other models, and levels of groups, all are taken as alike
-        if isinstance(bound, BoundRegression):
-            X = bound.design.X[:, bound.design.group == 0]
-        unit = None if session.units is None else owner
-        times = getattr(bound, "times", None)
-        leverage, weights = budget_without(X, mu=mu, n_parameters=p, unit=unit, times=times)
+        mu, leverage, weights = self._public(session, p)
+        if not self._leaves_enough(session, weights):
+            raise BudgetExceeded(self._too_few(session, weights, p))
         here, there = budget_maps(mu, p, session.n_units)
         for number, share in enumerate(BUDGET_ROUNDS, 1):
             alpha, label = weights.alpha[owner], f"weights {number} of {len(BUDGET_ROUNDS)}"
@@ -422,12 +420,42 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             weights = risk_weights_without(draws, risks, here, leverage, one_less=there)
         return weights
 
+    def _public(self, session: FitSession, p: int) -> tuple[float, WeightsWithout, WeightsWithout]:
+        """Mu of one draw, leverages and public weights, for p likelihood parameters."""
+        mu = mu_of_epsilon(self.epsilon, self.delta)
+        mu /= mu_of_release(1.0, n_draws_released=self.n_draws, relation=self.relation)
+        times = getattr(session.bound, "times", None)
+        unit = None if session.units is None else session.owner
+        X = _predictors(session.bound)
+        return mu, *budget_without(X, mu=mu, n_parameters=p, unit=unit, times=times)
+
+    def _leaves_enough(self, session: FitSession, weights: WeightsWithout) -> bool:
+        """True if public weights leave some records to each coefficient and the scale."""
+        return bool(
+            _left(session, weights) >= _FEWEST_LEFT * (1 + _predictors(session.bound).shape[1])
+        )
+
+    def _too_few(self, session: FitSession, weights: WeightsWithout, p: int) -> str:
+        """By predictors alone: nothing of the outcome decides, so that nothing is told."""
+        left, k = _left(session, weights), _predictors(session.bound).shape[1]
+        text = (
+            f"too few {self._whose()} for epsilon = {self.epsilon:g}: its weights leave the "
+            f"information of {left:.2g} of {session.n_units:,} for {k} coefficients"
+        )
+        for factor in np.geomspace(1.1, 50, 40):
+            wider = replace(self, epsilon=math.ceil(self.epsilon * factor * 10) / 10)
+            if wider._leaves_enough(session, wider._public(session, p)[2]):
+                return f"{text}; take --epsilon {wider.epsilon:g} or fewer predictors"
+        return f"{text}; take fewer predictors"
+
+    def _whose(self) -> str:
+        return "records" if self.unit is None else f"units of {self.unit}"
+
     def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
         if charge.epsilon > self.epsilon:
-            whose = "records" if self.unit is None else f"units of {self.unit}"
             raise BudgetExceeded(
                 f"a release must cost at most epsilon = {self.epsilon:g}: with these "
-                f"{session.n_units:,} {whose} it would cost {charge.epsilon:.3g}"
+                f"{session.n_units:,} {self._whose()} it would cost {charge.epsilon:.3g}"
                 f"{self._enough(session, charge)}"
             )
 
@@ -447,6 +475,20 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             "; more records are needed, or fewer predictors"
             f" (--mechanism unweighted would cost {cost:.3g})"
         )
+
+
+def _predictors(bound: BoundModel) -> FloatArray:
+    """The design matrix, without levels of groups; no column for models that are no regression, all
+    of whose records are taken as alike."""
+    if isinstance(bound, BoundRegression):
+        return bound.design.X[:, bound.design.group == 0]
+    return np.empty((bound.n, 0))
+
+
+def _left(session: FitSession, weights: WeightsWithout) -> float:
+    """Sum of public weights over records or units."""
+    times = getattr(session.bound, "times", None)
+    return float(weights.alpha.sum() if times is None else weights.alpha @ times)
 
 
 @dataclass(frozen=True)
