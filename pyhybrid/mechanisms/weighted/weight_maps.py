@@ -407,7 +407,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         names = [name for name in bound.likelihood_parameters if name in near.variables]
         p = max(1, sum(near.flat(name)[0].size for name in names))
         mu, leverage, weights = self._public(session, p)
-        if not self._leaves_enough(session, weights):
+        if not self._leaves_enough(session, weights, p):
             raise BudgetExceeded(self._too_few(session, weights, p))
         here, there = budget_maps(mu, p, session.n_units)
         for number, share in enumerate(BUDGET_ROUNDS, 1):
@@ -429,22 +429,20 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         X = _predictors(session.bound)
         return mu, *budget_without(X, mu=mu, n_parameters=p, unit=unit, times=times)
 
-    def _leaves_enough(self, session: FitSession, weights: WeightsWithout) -> bool:
+    def _leaves_enough(self, session: FitSession, weights: WeightsWithout, p: int) -> bool:
         """True if public weights leave some records to each coefficient and the scale."""
-        return bool(
-            _left(session, weights) >= _FEWEST_LEFT * (1 + _predictors(session.bound).shape[1])
-        )
+        return _left(session, weights) >= _FEWEST_LEFT * (1 + _coefficients(session.bound, p))
 
     def _too_few(self, session: FitSession, weights: WeightsWithout, p: int) -> str:
         """By predictors alone: nothing of the outcome decides, so that nothing is told."""
-        left, k = _left(session, weights), _predictors(session.bound).shape[1]
+        left, k = _left(session, weights), _coefficients(session.bound, p)
         text = (
             f"too few {self._whose()} for epsilon = {self.epsilon:g}: its weights leave the "
             f"information of {left:.2g} of {session.n_units:,} for {k} coefficients"
         )
         for factor in np.geomspace(1.1, 50, 40):
             wider = replace(self, epsilon=math.ceil(self.epsilon * factor * 10) / 10)
-            if wider._leaves_enough(session, wider._public(session, p)[2]):
+            if wider._leaves_enough(session, wider._public(session, p)[2], p):
                 return f"{text}; take --epsilon {wider.epsilon:g} or fewer predictors"
         return f"{text}; take fewer predictors"
 
@@ -483,6 +481,11 @@ def _predictors(bound: BoundModel) -> FloatArray:
     if isinstance(bound, BoundRegression):
         return bound.design.X[:, bound.design.group == 0]
     return np.empty((bound.n, 0))
+
+
+def _coefficients(bound: BoundModel, p: int) -> int:
+    """Of the design matrix, or of other models all of their p likelihood parameters but one."""
+    return _predictors(bound).shape[1] if isinstance(bound, BoundRegression) else p - 1
 
 
 def _left(session: FitSession, weights: WeightsWithout) -> float:
