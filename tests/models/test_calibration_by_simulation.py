@@ -20,9 +20,7 @@ from tests.monte_carlo import assert_near
 pytestmark = pytest.mark.samples
 
 SIMULATIONS = {"beta": 200, "gamma": 25}
-SHORT: Any = {"settings": ph.engines.SamplerSettings(chains=2, warmup=200, draws=240)}
-# 31 of 480 draws are ranked; of the papers' programs, whose chains mix slowly, of 800. The long run
-# has all models. Of others the target density is held at points, in test_coefficients.py,
+# The long run has all. Of the others the target density is held at points, in test_coefficients.py,
 # test_categorical.py and test_ordinal.py; a mixture takes a second for each database.
 RANKED = ("beta", "gamma", "lognormal", "poisson, groups", "two_part", "zero_inflated",
           *(name for name in MODELS if "published" in name and "mixture" not in name))  # fmt: skip
@@ -30,14 +28,13 @@ RANKED = ("beta", "gamma", "lognormal", "poisson, groups", "two_part", "zero_inf
 
 @pytest.mark.parametrize("name", RANKED)
 def test_ranks_are_uniform(name: str) -> None:
-    how = {"n_simulations": SIMULATIONS.get(name, 50), **({} if "published" in name else SHORT)}
-    found = ranks(MODELS[name], seed=17, **how)
+    found = ranks(MODELS[name], n_simulations=SIMULATIONS.get(name, 50), seed=17)
     for quantity, own in found.items():
         assert uniformity(own).holds, (quantity, uniformity(own))
 
 
 def test_a_program_that_halves_the_weights_is_caught() -> None:
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5, **SHORT)
+    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5)
     assert not uniformity(found["log-likelihood"]).holds
 
 
@@ -46,7 +43,7 @@ def test_a_program_with_another_prior_is_caught() -> None:
     text = right.text.replace("lambda ~ pareto(0.1, 1.5);", "lambda ~ pareto(0.1, 0.1);")
     assert text != right.text
     wrong = StanProgram(name="beta", text=text.replace("phi ~ beta(1, 1)", "phi ~ beta(9, 1)"))
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong, **SHORT)
+    found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong)
     assert not uniformity(found["phi"]).holds
 
 
