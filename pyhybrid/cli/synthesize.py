@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ from pyhybrid.cli.released import (
 )
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, PyhybridError, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitProgress, FitSession
 from pyhybrid.mechanisms import (
@@ -619,7 +620,8 @@ def _release_within(
         release = mechanism.release(df, n_draws_released=n_draws_released, **releasing, **fitting)
         session = None if release.origin is None else release.origin.session
         if isinstance(mechanism, _WITH_ADVICE) and session is not None:
-            _advise(mechanism, session.by_unit(mechanism.unit), release)
+            with suppress(PyhybridError):  # the release is there, whatever other fits do
+                _advise(mechanism, session.by_unit(mechanism.unit), release)
         if isinstance(mechanism, BudgetWeighted) and release.confidential.alpha.min() < 1:
             _say_left(mechanism.epsilon, release.charge.epsilon)
         return release
@@ -664,6 +666,7 @@ def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: R
     if charge.epsilon <= 1 or largest[0] < 1.5 * largest[min(10, largest.size - 1)]:
         return
     budget = BudgetWeighted(mechanism.model, n_draws=charge.n_draws_released, **shared)
+    budget.check_records(session)
     path = budget.fit(session)
     if budget.charge_of(session, path, **released).epsilon <= min(budget.epsilon, least):
         few = "records" if mechanism.unit is None else f"units of {mechanism.unit}"

@@ -257,6 +257,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         self._check_leave_one_out(leave_one_out)
+        self.check_records(session)
         path = self.fit(session) if fitted is None else fitted
         accounts = self._accounts(session, path, leave_one_out)
         charge = self._charge(
@@ -264,6 +265,9 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         )
         self._check_charge(session, charge)
         return Charged(path=path, accounts=accounts, charge=charge)
+
+    def check_records(self, session: FitSession) -> None:
+        """Raise if a release must not be made of so few records, whatever their outcomes."""
 
     def _check_charge(self, session: FitSession, charge: PrivacyCharge) -> None:
         """Raise if a release must not cost this; nothing was drawn yet."""

@@ -404,11 +404,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     def recomputed(self, session: FitSession) -> WeightsWithout:
         """All rounds with and without each record."""
         bound, owner, near = session.bound, session.owner, self.unweighted(session).draws
-        names = [name for name in bound.likelihood_parameters if name in near.variables]
-        p = max(1, sum(near.flat(name)[0].size for name in names))
+        p = self._n_parameters(session)
         mu, leverage, weights = self._public(session, p)
-        if not self._leaves_enough(session, weights, p):
-            raise BudgetExceeded(self._too_few(session, weights, p))
         here, there = budget_maps(mu, p, session.n_units)
         for number, share in enumerate(BUDGET_ROUNDS, 1):
             alpha, label = weights.alpha[owner], f"weights {number} of {len(BUDGET_ROUNDS)}"
@@ -419,6 +416,30 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             draws = risk_draws(session, fit, "depth", weights)
             weights = risk_weights_without(draws, risks, here, leverage, one_less=there)
         return weights
+
+    def check_records(self, session: FitSession) -> None:
+        """Refuse too few records by predictors alone: nothing of the outcome is told."""
+        p = self._n_parameters(session)
+        weights = self._public(session, p)[2]
+        if self._leaves_enough(session, weights, p):
+            return
+        left, k = _left(session, weights), _coefficients(session.bound, p)
+        advice = "fewer predictors"
+        for factor in np.geomspace(1.1, 50, 40):
+            wider = replace(self, epsilon=math.ceil(self.epsilon * factor * 10) / 10)
+            if wider._leaves_enough(session, wider._public(session, p)[2], p):
+                advice = f"--epsilon {wider.epsilon:g} or fewer predictors"
+                break
+        raise BudgetExceeded(
+            f"too few {self._whose()} for epsilon = {self.epsilon:g}: its weights leave the "
+            f"information of {left:.2g} of {session.n_units:,} for {k} coefficients; take {advice}"
+        )
+
+    def _n_parameters(self, session: FitSession) -> int:
+        """Of the likelihood."""
+        near = self.unweighted(session).draws
+        names = [n for n in session.bound.likelihood_parameters if n in near.variables]
+        return max(1, sum(int(near.flat(name)[0].size) for name in names))
 
     def _public(self, session: FitSession, p: int) -> tuple[float, WeightsWithout, WeightsWithout]:
         """Mu of one draw, leverages and public weights, for p likelihood parameters."""
@@ -432,19 +453,6 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     def _leaves_enough(self, session: FitSession, weights: WeightsWithout, p: int) -> bool:
         """True if public weights leave some records to each coefficient and the scale."""
         return _left(session, weights) >= _FEWEST_LEFT * (1 + _coefficients(session.bound, p))
-
-    def _too_few(self, session: FitSession, weights: WeightsWithout, p: int) -> str:
-        """By predictors alone: nothing of the outcome decides, so that nothing is told."""
-        left, k = _left(session, weights), _coefficients(session.bound, p)
-        text = (
-            f"too few {self._whose()} for epsilon = {self.epsilon:g}: its weights leave the "
-            f"information of {left:.2g} of {session.n_units:,} for {k} coefficients"
-        )
-        for factor in np.geomspace(1.1, 50, 40):
-            wider = replace(self, epsilon=math.ceil(self.epsilon * factor * 10) / 10)
-            if wider._leaves_enough(session, wider._public(session, p)[2], p):
-                return f"{text}; take --epsilon {wider.epsilon:g} or fewer predictors"
-        return f"{text}; take fewer predictors"
 
     def _whose(self) -> str:
         return "records" if self.unit is None else f"units of {self.unit}"
