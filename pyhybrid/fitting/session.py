@@ -306,14 +306,10 @@ class FitSession:
     def _key(self, alpha: FloatArray, cap: Cap | None = None) -> _Key:
         return alpha.tobytes(), None if cap is None else cap.key, self.settings.draws
 
-    def holds(self, alpha: FloatArray) -> bool:
-        """True if a fit under `alpha` (n,) and no cap was made."""
-        return self._key(alpha) in self.store.sampled
-
     @property
     def holds_unweighted(self) -> bool:
         """True if the unweighted fit was made."""
-        return self.holds(np.ones(self.bound.n))
+        return self._key(np.ones(self.bound.n)) in self.store.sampled
 
     def for_report(self) -> FitSession:
         """A silent copy that holds no fit but the unweighted one, if that was made."""

@@ -50,6 +50,9 @@ def test_the_charge_keeps_to_epsilon_and_few_records_lose_weight(session: FitSes
     assert 0 < lowered.mean() < 0.05
     assert lowered[:5].all()
     assert release.settings["epsilon"] == 1.0
+    other = open_session(MODEL.bind(heavy(2000)), **OPTIONS)
+    other.fit(budget._public(other, 3)[2].alpha, label="made before, with all draws")
+    assert (budget.fit(other).fit.alpha == alpha).all()
 
 
 def test_draws_share_mu(session: FitSession) -> None:

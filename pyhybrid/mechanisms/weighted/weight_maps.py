@@ -409,7 +409,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         here, there = budget_maps(mu, p, session.n_units)
         for number, share in enumerate(BUDGET_ROUNDS, 1):
             alpha, label = weights.alpha[owner], f"weights {number} of {len(BUDGET_ROUNDS)}"
-            few = session if session.holds(alpha) else session.with_share_of_draws(share)
+            # The unweighted fit alone is always there: computed again, weights are the same.
+            few = session if (alpha == 1).all() else session.with_share_of_draws(share)
             fit = few.fit(alpha, label=label, warm_start=near.warm_start())
             near, kept = fit.draws, np.flatnonzero(fit.bounds.kept_draws)
             risks = session.once(session.risks_at(near, np.ones(bound.n), "depth", kept))
@@ -418,7 +419,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         return weights
 
     def check_records(self, session: FitSession) -> None:
-        """Refuse too few records by predictors alone: nothing of the outcome is told."""
+        """Refuse too few records by predictors, and by how many parameters the model has."""
         p = self._n_parameters(session)
         weights = self._public(session, p)[2]
         if self._leaves_enough(session, weights, p):
