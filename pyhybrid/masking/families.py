@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from pyhybrid.core.checks import FloatArray
@@ -113,7 +113,9 @@ def metric_at_mode(target: LogPosterior, start: FloatArray) -> Metric:
             return 1e100, np.zeros_like(theta)
         return -value, -gradient
 
-    found = minimize(falling, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    found = scipy.optimize.minimize(
+        falling, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
+    )
     mode: FloatArray = np.asarray(found.x)
     curvature = np.empty((mode.size, mode.size))
     for place in range(mode.size):

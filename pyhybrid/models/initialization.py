@@ -24,8 +24,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy.linalg import eigh
-from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logsumexp
 
 from pyhybrid.core.checks import FloatArray
@@ -131,7 +131,7 @@ def rough_fit(
         )
 
     start = np.zeros(X.shape[1])
-    fit = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact")
+    fit = scipy.optimize.minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact")
     center = (fit.x if np.isfinite(fit.x).all() else start) / size
     eta = X @ center + offset
     return RoughFit(center=center, fitted=family.mean(eta), variance=family.variance(eta))
@@ -197,7 +197,9 @@ def sized_hints(
         return value if np.isfinite(value) else np.inf
 
     def best_size(beta: FloatArray) -> float:
-        found = minimize_scalar(loss, bounds=likelihood.bounds, args=(beta,), method="bounded")
+        found = scipy.optimize.minimize_scalar(
+            loss, bounds=likelihood.bounds, args=(beta,), method="bounded"
+        )
         return float(found.x)
 
     beta, t = start, best_size(start)
@@ -286,7 +288,9 @@ def rough_levels(
         return float(value), basis.slope(X.T @ left[:, 1:] + pull).ravel()
 
     start = np.zeros(basis.spread.size)
-    fit = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _LEVEL_STEPS})
+    fit = scipy.optimize.minimize(
+        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _LEVEL_STEPS}
+    )
     mode = fit.x if np.isfinite(fit.x).all() else start
     center = basis.coefficients(mode.reshape(basis.spread.shape))
     basis = _basis(_mean_curvature(X, center, total, shares), total, X, prior_scale)
@@ -372,7 +376,9 @@ def rough_ordinal(
         return -value, -slope[free] * scale
 
     zero = np.zeros(free.size)
-    fit = minimize(scaled, zero, jac=True, method="L-BFGS-B", options={"maxiter": _THRESHOLD_STEPS})
+    fit = scipy.optimize.minimize(
+        scaled, zero, jac=True, method="L-BFGS-B", options={"maxiter": _THRESHOLD_STEPS}
+    )
     mode = fit.x if np.isfinite(fit.x).all() else zero
     factor = np.zeros((start.size, free.size))
     factor[free] = scale[:, None] * _root_of_inverse(lambda v: scaled(v)[1], mode)

@@ -30,7 +30,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+import scipy
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from pyhybrid.core.checks import (
@@ -303,7 +303,9 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
 
     # The best order of the simple bound, and a wide interval about it: any order is valid.
     middle = 0.5 * math.log(-math.log(at) / number)
-    best = minimize_scalar(of, bounds=(middle - _REACH, middle + _REACH), method="bounded")
+    best = scipy.optimize.minimize_scalar(
+        of, bounds=(middle - _REACH, middle + _REACH), method="bounded"
+    )
     value = min(of(middle), float(best.fun))
     return max(0.0, value) + _ABOVE * (1 + abs(value))
 
@@ -318,7 +320,9 @@ def rho_of_zcdp(epsilon: float, delta: float) -> float:
         )
     while epsilon_of_zcdp(math.exp(high), at) <= eps:
         high += 1.0
-    log_rho = brentq(lambda x: epsilon_of_zcdp(math.exp(x), at) - eps, low, high, xtol=1e-12)
+    log_rho = scipy.optimize.brentq(
+        lambda x: epsilon_of_zcdp(math.exp(x), at) - eps, low, high, xtol=1e-12
+    )
     rho = math.exp(log_rho) * (1 - _BELOW)
     while epsilon_of_zcdp(rho, at) > eps:
         rho *= 1 - _BELOW

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import expit, logsumexp
 
 from pyhybrid.core.checks import FloatArray, IntArray, check_nonnegative, check_vector
@@ -208,7 +208,9 @@ def _log_ratio(present: FloatArray, absent: FloatArray) -> float:
         low -= 1 + high - low
     while difference(high) < 0:
         high += 1 + high - low
-    return low if low == high else float(brentq(difference, low, high, xtol=1e-12, maxiter=5000))
+    if low == high:
+        return low
+    return float(scipy.optimize.brentq(difference, low, high, xtol=1e-12, maxiter=5000))
 
 
 def _deviation(terms: FloatArray, chains: int) -> tuple[float, float]:

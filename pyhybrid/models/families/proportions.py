@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
+import scipy
 from scipy.special import betaln, digamma, expit, logit, polygamma
 
 from pyhybrid.core.checks import FloatArray, check_finite
@@ -168,7 +168,7 @@ class Beta(ProportionModel):
             return float(_RIDGE * (u @ u) - gain)
 
         mean = float(np.clip(weight @ y / max(total, 1e-300), 1e-6, 1 - 1e-6))
-        fit = minimize(loss, np.array([logit(mean), 0.0]), method="BFGS")
+        fit = scipy.optimize.minimize(loss, np.array([logit(mean), 0.0]), method="BFGS")
         return {
             "total_weight": total,
             "sum_log": ones,

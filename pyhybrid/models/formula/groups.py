@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
+import scipy
 
 from pyhybrid.core.checks import FloatArray
 
@@ -82,7 +82,9 @@ def _log_tau(
 
     for _ in range(_ROUNDS if n_terms > 1 else 1):
         for term in range(n_terms):
-            mode = minimize_scalar(loss, bounds=_LOG_TAU, args=(term,), method="bounded").x
+            mode = scipy.optimize.minimize_scalar(
+                loss, bounds=_LOG_TAU, args=(term,), method="bounded"
+            ).x
             around = [loss(mode + step, term) for step in (-_WIDTH, 0.0, _WIDTH)]
             bend = (around[0] - 2 * around[1] + around[2]) / _WIDTH**2
             center[term] = mode

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import NotConverged, SamplingError
@@ -285,7 +285,7 @@ def _row(
         ratio = np.where(
             still, np.where(apart > 1e-9 * (1 + np.abs(means[0])), np.inf, 0.0), apart / error
         )
-    log_p = np.log(2) + stats.t.logsf(ratio, np.where(still, size, freedom))
+    log_p = np.log(2) + scipy.stats.t.logsf(ratio, np.where(still, size, freedom))
     worst = int(np.argmin(log_p))
     adjusted = min(0.0, float(log_p[worst]) + np.log(apart.size))
     told = shown or (means[0][worst], means[1][worst])
@@ -294,7 +294,7 @@ def _row(
         quantity=quantity,
         python=float(told[0]),
         r=float(told[1]),
-        difference=float(abs(stats.norm.ppf(np.exp(adjusted) / 2)))
+        difference=float(abs(scipy.stats.norm.ppf(np.exp(adjusted) / 2)))
         if adjusted > -600
         else float(np.inf),
         tolerance=MONTE_CARLO,
