@@ -92,7 +92,7 @@ def compare(
     from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(source.frame, data.name), formula]
+    facts = [*facts_of_table(data.name, *source.frame.shape), formula]
     contents = {
         "table.csv": found.table.to_csv(index=False),
         "estimates.csv": found.estimates.to_csv(index=False),
@@ -221,7 +221,7 @@ def curve(
     from pyhybrid.reports.figures import figure_png, plot_curve
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(source.frame, data.name), formula]
+    facts = [*facts_of_table(data.name, *source.frame.shape), formula]
     contents: dict[str, str | bytes] = {
         "table.csv": found.table.to_csv(index=False),
         "curve.png": figure_png(plot_curve(found.table)),

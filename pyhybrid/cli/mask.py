@@ -116,8 +116,9 @@ def mask(
     if formula is not None:
         utility = masked_utility(release, frame, formula, model=analysis)
     page = mask_report(
-        release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned
-    )
+        release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned,
+        table=data.name,
+    )  # fmt: skip
     source.restore(release).save(
         out, overwrite=overwrite, file_format=file_format or source.file_format, report=False,
         attachments={"report.html": page},

@@ -297,7 +297,7 @@ def _finish(
         from pyhybrid.reports.opening import facts_of_table
 
         page_of: Any = pages.utility_report if about == "utility" else pages.risk_report
-        contents[html] = page_of(found, facts_of_table(table[1], table[0]))
+        contents[html] = page_of(found, facts_of_table(table[0], *table[1].shape))
     if json_out is not None and json_out != "-":
         contents[Path(json_out)] = text
     write_files(contents, private=True, overwrite=overwrite)

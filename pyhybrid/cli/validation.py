@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,8 @@ def validate(
             chosen = name if formula is None else build_model(name, formula)
             table = None if data is None else read_table(data).frame
             found = agreement.validate(table, chosen, quick=quick, **how)
+            if data is not None:
+                found = replace(found, settings={**found.settings, "table": data.name})
     return _told(found, out, overwrite=overwrite)
 
 

@@ -16,6 +16,7 @@ from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.reports import figures
 from pyhybrid.reports.levels import level_figure, level_table
+from pyhybrid.reports.opening import facts_of_table, sets_in_words
 from pyhybrid.reports.page import (
     Picture,
     Section,
@@ -27,7 +28,7 @@ from pyhybrid.reports.page import (
     sentence,
 )
 from pyhybrid.reports.side_by_side import plain_term
-from pyhybrid.reports.verdicts import mask_verdict
+from pyhybrid.reports.verdicts import listed, mask_verdict
 
 _FEW = 5  # other records that match one of low risk, unless said otherwise
 
@@ -56,9 +57,11 @@ def mask_report(
     utility: ModelUtility | None = None,
     subgroups: RiskSubgroups | None = None,
     tuned: TunedMask | None = None,
+    table: str = "",
 ) -> str:
     """Return the report as one HTML file without scripts or references. Confidential. `before` and
-    `after` are risks of the data as they are and of the release, for the same keys and radius."""
+    `after` are risks of the data as they are and of the release, for the same keys and radius.
+    `table` is the name of the data below the title."""
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
     unchanged = unchanged_shares(data, release.synthetic, release.keys)
@@ -81,7 +84,11 @@ def mask_report(
         *convergence,
         section("mask, statement", bullets=masks, method=release.statement.method),
     ]  # fmt: skip
-    return render_page("Masked release", sections, confidential=True)
+    facts = [
+        *facts_of_table(table, *data.shape), f"{listed(release.keys, 6)} masked",
+        sets_in_words(len(release.synthetic)), "no epsilon",
+    ]  # fmt: skip
+    return render_page("Masked release", sections, confidential=True, facts=facts)
 
 
 def _utility(found: ModelUtility) -> Section:

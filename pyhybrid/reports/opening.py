@@ -46,20 +46,21 @@ def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     models = {str(s["model"]) for s in _settings(release) if s.get("model")}
     made = " and ".join(sorted(models)[:3]) if models else ""
     by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
-    return [
-        *facts_of_table(data, table),
-        by,
-        f"{charge.n_synthetic} synthetic {'sets' if charge.n_synthetic > 1 else 'set'}",
-        f"{charge.cost}, {charge.kind}",
-    ]
+    known = [*facts_of_table(table, *data.shape), by]
+    return [*known, sets_in_words(charge.n_synthetic), f"{charge.cost}, {charge.kind}"]
 
 
-def facts_of_table(data: pd.DataFrame, table: str) -> list[str]:
-    """The date, and the table."""
-    name = f"{table}: " if table else ""
+def sets_in_words(number: int) -> str:
+    """``1 synthetic set``, ``3 synthetic sets``."""
+    return f"{number} synthetic {'sets' if number > 1 else 'set'}"
+
+
+def facts_of_table(table: str, n_records: int, n_columns: int | None = None) -> list[str]:
+    """The date, and the table: its name and size, as far as they are known."""
+    name, columns = f"{table}: " if table else "", f", {n_columns} columns" if n_columns else ""
     return [
         datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
-        f"{name}{len(data):,} records, {data.shape[1]} columns",
+        f"{name}{n_records:,} records{columns}",
     ]
 
 

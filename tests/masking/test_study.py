@@ -184,7 +184,10 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
         pd.testing.assert_frame_equal(table.drop(columns=KEYS), source.drop(columns=KEYS))
         assert not table["x"].equals(source["x"])
     assert "10 copies, variance 0.5" in (out / "public/risk_statement.md").read_text()
-    assert "CONFIDENTIAL" in (out / "confidential/report.html").read_text()
+    page = (out / "confidential/report.html").read_text()
+    assert "CONFIDENTIAL" in page
+    size = f"data.csv: {len(source):,} records, {source.shape[1]} columns"
+    assert f"{size} · x, b masked · 2 synthetic sets · no epsilon</p>" in page
     assert len(ph.masking.MaskedRelease.load(out).synthetic) == 2
 
 

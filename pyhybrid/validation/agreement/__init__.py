@@ -146,7 +146,7 @@ def validate(
         rows=rows,
         versions=_versions(),
         programs=_program_hashes(bound.program, run.fits),
-        settings=_settings(model, bound.n, run, own_data=data is not None),
+        settings=_settings(model, table, run, own_data=data is not None),
         seed=source.entropy,
         own_data=data is not None,
         left_out=left_out,
@@ -412,11 +412,12 @@ class _Run:
         return None if report is None else lambda done, total: report(label, done, total)
 
 
-def _settings(model: Model, n: int, run: _Run, *, own_data: bool) -> dict[str, str]:
+def _settings(model: Model, table: pd.DataFrame, run: _Run, *, own_data: bool) -> dict[str, str]:
     return {
         **{name: str(value) for name, value in model.describe().items()},
-        "table": "the user's own" if own_data else "generated",
-        "records": str(n),
+        "table": "the user's own table" if own_data else "generated table",
+        "records": str(run.bound.n),
+        "columns": str(table.shape[1]),
         "engines": ", ".join(engine.name for engine in run.engines),
         **_sampler_settings(run.settings),
     }

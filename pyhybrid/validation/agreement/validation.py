@@ -14,6 +14,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.reports import drawing as draw
+from pyhybrid.reports.opening import facts_of_table
 from pyhybrid.reports.page import Marked, Section, Table, render_page, section
 from pyhybrid.running.files import check_new_file, write_files
 
@@ -214,7 +215,7 @@ class Validation:
     programs : mapping of str to str
         SHA-256 of the text of each Stan program that ran.
     settings : mapping of str to str
-        Model, sampler settings, size of the table.
+        Model, sampler settings, name and size of the table.
     seed : int
         All random numbers, those of the generated input included, come from it.
     own_data : bool
@@ -294,7 +295,15 @@ class Validation:
             [*sections, Section(heading="Made by", tables=[made_by])],
             confidential=self.own_data,
             advice="a comparison on generated data can be published",
+            facts=self._facts(),
         )
+
+    def _facts(self) -> list[str]:
+        """The line below the title: date, table, model and engines."""
+        said = self.settings
+        size = int(said["records"]), int(said.get("columns", 0))
+        own = [said[name] for name in ("formula", "model", "engines") if name in said]
+        return [*facts_of_table(said["table"], *size), *own]
 
     def _speed_section(self) -> Section:
         rows = [[*speed_cells(speed)] for speed in self.speeds]
