@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pyhybrid.core.html import step_name
 from pyhybrid.running.tasks import Progress
 
 
@@ -220,8 +220,6 @@ def _blocks(table: Table, width: int) -> RenderableType:
 EVERY = 15.0
 """Seconds between two lines at most."""
 
-_NUMBER = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+")
-
 
 @contextlib.contextmanager
 def progress_lines(
@@ -267,8 +265,7 @@ class _State:
 
     def line(self, now: float) -> str:
         """E.g. ``pyhybrid: 1:30 elapsed; Unweighted fit: 200 of 8000 (2%), about 58:30 left``."""
-        step = _NUMBER.sub("...", " ".join(self.label.split()))
-        said = f"pyhybrid: {_clock(now - self.started)} elapsed; {step}"
+        said = f"pyhybrid: {_clock(now - self.started)} elapsed; {step_name(self.label)}"
         if self.total <= 0:
             return said
         said += f": {self.done} of {self.total} ({self.done / self.total:.0%})"

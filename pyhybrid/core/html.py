@@ -1,9 +1,87 @@
-"""Results in notebooks: a short table of what may be seen by anyone."""
+"""Results in notebooks, a short table of what may be seen by anyone, and a bar of progress."""
 
 from __future__ import annotations
 
+import functools
 import html
-from collections.abc import Mapping, Sequence
+import importlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+_PATIENCE, _EVERY = 0.5, 0.2  # seconds before the bar is drawn, and between two changes of it
+_NUMBER = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+")
+_watched: ContextVar[bool] = ContextVar("_watched", default=False)
+
+
+def step_name(label: str) -> str:
+    """The name of a step for what is stored: numbers in it may be functions of the data."""
+    return _NUMBER.sub("...", " ".join(label.split()))
+
+
+def in_notebook() -> bool:
+    """True in a kernel of Jupyter; an IPython terminal has none."""
+    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return shell_of is not None and getattr(shell_of(), "kernel", None) is not None
+
+
+class NotebookBar:
+    """A callback that draws progress below a cell: one bar, changed in place, gone when closed."""
+
+    def __init__(self) -> None:
+        self._display: Any = importlib.import_module("IPython.display").display
+        self._due = time.monotonic() + _PATIENCE
+        self._drawn: Any = None
+        self._lock = threading.Lock()  # chains report from threads of their own
+
+    def __call__(self, label: str, done: int, total: int) -> None:
+        with self._lock:
+            if time.monotonic() < self._due:
+                return
+            self._due = time.monotonic() + _EVERY
+            name = step_name(label)
+            text = f"{name}: {done} of {total}" if total > 0 else name
+            place = f' max="{total}" value="{min(done, total)}"' if total > 0 else ""
+            bar = f'<progress{place} aria-label="{_cell(name)}"></progress> {_cell(text)}'
+            self._put({"text/html": bar, "text/plain": text})
+
+    def close(self) -> None:
+        """Leave nothing: a notebook is stored with what its cells show."""
+        with self._lock:
+            if self._drawn is not None:
+                self._put({"text/html": "", "text/plain": ""})
+
+    def _put(self, shown: dict[str, str]) -> None:
+        if self._drawn is None:
+            self._drawn = self._display(shown, raw=True, display_id=True)
+        else:
+            self._drawn.update(shown, raw=True)
+
+
+def bar_in_notebooks(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """`function`, which draws a bar in a notebook unless it is given its keyword `progress`; what
+    it calls draws no other."""
+
+    @functools.wraps(function)
+    def watched(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+        if _watched.get() or not in_notebook():
+            return function(*args, **options)
+        bar, before = NotebookBar(), _watched.set(True)
+        try:
+            if options.get("progress") is None:
+                options["progress"] = bar
+            return function(*args, **options)
+        finally:
+            _watched.reset(before)
+            bar.close()
+
+    return watched
 
 
 def html_rows(title: str, rows: Mapping[str, object]) -> str:

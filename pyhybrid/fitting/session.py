@@ -507,7 +507,7 @@ class FitOptions:
         After more draws and one retry with a longer warm-up. "warn" goes on and is recorded in
         the charge.
     progress : callable, optional
-        Called with (label, done, total).
+        Called with (label, done, total). Omitted in a notebook: a bar below the cell.
     """
 
     seed: int | None = None

@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_count, check_fraction, check_positive
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Snapshot, run_chains
 from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
@@ -132,6 +133,7 @@ class MaskedImputation(KeySynthesis):
         if self.n_imputations is not None:
             check_count(self.n_imputations, "n_imputations", at_least=2)
 
+    @bar_in_notebooks
     def release(
         self, df: pd.DataFrame, *, seed: int | None = None, progress: Progress | None = None
     ) -> MaskedRelease:
@@ -155,6 +157,7 @@ class MaskedImputation(KeySynthesis):
         """
         return self.release_from(self.fit(df, seed=seed, progress=progress), progress=progress)
 
+    @bar_in_notebooks
     def fit(
         self, df: pd.DataFrame, *, seed: int | None = None, progress: Progress | None = None
     ) -> MaskedFit:
@@ -176,6 +179,7 @@ class MaskedImputation(KeySynthesis):
             data=df, bound=bound, model=model, chains=chains, left_out=left_out, streams=source
         )
 
+    @bar_in_notebooks
     def release_from(self, fit: MaskedFit, *, progress: Progress | None = None) -> MaskedRelease:
         """Release from a fit of the same keys, with this object's masks.
 
@@ -364,6 +368,7 @@ class TunedMask:
         return self.imputation.release_from(self._fit)
 
 
+@bar_in_notebooks
 def tune_mask(
     imputation: MaskedImputation,
     df: pd.DataFrame,

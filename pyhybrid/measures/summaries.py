@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.survey import Weights
@@ -298,6 +299,7 @@ class RiskSummary:
         return f"<RiskSummary on {', '.join(self.keys)}: {self.matching!r}>"
 
 
+@bar_in_notebooks
 def utility_summary(
     real: pd.DataFrame,
     synthetic: Any,

@@ -37,7 +37,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.html import html_rows
+from pyhybrid.core.html import bar_in_notebooks, html_rows
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -159,6 +159,7 @@ _SETTINGS: Mapping[type, _Setting] = {
 }
 
 
+@bar_in_notebooks
 def meet_epsilon(
     mechanism: PseudoPosteriorMechanism,
     df: pd.DataFrame,
@@ -218,6 +219,7 @@ def meet_epsilon(
     )
 
 
+@bar_in_notebooks
 def solve_scale(
     mechanism: PseudoPosteriorMechanism,
     df: pd.DataFrame,
@@ -241,6 +243,7 @@ def solve_scale(
     return _solved(setting, mechanism, df, target_epsilon, tolerance, **options)
 
 
+@bar_in_notebooks
 def solve_shift(
     mechanism: PseudoPosteriorMechanism,
     df: pd.DataFrame,

@@ -22,6 +22,7 @@ from pyhybrid.core.checks import (
     did_you_mean,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
@@ -81,6 +82,7 @@ class Mechanism(ABC):
         """Declared form of columns, by their names, where a charge may be strict."""
         return {}
 
+    @bar_in_notebooks
     def release(
         self,
         df: pd.DataFrame,

@@ -21,6 +21,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_count, check_draws_released, check_flag
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import joined
@@ -140,6 +141,7 @@ class SequentialSynthesis(Mechanism):
         """Forms of all steps."""
         return {name: own for each in self.mechanisms for name, own in each.forms(df).items()}
 
+    @bar_in_notebooks
     def release(
         self,
         df: pd.DataFrame,

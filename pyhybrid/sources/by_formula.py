@@ -28,6 +28,7 @@ from pyhybrid.core.checks import (
     check_output_folder,
 )
 from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import choose_draws, in_one_dtype
@@ -58,6 +59,7 @@ from pyhybrid.sources.source import name_of, open_source
 _AT_ONCE = 500_000  # records that outcomes are drawn for
 
 
+@bar_in_notebooks
 def synthesize_by_formula(
     data: Any,
     mechanism: PseudoPosteriorMechanism,

@@ -20,6 +20,7 @@ from pyhybrid.core.checks import (
     did_you_mean,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import new_identifier, streams
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.models.columns.kinds import Kind, Leveled
@@ -37,6 +38,7 @@ from pyhybrid.tables.table_spec import kinds_of
 ROWS_PER_PART = 500_000
 
 
+@bar_in_notebooks
 def synthesize_source(
     data: Any,
     *,

@@ -37,6 +37,7 @@ import pandas as pd
 import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import InvalidInput, SaveFailed
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import resolve_engine
 from pyhybrid.models.families.published import PROGRAMS
@@ -106,6 +107,7 @@ class _Database:
         return f"{setting:02d}-{self.replicate:06d}.parquet"
 
 
+@bar_in_notebooks
 def run_study(
     study: Study,
     *,

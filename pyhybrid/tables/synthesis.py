@@ -21,6 +21,7 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
@@ -59,6 +60,7 @@ _LOCAL: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+@bar_in_notebooks
 def synthesize_table(
     plan: Plan,
     *,

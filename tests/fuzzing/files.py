@@ -153,14 +153,9 @@ def _measure(setting: str, random: Any, options: Any) -> Any:
 def _save_study(folder: Path) -> None:
     study = ph.studies.STUDIES["A"]
     own = Study(
-        name=study.name,
-        title="t",
-        source="[S22]",
-        settings=("one", "two"),
-        measure=_measure,
-        quick=Size(replicates=2, options={}),
-        paper=Size(replicates=2, options={}),
-    )
+        name=study.name, title="t", source="[S22]", settings=("one", "two"), measure=_measure,
+        quick=Size(replicates=2, options={}), paper=Size(replicates=2, options={}),
+    )  # fmt: skip
     ph.studies.run_study(own, out=folder / "saved", engine="embedded")
 
 
@@ -219,17 +214,10 @@ def stored(kind: str) -> dict[str, bytes]:
 
 
 _JSON = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-2, 2**70),
-    st.floats(),
-    st.text(max_size=3),
-    st.just([]),
-    st.just({}),
-    st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
-    st.just([1]),
-    st.just({"a": 1}),
-)
+    st.none(), st.booleans(), st.integers(-2, 2**70), st.floats(), st.text(max_size=3), st.just([]),
+    st.just({}), st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
+    st.just([1]), st.just({"a": 1}),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,17 @@
 """What results show in a notebook: escaped, short, and nothing confidential."""
 
+import inspect
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core import html
 from pyhybrid.core.html import html_rows
 from tests.refusals import refuses
 
@@ -52,3 +57,45 @@ def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_pa
 def test_draws_are_one_call_away(release: ph.Release) -> None:
     posterior = release.inference_data().posterior
     assert posterior.sizes["draw"] * posterior.sizes["chain"] == release.fit.draws.n_draws
+
+
+@pytest.mark.parametrize("kernel", [object(), None])
+def test_a_notebook_draws_one_bar_where_no_progress_is_asked_for(
+    kernel: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without numbers that the data set; what is called inside draws no other, and IPython in a
+    terminal none."""
+    sent: list[Any] = []
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=kernel))
+    put = SimpleNamespace(update=lambda data, **_: sent.append(data["text/html"]))
+    display = SimpleNamespace(display=lambda data, **_: put.update(data) or put)
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr(html, "_PATIENCE", 0)
+
+    @html.bar_in_notebooks
+    def work(*, progress: Any = None, deep: bool = True) -> object:
+        if progress:
+            progress("scalar weight 0.4735 of <b>", 1, 4)
+        return work(deep=False) if deep else progress
+
+    assert work() is None
+    bar = '<progress max="4" value="1" aria-label="scalar weight ... of &lt;b&gt;"></progress> '
+    assert sent == ([f"{bar}scalar weight ... of &lt;b&gt;: 1 of 4", ""] if kernel else [])
+    steps: list[Any] = []
+    work(progress=lambda *step: steps.append(step))
+    assert len(steps) == 1
+    assert len(sent) == (2 if kernel else 0)
+
+
+@pytest.mark.parametrize("room", ["", *ph.ROOMS])
+def test_whatever_reports_progress_draws_it_in_a_notebook(room: str) -> None:
+    """Functions and methods alike, but engines and `make_from`, which a release calls."""
+    home = getattr(ph, room) if room else ph
+    for name in {*home.__all__} - {"Engine", "ContinuingEngine"}:
+        public = getattr(home, name)
+        own = [(name, public), *inspect.getmembers(public, inspect.isfunction)]
+        for label, function in own if callable(public) else []:
+            if inspect.isfunction(function) and label != "make_from" and label[0] != "_":
+                reports = "progress" in inspect.signature(function).parameters
+                assert not reports or hasattr(function, "__wrapped__"), (name, label)

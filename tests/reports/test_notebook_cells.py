@@ -1,5 +1,6 @@
 """Cells of a notebook that was opened with nothing but pyhybrid: a picture, tables, no red text."""
 
+import ast
 import base64
 import importlib.util
 
@@ -20,6 +21,12 @@ CELLS = [
     "release.charge",
     "release.plot()",
     "release.inference_data()",
+    "from pyhybrid.core import html\n"
+    "html._PATIENCE = html._EVERY = 0\n"
+    "sent, hook = [], lambda message: sent.append(message) or message\n"
+    "get_ipython().display_pub.register_hook(hook)\n"
+    "ph.Unweighted(ph.Poisson('visits ~ 1')).release(df, **asked, on_not_converged='warn')\n"
+    "[(each['msg_type'], each['content']['data']['text/html']) for each in sent]",
 ]
 
 
@@ -51,6 +58,17 @@ def test_results_show_themselves(
 ) -> None:
     (shown,) = outputs[cell]
     assert kind in shown["data"]  # type: ignore[operator]
+
+
+@pytest.mark.long
+def test_progress_is_one_bar_that_is_gone_at_the_end(
+    outputs: list[list[dict[str, object]]],
+) -> None:
+    bar, told = outputs[5]
+    assert bar["data"]["text/html"] == ""  # type: ignore[index]
+    sent = ast.literal_eval(told["data"]["text/plain"])  # type: ignore[index]
+    assert {kind for kind, _ in sent[1:]} == {"update_display_data"} != {sent[0][0]}
+    assert any(drawn.startswith('<progress max="2400" value="') for _, drawn in sent)
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_flag
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.utility import (
     NULLS,
@@ -73,6 +74,7 @@ class PropensityUtility:
         return f"<PropensityUtility by {self.classifier}: pMSE {self.pmse:.4g}>"
 
 
+@bar_in_notebooks
 def propensity_utility(
     real: pd.DataFrame | Tables,
     synthetic: Any = None,

@@ -45,6 +45,7 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.engines import Draws, Provenance, SamplerSettings
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
@@ -386,6 +387,7 @@ def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
         raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
 
 
+@bar_in_notebooks
 def calibrate(
     model: Model,
     reference_data: pd.DataFrame,

@@ -34,6 +34,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate, categorical_levels
@@ -95,6 +96,7 @@ def usual_rounds(
     return tuple(Round(share=s, records=k) for s, k in zip(_SHARES, records, strict=True))
 
 
+@bar_in_notebooks
 def calibrate_privately(
     model: Model,
     df: pd.DataFrame,

@@ -26,7 +26,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.html import html_table
+from pyhybrid.core.html import bar_in_notebooks, html_table
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import Estimates, estimates
@@ -108,6 +108,7 @@ class Comparison:
         return html_table(f"Comparison on {self.outcome}", header, rows)
 
 
+@bar_in_notebooks
 def compare(
     mechanisms: Mapping[str, PseudoPosteriorMechanism],
     df: pd.DataFrame,

@@ -29,6 +29,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.engines import (
     ConvergenceRule,
     Draws,
@@ -103,6 +104,7 @@ class RiskUtilityCurve:
         return f"<RiskUtilityCurve of {len(self.table)} points on {self.outcome!r}>"
 
 
+@bar_in_notebooks
 def risk_utility_curve(
     model: Model,
     df: pd.DataFrame,

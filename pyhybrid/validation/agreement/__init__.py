@@ -28,6 +28,7 @@ import pandas as pd
 import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
     Draws,
@@ -75,6 +76,7 @@ _PACKAGES = ("numpy", "scipy", "pandas", "formulaic", "arviz", "rpy2", "stanli")
 _R_PACKAGES = ("rstan", "StanHeaders", "matrixStats")
 
 
+@bar_in_notebooks
 def validate(
     data: pd.DataFrame | None = None,
     model: Model | str = "negative_binomial",
@@ -154,6 +156,7 @@ def validate(
     )
 
 
+@bar_in_notebooks
 def validate_published(
     program: str | None = None,
     *,
@@ -212,6 +215,7 @@ def validate_published(
     )
 
 
+@bar_in_notebooks
 def validate_supplement(
     script: str | os.PathLike[str],
     program: str | os.PathLike[str] | None = None,

@@ -15,6 +15,7 @@ from functools import partial
 
 from pyhybrid.core.checks import check_count
 from pyhybrid.core.errors import EngineUnavailable
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.engines import Engine
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.primitives.noise import opendp_version
@@ -37,6 +38,7 @@ CONFIDENCE = 1 - 1e-6
 """Of each sampled lower bound: ten of them give a false alarm in one run of 100,000."""
 
 
+@bar_in_notebooks
 def run_audits(
     *,
     runs: int = 3000,
