@@ -22,13 +22,24 @@ from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.weights import (
-    count_weights, lipschitz_weights, reweight, scalar_weights, truncate_weights,
+    count_weights,
+    lipschitz_weights,
+    reweight,
+    scalar_weights,
+    truncate_weights,
     weights_from_lipschitz,
-)  # fmt: skip
+)
 from pyhybrid.validation.audits.enumeration import (
-    HELD, RELEASED_ONLY, centered_audits, held_loss, largest_loss, local_audits, log_posterior,
-    loss, rounds_audits,
-)  # fmt: skip
+    HELD,
+    RELEASED_ONLY,
+    centered_audits,
+    held_loss,
+    largest_loss,
+    local_audits,
+    log_posterior,
+    loss,
+    rounds_audits,
+)
 
 Array = np.ndarray
 ROUNDING = 1 + 1e-10

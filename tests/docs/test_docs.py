@@ -12,9 +12,17 @@ import pytest
 
 import pyhybrid as ph
 from benchmarks import (
-    everyday, gauntlet, metrics, parallel, priors, published, reduce_sum, rstan_packages,
-    second_fit, tables,
-)  # fmt: skip
+    everyday,
+    gauntlet,
+    metrics,
+    parallel,
+    priors,
+    published,
+    reduce_sum,
+    rstan_packages,
+    second_fit,
+    tables,
+)
 from benchmarks.guarantees import summary
 from benchmarks.peers import stored as peers
 from pyhybrid.cli.app import COMMANDS

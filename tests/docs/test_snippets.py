@@ -21,8 +21,16 @@ import pytest
 import pyhybrid as ph
 from tests.conftest import Run
 from tests.docs.snippets import (
-    ROOT, TABLE, TEXTS, name_of, run_page, shell_commands, short_chains, snippets_of, with_table,
-)  # fmt: skip
+    ROOT,
+    TABLE,
+    TEXTS,
+    name_of,
+    run_page,
+    shell_commands,
+    short_chains,
+    snippets_of,
+    with_table,
+)
 from tests.refusals import fails
 
 FULL = os.environ.get("PYHYBRID_SNIPPETS") == "full"

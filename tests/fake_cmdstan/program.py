@@ -20,13 +20,10 @@ def main(arguments):
     files = [a.split("=", 1)[1] for a in arguments if a.startswith("file=")]
     data, output = Path(files[0]), Path(files[1])
     entry = {
-        "arguments": arguments,
-        "data": json.loads(data.read_text()),
-        "folder_mode": stat.S_IMODE(data.parent.stat().st_mode),
-        "folder": str(data.parent),
-        "threads": os.environ.get("STAN_NUM_THREADS"),
-        "pid": os.getpid(),
-    }
+        "arguments": arguments, "data": json.loads(data.read_text()),
+        "folder_mode": stat.S_IMODE(data.parent.stat().st_mode), "folder": str(data.parent),
+        "threads": os.environ.get("STAN_NUM_THREADS"), "pid": os.getpid(),
+    }  # fmt: skip
     for key in ("init", "metric_file"):
         if key in options and os.path.exists(options[key]):
             entry[key] = json.loads(Path(options[key]).read_text())

@@ -211,13 +211,10 @@ def _places(call: Call, folder: Path) -> dict[str, str]:
 
     Ledger(folder / "ledger", budget=100, kind="asymptotic local", relation="remove")
     return {
-        "DATA": str(data),
-        "OUT": str(folder / "out"),
-        "OUT.json": str(folder / "out.json"),
-        "FULL": str(folder / "full"),
-        "LEDGER": str(folder / "ledger"),
+        "DATA": str(data), "OUT": str(folder / "out"), "OUT.json": str(folder / "out.json"),
+        "FULL": str(folder / "full"), "LEDGER": str(folder / "ledger"),
         "NEW": str(folder / "new ledger"),
-    }
+    }  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -36,15 +36,10 @@ class RandomDraws:
         return EngineStatus(name=self.name, available=True, version="0")
 
     def sample(
-        self,
-        program: StanProgram,
-        data: Mapping[str, Any],
-        *,
-        seed: int,
-        settings: SamplerSettings,
-        warm_start: WarmStart | None = None,
+        self, program: StanProgram, data: Mapping[str, Any], *, seed: int,
+        settings: SamplerSettings, warm_start: WarmStart | None = None,
         progress: Progress | None = None,
-    ) -> Draws:
+    ) -> Draws:  # fmt: skip
         if self.fails:
             raise SamplingError(f"the stand-in engine failed on {program.name}")
         rng = np.random.default_rng(seed)
@@ -58,12 +53,9 @@ class RandomDraws:
 
 
 def _variables(
-    program: str,
-    data: Mapping[str, Any],
-    shape: tuple[int, int],
-    spread: float,
+    program: str, data: Mapping[str, Any], shape: tuple[int, int], spread: float,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     def positive(*dims: int) -> Any:
         return np.exp(np.clip(spread * rng.normal(size=(*shape, *dims)), -700, 700))
 

@@ -194,12 +194,10 @@ def _use_masked(folder: Path) -> None:
 
 
 SAVED: dict[str, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
-    "release": (_save_release, _use_release),
-    "calibration": (_save_calibration, _use_calibration),
-    "ledger": (_save_ledger, _use_ledger),
-    "masked release": (_save_masked, _use_masked),
+    "release": (_save_release, _use_release), "calibration": (_save_calibration, _use_calibration),
+    "ledger": (_save_ledger, _use_ledger), "masked release": (_save_masked, _use_masked),
     "study": (_save_study, _use_study),
-}
+}  # fmt: skip
 """What is stored: how it is written, and how it is read and used."""
 
 

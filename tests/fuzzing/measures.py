@@ -47,16 +47,13 @@ class SetsCase:
         """The sets: the data themselves, shuffled, cut, or another table."""
         real = self.real.table()
         ways = {
-            "same": real.copy,
-            "shuffled": lambda: real.iloc[::-1],
+            "same": real.copy, "shuffled": lambda: real.iloc[::-1],
             "cut": lambda: real.iloc[: max(1, len(real) // 2)],
             "twice": lambda: pd.concat([real, real]),
             "columns reversed": lambda: real.iloc[:, ::-1],
-            "one column less": lambda: real.iloc[:, 1:],
-            "as text": lambda: real.astype(str),
-            "as objects": lambda: real.astype(object),
-            "empty": lambda: real.iloc[:0],
-        }
+            "one column less": lambda: real.iloc[:, 1:], "as text": lambda: real.astype(str),
+            "as objects": lambda: real.astype(object), "empty": lambda: real.iloc[:0],
+        }  # fmt: skip
         return [ways[each]() if isinstance(each, str) else each.table() for each in self.others]
 
 

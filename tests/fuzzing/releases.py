@@ -96,12 +96,10 @@ _FITTING = {
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
 }  # fmt: skip
 _NEEDS = {
-    "BudgetWeighted": {"epsilon": 60.0},
-    "ScalarWeighted": {"target_epsilon": 4.0},
-    "Truncated": {"epsilon": 6.0},
-    "Censored": {"epsilon": 4.0, "check_modes": False},
+    "BudgetWeighted": {"epsilon": 60.0}, "ScalarWeighted": {"target_epsilon": 4.0},
+    "Truncated": {"epsilon": 6.0}, "Censored": {"epsilon": 4.0, "check_modes": False},
     "GivenWeights": {"alpha": [1.0, 0.5]},
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +156,9 @@ def release_cases(draw: Any, mechanism: str, *, plain: bool = False) -> ReleaseC
 
 
 _ARGUMENTS = {
-    "n_synthetic": _mostly(1, 2, 17),
-    "n_draws_released": _mostly(1, 2),
-    "seed": _mostly(1, 2**70),
+    "n_synthetic": _mostly(1, 2, 17), "n_draws_released": _mostly(1, 2), "seed": _mostly(1, 2**70),
     "on_not_converged": _mostly("raise", "warn"),
-}
+}  # fmt: skip
 
 
 def check_release_case(
@@ -333,11 +329,9 @@ def histograms(draw: Any) -> tuple[Recipe, dict[str, Any], dict[str, Any]]:
     """A table, a perturbed histogram's parameters, and arguments of its release."""
     parameters = {
         "column": draw(_mostly("y", "y", "y", "x", "nothing")),
-        "lower": draw(_mostly(0, 0, -(10**6), 0.5)),
-        "upper": draw(_mostly(300, 300, 10**6, 1)),
-        "n_bins": draw(_mostly(2, 7, 10**4)),
-        "epsilon": draw(_number),
-    }
+        "lower": draw(_mostly(0, 0, -(10**6), 0.5)), "upper": draw(_mostly(300, 300, 10**6, 1)),
+        "n_bins": draw(_mostly(2, 7, 10**4)), "epsilon": draw(_number),
+    }  # fmt: skip
     arguments = {} if draw(OFTEN) else _some(draw, _ARGUMENTS, 1)
     return draw(recipes()), parameters, arguments
 

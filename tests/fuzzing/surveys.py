@@ -57,11 +57,9 @@ _QUERIES = [
     "median:y", "quantile:y:2", "coefficient:y ~:x", "coefficient:y ~ x:z:probit", "", 3, None,
 ]  # fmt: skip
 _VERIFY = {
-    "relation": _mostly("remove", "replace"),
-    "unit": _column,
-    "blocks": _mostly(10, 12),
+    "relation": _mostly("remove", "replace"), "unit": _column, "blocks": _mostly(10, 12),
     "reach": _mostly(9.0, 1e6),
-}
+}  # fmt: skip
 
 
 @st.composite
@@ -123,11 +121,9 @@ _TOTALS = {
     "weights": st.sampled_from([None, None, "age", "relation", "q"]),
 }
 _ROWS = {
-    "n_rows": _mostly(20, 100),
-    "public": st.one_of(st.just(["age", "region", "home"]), _names),
-    "unit": st.sampled_from(["home", None, "region", "q"]),
-    "seed": _mostly(1, 2),
-}
+    "n_rows": _mostly(20, 100), "public": st.one_of(st.just(["age", "region", "home"]), _names),
+    "unit": st.sampled_from(["home", None, "region", "q"]), "seed": _mostly(1, 2),
+}  # fmt: skip
 _CHANGES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "households": (
         ph.releases.with_households, _HOUSEHOLDS, {"unit": "home", "one": {"relation": "head"}},

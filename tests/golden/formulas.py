@@ -74,12 +74,9 @@ def risk_map(f: list[float], transform: str, threshold: float | None) -> list[fl
 
 
 def weights_from_lipschitz(
-    lipschitz: list[float],
-    scale: float = 1.0,
-    shift: float = 0.0,
-    transform: str = "linear",
+    lipschitz: list[float], scale: float = 1.0, shift: float = 0.0, transform: str = "linear",
     threshold: float | None = None,
-) -> list[float]:
+) -> list[float]:  # fmt: skip
     finite = [x for x in lipschitz if math.isfinite(x)]
     mapped = iter(risk_map(finite, transform, threshold)) if finite else iter(())
     return [clip(scale * next(mapped) + shift) if math.isfinite(x) else 0.0 for x in lipschitz]
@@ -243,13 +240,9 @@ DECIMALS = {"asymptotic local": 2, "strict": 6}
 
 
 def epsilon_of_bound(
-    bound: float,
-    n_draws_released: int = 1,
-    relation: str = "remove",
-    density_above_one: bool = False,
-    safety_factor: float = 1.0,
-    kind: str = "asymptotic local",
-) -> float:
+    bound: float, n_draws_released: int = 1, relation: str = "remove",
+    density_above_one: bool = False, safety_factor: float = 1.0, kind: str = "asymptotic local",
+) -> float:  # fmt: skip
     sides = 4 if relation == "replace" and density_above_one else 2
     # A number means its shortest decimal form: 0.15 is 15/100.
     exact = sides * n_draws_released * Fraction(repr(safety_factor)) * Fraction(repr(bound))

@@ -126,11 +126,9 @@ def sides(relation: str) -> int:
 
 
 def epsilon_of_range(
-    loss_range: float,
-    n_draws_released: int = 1,
-    relation: str = "remove",
+    loss_range: float, n_draws_released: int = 1, relation: str = "remove",
     kind: str = "asymptotic local",
-) -> float:
+) -> float:  # fmt: skip
     exact = sides(relation) * n_draws_released * Fraction(repr(loss_range))
     return ceiling_at(exact, DECIMALS[kind])
 
@@ -145,12 +143,9 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 
 def center_and_censor(
-    log_lik: Matrix,
-    cap: Any,
-    center: list[float] | None = None,
-    alpha: list[float] | None = None,
+    log_lik: Matrix, cap: Any, center: list[float] | None = None, alpha: list[float] | None = None,
     excess: list[float] | None = None,
-) -> Matrix:
+) -> Matrix:  # fmt: skip
     n = len(log_lik[0])
     below, above = cap if isinstance(cap, list) else (cap, cap)
     middle = [0.0] * n if center is None else center
@@ -317,12 +312,9 @@ def deviation(
 
 
 def gaussian_mu(
-    log_lik: Matrix,
-    alpha: list[float] | None = None,
-    chains: int = 1,
-    ess: float | None = None,
+    log_lik: Matrix, alpha: list[float] | None = None, chains: int = 1, ess: float | None = None,
     neighbor: bool = True,
-) -> Case:
+) -> Case:  # fmt: skip
     own, other, errors, uppers, shapes = [], [], [], [], []
     top: tuple[float, float] = (-1.0, 0.0)
     for column in terms(log_lik, alpha):

@@ -8,15 +8,24 @@ import pytest
 from scipy import stats
 
 from pyhybrid.masking import (
-    GaussianMask, MisclassificationMask, MixtureMask, gaussian_mask_log_density,
-    masked_level_probabilities, masked_normal, misclassification_log_density,
-)  # fmt: skip
+    GaussianMask,
+    MisclassificationMask,
+    MixtureMask,
+    gaussian_mask_log_density,
+    masked_level_probabilities,
+    masked_normal,
+    misclassification_log_density,
+)
 from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys, read_column
 from pyhybrid.masking.copula import CopulaModel
 from pyhybrid.masking.families import (
-    LevelModel, Walker, elliptical_slice, metric_at_mode, truncated_normal,
-)  # fmt: skip
+    LevelModel,
+    Walker,
+    elliptical_slice,
+    metric_at_mode,
+    truncated_normal,
+)
 from pyhybrid.masking.masks import Evidence, draw_evidence, level_log_density, weakened
 from pyhybrid.masking.sequence import SequentialModel
 from tests.refusals import refuses

@@ -60,14 +60,9 @@ class AtPoints:
 
 
 def assert_weights_alone_move_the_target(
-    bound: Any,
-    cap: Any,
-    *,
-    log_lik: Callable[[Any], Any] | None = None,
-    weights: Any = None,
-    spread: float = 1.0,
-    rtol: float = 1e-9,
-) -> None:
+    bound: Any, cap: Any, *, log_lik: Callable[[Any], Any] | None = None, weights: Any = None,
+    spread: float = 1.0, rtol: float = 1e-9,
+) -> None:  # fmt: skip
     """Between two weight vectors the target differs by the (clipped) weighted log-likelihood, at
     random points; weights that are less by a fifth are seen.
 

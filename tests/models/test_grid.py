@@ -9,9 +9,15 @@ from scipy import integrate, stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.grid import (
-    Axis, BernoulliForm, BetaForm, NegativeBinomialForm, NormalForm, ParameterGrid, PoissonForm,
+    Axis,
+    BernoulliForm,
+    BetaForm,
+    NegativeBinomialForm,
+    NormalForm,
+    ParameterGrid,
+    PoissonForm,
     scale_mixture_log_density,
-)  # fmt: skip
+)
 from tests.refusals import refuses
 
 FORMS: list[Any] = [

@@ -5,8 +5,15 @@ from typing import Any
 import pytest
 
 from tests.parity.golden import (
-    arguments, assert_same, decoded, golden_cases, in_python, in_r, label, message_part,
-)  # fmt: skip
+    arguments,
+    assert_same,
+    decoded,
+    golden_cases,
+    in_python,
+    in_r,
+    label,
+    message_part,
+)
 from tests.refusals import fails, refuses
 
 CASES = golden_cases()

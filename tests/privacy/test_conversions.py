@@ -23,9 +23,15 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.conversions import (
-    ASYMPTOTIC_LOCAL, STRICT, delta_of_mu, epsilon_of_bound, epsilon_of_rho, epsilon_of_zcdp,
-    rho_of_zcdp, round_up,
-)  # fmt: skip
+    ASYMPTOTIC_LOCAL,
+    STRICT,
+    delta_of_mu,
+    epsilon_of_bound,
+    epsilon_of_rho,
+    epsilon_of_zcdp,
+    rho_of_zcdp,
+    round_up,
+)
 from tests.golden import gaussian_formulas as precise  # nothing but the standard library
 from tests.refusals import refuses
 

@@ -12,7 +12,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core import html
-from pyhybrid.core.html import html_rows
 from tests.refusals import refuses
 
 
@@ -35,7 +34,7 @@ def test_release_and_charge_show_the_cost_and_no_secret(release: ph.Release) -> 
 
 
 def test_text_is_escaped() -> None:
-    assert "<b>" not in html_rows("<b>", {"<b>": "<b>"})
+    assert "<b>" not in html.html_rows("<b>", {"<b>": "<b>"})
 
 
 def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
@@ -63,8 +62,7 @@ def test_draws_are_one_call_away(release: ph.Release) -> None:
 def test_a_notebook_draws_one_bar_where_no_progress_is_asked_for(
     kernel: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without numbers that the data set; what is called inside draws no other, and IPython in a
-    terminal none."""
+    """Without numbers of the data; what is called inside draws no other, a terminal none."""
     sent: list[Any] = []
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=kernel))
     put = SimpleNamespace(update=lambda data, **_: sent.append(data["text/html"]))

@@ -61,9 +61,7 @@ def test_results_show_themselves(
 
 
 @pytest.mark.long
-def test_progress_is_one_bar_that_is_gone_at_the_end(
-    outputs: list[list[dict[str, object]]],
-) -> None:
+def test_progress_is_a_bar_and_then_gone(outputs: list[list[dict[str, object]]]) -> None:
     bar, told = outputs[5]
     assert bar["data"]["text/html"] == ""  # type: ignore[index]
     sent = ast.literal_eval(told["data"]["text/plain"])  # type: ignore[index]

@@ -143,14 +143,11 @@ def test_validation_marks_what_disagrees() -> None:
             tolerance=1e-9)
         for name, r in (("gaussian_mu", 1.0), ("count_weights", 2.0))
     )  # fmt: skip
-    settings = {"model": "Poisson", "formula": "y ~ x", "engines": "embedded", "table": "a.csv",
-                "records": "1200", "columns": "3"}  # fmt: skip
-    found = Validation(
-        rows=rows, versions={}, programs={}, settings=settings, seed=1, own_data=False
-    )
+    own = {"model": "Poisson", "engines": "embedded", "table": "a.csv", "records": "1200"}
+    found = Validation(rows=rows, versions={}, programs={}, settings=own, seed=1, own_data=False)
     page = found.report()
-    facts = "a.csv: 1,200 records, 3 columns · y ~ x · Poisson · embedded"
-    assert re.search(rf'<p class="facts">\d{{4}}-\d\d-\d\d · {facts}</p>', page)
+    facts = "a.csv: 1,200 records · Poisson · embedded"
+    assert re.search(rf'<p class="facts">[\d-]{{10}} · {facts}</p>', page)
     assert '<span class="word disagrees">DISAGREES</span>' in page
     assert '<span class="word agrees">agrees</span>' in page
     check_page(page)

@@ -14,8 +14,15 @@ import pyhybrid
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.running import files
 from pyhybrid.running.files import (
-    check_new_file, file_aside, folder_aside, lock, make_private, unlock, write_files, write_folder,
-)  # fmt: skip
+    check_new_file,
+    file_aside,
+    folder_aside,
+    lock,
+    make_private,
+    unlock,
+    write_files,
+    write_folder,
+)
 from tests.refusals import fails, no_space, refuses
 
 ROOT = Path(pyhybrid.__file__).parent

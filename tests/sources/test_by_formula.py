@@ -58,14 +58,12 @@ def folder(tmp_path: Path) -> str:
 
 
 MODELS = {
-    "poisson": POISSON,
-    "group levels": ph.NegativeBinomial("visits ~ age + (1 | region)"),
+    "poisson": POISSON, "group levels": ph.NegativeBinomial("visits ~ age + (1 | region)"),
     "zeros": ph.ZeroInflated(POISSON),
     "two levels": ph.Bernoulli("often ~ cut(age, breaks=c(19, 22, 30)) + region"),
-    "levels": ph.Categorical("rating ~ age"),
-    "ordered": ph.Ordinal("rating ~ age + region"),
+    "levels": ph.Categorical("rating ~ age"), "ordered": ph.Ordinal("rating ~ age + region"),
     "of a range": ph.BetaBinomial("rating ~ region", lower=0, upper=4),
-}
+}  # fmt: skip
 
 
 def both(folder: str, model: Any) -> tuple[BoundRegression, BoundRegression]:
@@ -372,12 +370,9 @@ def test_nothing_is_left_of_what_is_past_the_budget(folder: str, tmp_path: Path)
 
 @pytest.mark.long
 def test_a_command_fits_distinct_rows_of_what_is_too_large_to_be_read(
-    folder: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run: Callable[..., tuple[int, str, str]],
-    refused: Callable[..., str],
-) -> None:
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    run: Callable[..., tuple[int, str, str]], refused: Callable[..., str],
+) -> None:  # fmt: skip
     monkeypatch.setattr(rows, "MOST_ROWS", N - 1)
     with duckdb.connect(str(tmp_path / "survey.db")) as connection:
         connection.execute(f"CREATE TABLE persons AS SELECT * FROM '{folder}/*.parquet'")

@@ -63,12 +63,9 @@ def test_what_cannot_be_read(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.samples
 def test_a_formula_releases_a_table_that_stays_where_it_is(
-    folder: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run: Run,
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run,
     refused: Callable[..., str],
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.setattr(cli_sources, "_MANY", 100)
     out, ledger = tmp_path / "out", str(tmp_path / "ledger.jsonl")
     asked = ["synthesize", folder, "--formula", "visits ~ age", "--mechanism", "unweighted"]

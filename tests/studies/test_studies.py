@@ -18,8 +18,15 @@ import pytest
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.randomness import Streams
 from pyhybrid.studies import (
-    STUDIES, Measured, Published, Size, Study, load_study, run_study, summarize,
-)  # fmt: skip
+    STUDIES,
+    Measured,
+    Published,
+    Size,
+    Study,
+    load_study,
+    run_study,
+    summarize,
+)
 from pyhybrid.studies.runner import both_programs, made_with, reproduce, reproduction_page, stacked
 from pyhybrid.studies.study import Claim, mean_of, program_of
 from tests.refusals import refuses

@@ -16,8 +16,14 @@ import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.verification import aggregate
 from pyhybrid.verification.queries import (
-    Coefficient, Mean, Quantile, Share, coerced, column_types, read_query,
-)  # fmt: skip
+    Coefficient,
+    Mean,
+    Quantile,
+    Share,
+    coerced,
+    column_types,
+    read_query,
+)
 from tests.refusals import refuses
 
 N = 2000
