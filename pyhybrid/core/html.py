@@ -10,14 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 _PATIENCE, _EVERY = 0.5, 0.2  # seconds before the bar is drawn, and between two changes of it
 _NUMBER = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+")
-_watched: ContextVar[bool] = ContextVar("_watched", default=False)
+_watching = threading.Lock()  # held by what draws, also for threads that it starts
 
 
 def step_name(label: str) -> str:
@@ -36,26 +35,42 @@ class NotebookBar:
 
     def __init__(self) -> None:
         self._display: Any = importlib.import_module("IPython.display").display
+        self._step = ("", 0, 0)
         self._due = time.monotonic() + _PATIENCE
         self._drawn: Any = None
         self._lock = threading.Lock()  # chains report from threads of their own
+        self._first = threading.Timer(_PATIENCE, self._begin)  # the first step may be a long one
+        self._first.daemon = True
+        self._first.start()
 
     def __call__(self, label: str, done: int, total: int) -> None:
         with self._lock:
-            if time.monotonic() < self._due:
-                return
-            self._due = time.monotonic() + _EVERY
-            name = step_name(label)
-            text = f"{name}: {done} of {total}" if total > 0 else name
-            place = f' max="{total}" value="{min(done, total)}"' if total > 0 else ""
-            bar = f'<progress{place} aria-label="{_cell(name)}"></progress> {_cell(text)}'
-            self._put({"text/html": bar, "text/plain": text})
+            another = self._drawn is not None and label != self._step[0]
+            self._step = label, done, total
+            if another or time.monotonic() >= self._due:
+                self._draw()
 
     def close(self) -> None:
         """Leave nothing: a notebook is stored with what its cells show."""
+        self._first.cancel()
         with self._lock:
+            self._step = ("", 0, 0)
             if self._drawn is not None:
                 self._put({"text/html": "", "text/plain": ""})
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._drawn is None and self._step[0]:
+                self._draw()
+
+    def _draw(self) -> None:
+        label, done, total = self._step
+        self._due = time.monotonic() + _EVERY
+        name = step_name(label)
+        text = f"{name}: {done} of {total}" if total > 0 else name
+        place = f' max="{total}" value="{min(done, total)}"' if total > 0 else ""
+        bar = f'<progress{place} aria-label="{_cell(name)}"></progress> {_cell(text)}'
+        self._put({"text/html": bar, "text/plain": text})
 
     def _put(self, shown: dict[str, str]) -> None:
         if self._drawn is None:
@@ -70,15 +85,15 @@ def bar_in_notebooks(function: Callable[_Parameters, _Result]) -> Callable[_Para
 
     @functools.wraps(function)
     def watched(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
-        if _watched.get() or not in_notebook():
+        if not (in_notebook() and _watching.acquire(blocking=False)):
             return function(*args, **options)
-        bar, before = NotebookBar(), _watched.set(True)
+        bar = NotebookBar()
         try:
             if options.get("progress") is None:
                 options["progress"] = bar
             return function(*args, **options)
         finally:
-            _watched.reset(before)
+            _watching.release()
             bar.close()
 
     return watched

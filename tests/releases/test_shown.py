@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,27 +64,26 @@ def test_a_notebook_draws_one_bar_where_no_progress_is_asked_for(
     kernel: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without numbers of the data; what is called inside draws no other, a terminal none."""
-    sent: list[Any] = []
+    sent, told = list[Any](), list[Any]()
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=kernel))
     put = SimpleNamespace(update=lambda data, **_: sent.append(data["text/html"]))
     display = SimpleNamespace(display=lambda data, **_: put.update(data) or put)
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    monkeypatch.setattr(html, "_PATIENCE", 0)
+    monkeypatch.setattr(html, "_PATIENCE", 0.05)
 
     @html.bar_in_notebooks
     def work(*, progress: Any = None, deep: bool = True) -> object:
         if progress:
             progress("scalar weight 0.4735 of <b>", 1, 4)
+            any(sent or time.sleep(0.01) for _ in range(2000 * bool(kernel)))  # one long step
         return work(deep=False) if deep else progress
 
     assert work() is None
     bar = '<progress max="4" value="1" aria-label="scalar weight ... of &lt;b&gt;"></progress> '
     assert sent == ([f"{bar}scalar weight ... of &lt;b&gt;: 1 of 4", ""] if kernel else [])
-    steps: list[Any] = []
-    work(progress=lambda *step: steps.append(step))
-    assert len(steps) == 1
-    assert len(sent) == (2 if kernel else 0)
+    work(progress=lambda *step: told.append(step))
+    assert (len(told), len(sent)) == (1, 2 if kernel else 0)
 
 
 @pytest.mark.parametrize("room", ["", *ph.ROOMS])
