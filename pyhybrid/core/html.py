@@ -80,12 +80,14 @@ class NotebookBar:
 
 
 def bar_in_notebooks(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """`function`, which draws a bar in a notebook unless it is given its keyword `progress`; what
-    it calls draws no other."""
+    """`function`, which draws a bar unless it is given its keyword `progress`, if it is imported in
+    a notebook; elsewhere as it is. What it calls draws no other."""
+    if not in_notebook():
+        return function
 
     @functools.wraps(function)
     def watched(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
-        if not (in_notebook() and _watching.acquire(blocking=False)):
+        if not _watching.acquire(blocking=False):
             return function(*args, **options)
         bar = NotebookBar()
         try:
