@@ -205,7 +205,8 @@ class Gauntlet:
             at_most = None if told else float(epsilon or 1)
             cause = _wrong(run.out, data, kind_asked, at_most, self.table)
             shares = 1 if kind in ("local", "strict") else data.shape[1]
-            far = _distance(run.out, data, self.names[0], at_most or 1.0, shares)
+            noise_at = np.inf if kind == "local" else float(epsilon or 1)
+            far = _distance(run.out, data, self.names[0], noise_at, shares)
             if not cause and abs(far) > _FAR:
                 poor = "POOR" if "POOR" in run.said else "not called POOR"
                 cause = f"mean {far:.1f} standard errors off, {poor}"
@@ -410,9 +411,10 @@ def _synthetic(out: Path) -> pd.DataFrame:
 
 
 def _distance(out: Path, data: pd.DataFrame, outcome: str, epsilon: float, shares: int) -> float:
-    """Released mean minus the data's in units of the standard error that two samples of n values
-    have, and Laplace noise: on a mean over its range, or, of a whole table of so many columns, on
-    the counts of bins; of text the share of its most frequent level."""
+    """Released mean minus the data's in units of the standard error that a sample of n values has,
+    and of the draw that it comes from: the same, over the mean weight of the records; and of
+    Laplace noise: on a mean over its range, or, of a whole table of so many columns, on the counts
+    of bins. Of text the share of its most frequent level."""
     if not (out / "public").exists():
         return np.nan
     table = _synthetic(out)
@@ -429,7 +431,9 @@ def _distance(out: Path, data: pd.DataFrame, outcome: str, epsilon: float, share
     if shares > 1:
         reach *= np.sqrt(_BINS / 12) * shares
     noise = np.sqrt(2) * reach / (epsilon * len(real))
-    error = np.sqrt(2 * real.var() / len(real) + noise**2)
+    records = out / "confidential" / "records.csv"
+    weight = pd.read_csv(records)["alpha"].mean() if records.exists() else 1.0
+    error = np.sqrt((1 + 1 / weight) * real.var() / len(real) + noise**2)
     return float((made.mean() - real.mean()) / error)
 
 

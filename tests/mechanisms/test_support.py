@@ -73,9 +73,8 @@ def test_weights_of_the_own_record_that_fall_with_its_term_keep_it_finite(
             session, type(mechanism)(**{**_fields(mechanism), "support": {"y": (0, top)}})
         )
 
-    near, far = largest(600), largest(60_000)
-    assert far.loss_range < 1.5 * near.loss_range  # type: ignore[operator]
-    assert far.mu < 1.5 * near.mu  # type: ignore[operator]
+    near, far = largest(6000), largest(60_000)  # unweighted it is ten times as much
+    assert far.loss_range < 1.1 * near.loss_range  # type: ignore[operator]
 
 
 def _fields(mechanism: Any) -> dict[str, Any]:
