@@ -111,6 +111,7 @@ def _only_count(labels: pd.Index) -> bool:
 # --- What a column looks like --------------------------------------------------------------------
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of numbers near the ends of floats, and beyond
 def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     levels = isinstance(column.dtype, pd.CategoricalDtype)
     if levels or _is_text(column.dtype):
