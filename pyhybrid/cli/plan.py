@@ -166,13 +166,13 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     elif given["unit"] in df and given["unit"] not in decided.keep:
         decided = decided.with_these(Decisions.of(given["unit"]))
     said = {*decided.drop, *decided.keep, *decided.ids}
-    looked = undecided(df if like is None else df.drop(columns=like.columns, errors="ignore"))
-    looked |= {} if like is None else undecided(like[[name for name in df if name in like]])
-    risky = {name: why for name, why in looked.items() if name not in {*said, *types}}
+    left = df.drop(columns=[*{*said, *types} & {*df}])  # what is said is not for a record to refuse
+    risky = undecided(left if like is None else left.drop(columns=like.columns, errors="ignore"))
+    risky |= {} if like is None else undecided(like[[name for name in left if name in like]])
     own = [str(name) for name in df.columns if str(name) not in {*said, *risky}]
     check_decided({}, decided, map(str, df.columns), own)
     if given["types"] is None and given["reference"] is None:
-        if mend := [f"{n!r}: {why}" for n, why in _to_mend(df).items() if n in risky]:
+        if mend := [f"{n!r}: {why}" for n, why in _to_mend(left).items() if n in risky]:
             raise InvalidInput(f"columns must be mended, or left out (--drop): {'; '.join(mend)}")
         path = Path(given["out"]).parent / f"{Path(given['data']).stem}.types.json"
         draft = drafted_types({name: df[name] for name in own})
@@ -332,7 +332,11 @@ def _seen(column: pd.Series) -> Kind | None:
     if isinstance(kind, (Amounts, Counts)) and 2 * column.min() > column.max():  # years, codes
         own = {name: getattr(kind, name) for name in ("missing", "center", "unit")}
         kind = Real(decimals=kind.form.decimals, **own)
-    return ranged(kind, column)
+    try:
+        with np.errstate(over="ignore"):
+            return ranged(kind, column)
+    except InvalidInput:  # no float is beyond them
+        return None
 
 
 def _values(kind: Kind) -> str:

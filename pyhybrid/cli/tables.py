@@ -84,8 +84,9 @@ class SourceTable:
 
 def read_table(path: str | Path) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
-    and NaN are missing; in text columns empty cells and NA. Row labels with a name that pandas left
-    in a Parquet file are columns, as other programs see them."""
+    and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
+    record where there is one column. Row labels with a name that pandas left in a Parquet file are
+    columns, as other programs see them."""
     source = Path(path)
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
@@ -143,6 +144,7 @@ def _read_text(path: Path) -> pd.DataFrame:
             f"{other!r} in its name; is {other!r} the separator? Save the file with commas"
         )
     check_names(header)
+    options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
     with warnings.catch_warnings():
         # Rows longer than the header lose cells with no more than a warning.
         warnings.simplefilter("error", pd.errors.ParserWarning)

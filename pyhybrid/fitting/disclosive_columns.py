@@ -111,6 +111,7 @@ def _only_count(labels: pd.Index) -> bool:
 # --- What a column looks like --------------------------------------------------------------------
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of numbers near the ends of floats, and beyond
 def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     levels = isinstance(column.dtype, pd.CategoricalDtype)
     if levels or _is_text(column.dtype):
@@ -138,8 +139,15 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     return None
 
 
+def _texts(column: pd.Series) -> pd.Series:
+    """Entries that are there, as they are written; of bytes, which need not be text, too."""
+    held = column.dropna()
+    made: pd.Series = pd.Series([*map(str, held)], index=held.index, dtype=object)
+    return made
+
+
 def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
-    texts = sample.dropna().astype(str)
+    texts = _texts(sample)
     texts = texts[texts != ""]
     if len(texts) < _FEWEST:
         return None
@@ -153,7 +161,7 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
         return None
     if texts.str.contains("@", regex=False).mean() > 0.5:
         return "it looks like e-mail addresses"
-    held = column.dropna().astype(str)
+    held = _texts(column)
     if n_distinct == len(texts) and held[held != ""].is_unique:
         return "it looks like an identifier or a name: no two rows share a text"
     if (texts.str.count(r"\s+") + 1).mean() >= _WORDS:
@@ -173,7 +181,7 @@ class _Truth:
 
     def __init__(self, column: pd.Series, rows: IntArray) -> None:
         self.name = str(column.name)
-        self.values = _numbers(column)
+        self.values = _numbers(_hashable(column))
         if not pd.api.types.is_numeric_dtype(column.dtype):  # numbers that are held as objects
             try:
                 numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)

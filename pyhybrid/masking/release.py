@@ -39,6 +39,7 @@ from pyhybrid.releases.folder import (
     read_names,
     read_records,
     read_tables,
+    with_drawn_levels,
     write_json,
     write_private,
     write_tables,
@@ -238,8 +239,8 @@ class MaskedRelease:
     ----------
     synthetic : list of DataFrame
         m tables, or m x r imputation by imputation, with the columns, order, index, dtypes and
-        category levels of the data; every column but the keys is unchanged, its missing values
-        too; keys are complete.
+        category levels of the data (in files, of the sets); every column but the keys is unchanged,
+        its missing values too; keys are complete.
     statement : RiskStatement
         Keys, masks, numbers of sets and imputations, and the combining rule, which are properties
         of the release, too: `keys`, `rule` (for `pyhybrid.measures.pool`), `n_imputations` and
@@ -340,7 +341,8 @@ class MaskedRelease:
 
     def _write_public(self, folder: Path, file_format: str) -> None:
         folder.mkdir(mode=0o755)
-        write_tables(folder, [published(table, self.keys) for table in self.synthetic], file_format)
+        sets = with_drawn_levels(self.synthetic, self.keys)
+        write_tables(folder, [published(table, self.keys) for table in sets], file_format)
         (folder / "risk_statement.md").write_text(self.statement.text, encoding="utf-8")
         write_json(folder / "statement.json", asdict(self.statement))
 

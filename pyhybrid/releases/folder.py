@@ -71,6 +71,19 @@ def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFra
     return whole
 
 
+def with_drawn_levels(tables: Sequence[pd.DataFrame], columns: Collection[str]) -> list[Any]:
+    """Tables whose `columns` of categories have the levels that some table has, and no others: the
+    data's own could be those of records that were left out of them."""
+    made = list(tables)
+    for name in (name for name in tables[0].columns if str(name) in columns):
+        kinds = {isinstance(table[name].dtype, pd.CategoricalDtype) for table in made}
+        if kinds == {True}:
+            drawn = {level for table in made for level in table[name].dropna().unique()}
+            held = [level for level in made[0][name].cat.categories if level in drawn]
+            made = [with_columns(t, {name: t[name].cat.set_categories(held)}) for t in made]
+    return made
+
+
 def _says_more(dtype: Any) -> bool:
     """True for dtypes that hold more than the values: levels, dictionaries, a fill value."""
     dictionary = isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary")

@@ -335,8 +335,8 @@ def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Pat
         attached = {"report.html": "<p>private</p>"}
         release.save(folder, file_format=form, attachments=attached, report=False)
         again = ph.masking.MaskedRelease.load(folder)
-        for ours, theirs in zip(again.synthetic, release.synthetic, strict=True):
-            pd.testing.assert_frame_equal(ours, theirs)
+        for ours, its in zip(again.synthetic, release.synthetic, strict=True):
+            pd.testing.assert_frame_equal(ours, its.assign(sex=its.sex.cat.set_categories([*"fm"])))
         assert again.statement == release.statement
         assert again.diagnostics == release.diagnostics
         assert again.confidential.entropy == 3

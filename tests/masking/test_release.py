@@ -166,7 +166,7 @@ def test_notes_on_a_table_are_in_no_masked_release(
     make: Callable[[pd.DataFrame], ph.masking.MaskedRelease], tmp_path: Path
 ) -> None:
     """Neither in memory nor on disk, where Parquet files would keep them."""
-    frame = people(120)
+    frame = people(120).assign(grade=lambda own: own["grade"].cat.add_categories([CANARY]))
     frame.attrs["secret"] = CANARY
     release = make(frame)
     assert [table.attrs for table in release.synthetic] == [{}, {}]
