@@ -432,7 +432,8 @@ def _distance(out: Path, data: pd.DataFrame, outcome: str, epsilon: float, share
         reach *= np.sqrt(_BINS / 12) * shares
     noise = np.sqrt(2) * reach / (epsilon * len(real))
     records = out / "confidential" / "records.csv"
-    weight = pd.read_csv(records)["alpha"].mean() if records.exists() else 1.0
+    held = pd.read_csv(records) if records.exists() else pd.DataFrame()
+    weight = held["alpha"].mean() if "alpha" in held else 1.0
     error = np.sqrt((1 + 1 / weight) * real.var() / len(real) + noise**2)
     return float((made.mean() - real.mean()) / error)
 
