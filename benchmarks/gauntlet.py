@@ -246,7 +246,7 @@ class Gauntlet:
             if not text or ("POOR" in self.local.said and "POOR" not in text):
                 cause = "the report does not say what the console says"
             return _result(Run(out=out, said="", seconds=0.0, tries=1), cause, np.nan)
-        key = self.names[1] if len(self.names) > 1 else self.names[0]
+        key = next(name for name in [*self.names[1:], self.names[0]] if name in _synthetic(out))
         more = ["--key", key] if kind == "risk" else []
         run = self._typed([[kind, str(self.data), str(out), *more]], out)
         return _result(run, run.failed, np.nan)
@@ -262,7 +262,8 @@ class Gauntlet:
             if code == 0 and used <= LIMIT:
                 done.append(left.pop(0))
                 continue
-            error = _last_error(said)
+            chosen = re.search(r"model chosen by the column's values: (\w+)", said)
+            error = _last_error(said).replace("NAME:", f"{chosen[1] if chosen else 'NAME'}:")
             words = self._answer(error, left[0])
             if used > LIMIT or code in (-signal.SIGXCPU, -signal.SIGKILL):
                 cause = f"more than {LIMIT} CPU s in {left[0][0]}"

@@ -201,7 +201,7 @@ def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -
             continue
         held = _numbers(column) if held is None else held
         if _tells(truth.values, held, text=text):
-            yield f"it and {truth.name!r}, which is synthesized, are functions of each other"
+            yield f"of it and {truth.name!r}, which is synthesized, one tells the other"
 
 
 def _hashable(column: pd.Series) -> pd.Series:

@@ -33,7 +33,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
-from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.charge import STRICT, PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
@@ -73,7 +73,7 @@ def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFra
 
 def with_drawn_levels(tables: Sequence[pd.DataFrame], columns: Collection[str]) -> list[Any]:
     """Tables whose `columns` of categories have the levels that some table has, and no others: the
-    data's own could be those of records that were left out of them."""
+    data's own could be those of records that were left out."""
     made = list(tables)
     for name in (name for name in tables[0].columns if str(name) in columns):
         kinds = {isinstance(table[name].dtype, pd.CategoricalDtype) for table in made}
@@ -295,6 +295,8 @@ def save_release(
 ) -> None:
     """Write a release; see `pyhybrid.Release.save`. `notes` are further fields of run.json."""
     with folder_aside(folder, overwrite=overwrite, private=False) as aside:
+        if record.charge.kind != STRICT:  # whose levels are declared
+            tables = with_drawn_levels(tables, record.synthesized)
         bare = [published(table, record.synthesized) for table in tables]
         public = aside / "public"
         public.mkdir(mode=0o755)

@@ -135,15 +135,11 @@ BREAKING = {
     "another block": "} transformed data { real secret = 1; ",
     "the same block again": "} prior { mu ~ normal(0, 1); ",
     "a bracket of another kind": "mu ~ normal(6, 1]; ",
-    "an open comment": "/* ",
-    "an open comment after a closed one": "/* */ /* ",
-    "an old comment": "# secret } model {\n",
-    "a file": '#include "/etc/passwd"\n',
-    "a string": 'reject("}");',
-    "a brace in a string": '{ profile("}") { } }',
-    "a character beyond ASCII": "real ｍ = 1;",
-    "a backslash": "real a = mu \\ mu;",
-}
+    "an open comment": "/* ", "an open comment after a closed one": "/* */ /* ",
+    "an old comment": "# secret } model {\n", "a file": '#include "/etc/passwd"\n',
+    "a string": 'reject("}");', "a brace in a string": '{ profile("}") { } }',
+    "a character beyond ASCII": "real ｍ = 1;", "a backslash": "real a = mu \\ mu;",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BREAKING)

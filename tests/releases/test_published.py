@@ -40,6 +40,14 @@ def test_levels_that_no_record_has_are_not_published(form: str, tmp_path: Path) 
     assert loaded["surname"].astype(str).tolist() == table["surname"].astype(str).tolist()
 
 
+def test_a_local_release_has_the_levels_that_were_drawn(tmp_path: Path) -> None:
+    table = _subset()[["group"]].apply(lambda own: own.cat.add_categories(SECRET))
+    release = ph.Unweighted(ph.Categorical("group ~ 1")).release(table, **FAST)
+    assert SECRET in release.synthetic[0]["group"].cat.categories, "the control"
+    release.save(tmp_path / "out")
+    assert SECRET not in (tmp_path / "out/public/schema.json").read_text(encoding="utf-8")
+
+
 def _save(release: ph.Release, out: Path, form: str) -> None:
     release.save(out, file_format=form, keep="surname")
 
