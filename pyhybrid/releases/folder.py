@@ -33,7 +33,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
-from pyhybrid.privacy.charge import STRICT, PrivacyCharge
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
