@@ -4,10 +4,9 @@ The mechanism releases one theta of the grid. Its privacy loss between two datab
 |log xi(A | x) - log xi(A | x')| over sets A of the grid; a ratio of sums lies between the extreme
 ratios of its terms, so single points suffice (checked below by enumerating every set).
 
-Databases: Poisson counts (f <= 0) and normals with a known small sigma (densities above 1, f of
-both signs). For f <= 0 the loss of a removal is at most ONE bound, so that the stated 2 x bound is
-loose by a factor of two there; "tight" is built so that 2 x bound is nearly attained, and it is
-what shows that a bound stated too small is caught.
+Databases: Poisson counts (f <= 0), normals with a known small sigma (f of both signs). For f <= 0
+the loss of a removal is at most ONE bound, half of what is stated; "tight" nearly attains 2 x bound
+and shows that a bound stated too small is caught.
 """
 
 import itertools

@@ -16,10 +16,8 @@ A third of the records has weight 0 and outcomes that are noise: they must not m
 between 0 and 1 make no posterior of a joint density, so that no rank is uniform; they are held
 against quadrature.
 
-References
-----------
-Talts, Betancourt, Simpson, Vehtari, Gelman (2018), arXiv:1804.06788; Modrák and others (2023),
-Bayesian Analysis, for the log-likelihood as a quantity to rank.
+Talts and others (2018), arXiv:1804.06788; Modrák and others (2023), Bayesian Analysis, rank the
+log-likelihood.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,10 +1,8 @@
 """Whole programs and functions of a user's that would publish the outcome (`pyhybrid.StanModel`).
 
-Their charges are local; those of composed programs, which can be strict, have
-`tests/models/test_composed_attacks.py`.
-
-Each attack must be refused; beside it stands an honest program that must pass. What no check can
-see, a reading in rare draws, is held by how replicates are made: from data without the outcome.
+Charges are local; composed programs are in `test_composed_attacks.py`. Each attack must be refused;
+beside it stands an honest program that must pass. What no check can see, a reading in rare draws,
+is held by how replicates are made: from data without the outcome.
 """
 
 import functools

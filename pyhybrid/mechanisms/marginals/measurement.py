@@ -469,6 +469,8 @@ class _OneWayProblem:
 
     def fit(self) -> OneWay:
         scales, at = (10.0, 0.1), np.zeros(self.offset.size)
+        if self.known is not None:  # noise beyond all counts has modes that are far from it
+            at = self.design.T @ (np.log((self.known + _LEAST) / self.known.mean()) - self.offset)
         for _ in range(_STEPS):
             moved, root = self._step(at, self._precision(scales))
             found = self._new_scales(moved, root, scales)
@@ -577,9 +579,8 @@ def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDo
     held = shares[first : first + n_bins]
     along = np.cumsum(np.sqrt(held * np.diff(domain.bins)))
     inner = np.searchsorted(along, along[-1] * np.arange(1, most_bins) / most_bins) + 1
-    inner = np.unique(inner[inner < n_bins])
-    if not inner.size:  # all in the last bin: two are left, as a domain needs
-        inner = np.array([n_bins - 1])
+    # where all are in the last bin two are left, as a domain needs
+    inner = np.unique(inner[inner < n_bins] if (inner < n_bins).any() else n_bins - 1)
     cuts = _with_records([0, *inner, n_bins], held, most_bins)
     return replace(domain, bins=tuple(domain.bins[cut] for cut in cuts))
 
