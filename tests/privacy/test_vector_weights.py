@@ -17,8 +17,6 @@ from tests.refusals import refuses
 
 MODEL = ph.NegativeBinomial("y ~ 1")
 TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
-
-
 session = session_fixture(lambda: MODEL.bind(TABLE), seed=2, engine="embedded")
 
 
