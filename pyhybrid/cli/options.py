@@ -262,7 +262,8 @@ def build_mechanism(
     given |= own
     if isinstance(given.get("inner"), str):
         inner = check_choice(given["inner"], "inner", MECHANISMS)  # by its name alone
-        given["inner"] = MECHANISMS[inner](model)
+        shared = {name: given[name] for name in ("unit", "design") if name in given}
+        given["inner"] = MECHANISMS[inner](model, **shared)
     mechanism: PseudoPosteriorMechanism = cls(
         model, **values_of(f"--mechanism {name}", cls, given, {"model"})
     )

@@ -302,12 +302,13 @@ class SequentialSynthesis(Mechanism):
 
 
 def _with_levels_read(df: Any, forms: Callable[[pd.DataFrame], Mapping[str, Form]]) -> Any:
-    """`df` with the entries of leveled columns as the levels that they are, each by itself; what is
-    no table, or lacks a column, is for a step to refuse."""
+    """`df` with the entries of columns as the levels or numbers that they are, each by itself; what
+    is no table, or lacks a column, is for a step to refuse."""
     if not isinstance(df, pd.DataFrame) or not df.columns.is_unique:
         return df
-    own = {name: each.levels for name, each in forms(df).items() if each.levels and name in df}
-    return with_columns(df, {name: as_levels(df[name], levels) for name, levels in own.items()})
+    own = {name: each for name, each in forms(df).items() if name in df}
+    return with_columns(df, {name: as_levels(df[name], each.levels) if each.levels else
+                             each.read(df[name]) for name, each in own.items()})  # fmt: skip
 
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:

@@ -123,7 +123,8 @@ def _yes_or_no(answers: Any) -> npt.NDArray[np.bool_]:
         raise InvalidInput(f"answers must be a vector of shape (n,), n >= 1: found {array.shape}")
     if array.dtype.kind == "b":
         return array
-    wrong = [place for place, answer in enumerate(array.tolist()) if answer not in (0, 1)]
+    known = [isinstance(answer, int | float | np.generic) and answer in (0, 1) for answer in array]
+    wrong = [place for place, own in enumerate(known) if not own]
     if wrong:
         raise InvalidInput(f"answers must be True or False, 1 or 0: record {wrong[0]} is not")
     return array.astype(bool)

@@ -42,7 +42,6 @@ from pyhybrid.validation.audits.enumeration import (
 
 Array = np.ndarray
 ROUNDING = 1 + 1e-10
-
 COUNT_GRID = np.linspace(1, 40, 79)
 SIGMA = np.exp(-2) / np.sqrt(2 * np.pi)  # log density at its mode is 2 ...
 FAR = np.sqrt(8) * SIGMA  # ... and -2 at this distance
@@ -94,7 +93,6 @@ WEIGHTINGS: dict[str, Callable[[Array, Array], Array]] = {
     "truncated": truncated, "reweighted": reweighted,
 }  # fmt: skip
 BY_RECORD_ALONE = ("unweighted", "reciprocal", "threshold", "logistic")
-
 CASES = list(itertools.product(DATABASES, WEIGHTINGS))
 
 

@@ -23,8 +23,6 @@ from tests.refusals import refuses
 Array = np.ndarray
 CONFIDENCE = 1 - 1e-6
 EPSILON = 1.0
-
-
 needs_opendp = pytest.mark.usefixtures("opendp")
 
 

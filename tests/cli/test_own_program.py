@@ -55,7 +55,6 @@ OWN = "stan:program=own.stan,predict=y_rep,density_above_one=false"
 STRICT = "composed:program=composed.stan,density_above_one=false,decimals=0"
 SEEDED = ["--engine", "embedded", "--seed", "1"]
 FAST = [*SEEDED, "--draws", "300"]
-
 SHORT = SamplerSettings(draws=300)
 
 

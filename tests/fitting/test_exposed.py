@@ -15,7 +15,6 @@ COUNT = RNG.poisson(3, N)
 ENDS = ("man", "berg", "ski", "sen", "er", "elli", "ova", "ic", "ou", "ham")
 SURNAMES = np.array([f"{a}{b}{c}" for a in "KLMNP" for b in ("ar", "ol", "in") for c in ENDS])
 TOP = float(np.quantile(INCOME, 0.9))
-
 GIVEN_AWAY: dict[str, Any] = {
     "name": RNG.choice(SURNAMES, N), "surname_of_owner": RNG.choice(SURNAMES, N),
     "who": [f"{SURNAMES[k % 150]} {SURNAMES[(7 * k) % 150]}" for k in range(N)],

@@ -16,7 +16,6 @@ from tests.monte_carlo import assert_draws_near
 from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
-
 SHORT = SamplerSettings(chains=2, warmup=200, draws=100, parallel_chains=1)
 MANY = ConvergenceRule(rhat=1.2, ess_per_chain=150)  # more than the first draws can give
 

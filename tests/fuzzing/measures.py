@@ -166,8 +166,6 @@ _MASKS: dict[str, Callable[[], Any]] = {
     "wrong": lambda: "mask",
     "none": dict,
 }
-
-
 _MASKING = {
     "association": _mostly("sequential", "copula"),
     "predictors": st.sampled_from([["x"], ["g"], ["y"], [], ["q"], "x", None]),

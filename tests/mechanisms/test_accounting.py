@@ -15,7 +15,6 @@ from tests.fits import fit_options, session_fixture
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
-
 OPTIONS = fit_options(chains=4, warmup=500, draws=600, seed=5)
 MODEL = ph.Poisson("y ~ 1")
 
@@ -30,8 +29,6 @@ def counts(n: int = 300, seed: int = 8) -> pd.DataFrame:
 
 
 session = session_fixture(lambda: MODEL.bind(counts()), **OPTIONS)
-
-
 MECHANISMS: dict[str, Any] = {
     "Unweighted": ph.Unweighted(MODEL),
     "LipschitzWeighted": ph.LipschitzWeighted(MODEL),

@@ -19,7 +19,6 @@ from pyhybrid.privacy.log_lik import LogLik
 from tests.fitting.test_reweighting import MODEL, mixture
 
 pytestmark = pytest.mark.samples
-
 TABLE = mixture(200)
 SETTINGS = SamplerSettings(warmup=400, draws=500)
 OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}

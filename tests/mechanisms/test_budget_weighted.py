@@ -17,7 +17,6 @@ from pyhybrid.privacy.weights import budget_mu, budget_power
 from tests.fits import session_fixture
 
 pytestmark = pytest.mark.normal_draws
-
 MODEL = ph.NegativeBinomial("visits ~ age")
 OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded"}
 OPTIONS["settings"] = SamplerSettings(chains=4, warmup=200, draws=300)

@@ -17,8 +17,6 @@ from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
-
-
 session = session_fixture(lambda: MODEL.bind(counts()), **OPTIONS)
 
 

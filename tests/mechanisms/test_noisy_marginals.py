@@ -27,8 +27,6 @@ DOMAIN: dict[str, Any] = {
     "region": ("north", "south", "west"),
     "income": ph.mechanisms.ColumnDomain(bins=(0, 20, 50, 200), missing=True),
 }
-
-
 pytestmark = pytest.mark.usefixtures("opendp")
 
 

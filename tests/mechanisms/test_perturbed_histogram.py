@@ -17,8 +17,6 @@ from tests.refusals import refuses
 
 P_VALUE = 1e-6
 OPTIONS: dict[str, Any] = {"lower": 0, "upper": 100, "n_bins": 20, "epsilon": 1.0}
-
-
 pytestmark = pytest.mark.usefixtures("opendp")
 
 

@@ -10,17 +10,14 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.censored.private_calibration import (
-    Round,
-    calibrate_privately,
-    usual_rounds,
-)
+from pyhybrid.fitting.session import open_session
+from pyhybrid.mechanisms import Round, calibrate_privately
+from pyhybrid.mechanisms.censored.private_calibration import usual_rounds
+from tests.fuzzing.engine import RANDOM_DRAWS, RandomDraws
 from tests.refusals import refuses
 
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 POISSON = ph.Poisson("y ~ 1")
-
-
 pytestmark = pytest.mark.usefixtures("opendp")
 
 
@@ -106,6 +103,21 @@ def test_a_regression_is_bought_at_public_predictors() -> None:
     assert set(made.center.frozen.X[:, 1]) <= set(x), "the control: what such a step would read"
     steps = ph.SequentialSynthesis([first, ph.Censored(calibration=made)])
     refuses("step 2 must not take a center that was bought", steps.release, table)
+
+
+def test_each_round_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epsilons add for draws that are independent. The control: fits of one session share a seed,
+    which two rounds whose draws are at one place of their chains would tell."""
+    seeds, once = list[int](), RandomDraws.sample
+    monkeypatch.setattr(RandomDraws, "sample", lambda *own, seed, **how: (
+        seeds.append(seed), once(*own, seed=seed, **how))[1])  # fmt: skip
+    model, table = ph.Poisson("y ~ x", prior="normal"), pd.DataFrame({"x": range(9), "y": range(9)})
+    calibrate_privately(model, table, epsilon=9, predictors="public", **RANDOM_DRAWS)
+    assert len(set(seeds)) == len(seeds) == 3
+    session = open_session(model.bind(table), **RANDOM_DRAWS)
+    for alpha in (0.5, 1.0):
+        session.fit(np.full(9, alpha), label="a fit")
+    assert seeds[3] == seeds[4]
 
 
 @pytest.mark.parametrize(("options", "words"), [

@@ -377,6 +377,23 @@ def test_a_declared_level_that_no_record_has_changes_no_step(calibrated: bool) -
     assert own.bind(tables[0]).design_columns == ("Intercept", "g")
 
 
+@pytest.mark.parametrize(("first", "other"), [
+    (ph.Poisson("x ~ 1", prior="normal"), "1"), (ph.Bernoulli("x ~ 1", levels=(False, True)), 1),
+])  # fmt: skip
+def test_an_entry_that_its_own_step_reads_is_refused_by_no_later_one(
+    first: Any, other: Any
+) -> None:
+    """The control: the model of the later step alone."""
+    own, known = ph.Poisson("y ~ x", prior="normal"), getattr(first, "levels", (0, 1))
+    steps = [ph.Censored(m, epsilon=1, inner=ph.Unweighted(m), check_modes=False)
+             for m in (first, own)]  # fmt: skip
+    tables = [pd.DataFrame({"x": [*known * 9, x], "y": range(19)}) for x in (known[1], other)]
+    sets = [ph.SequentialSynthesis(steps).release(table, seed=1, **RANDOM_DRAWS).synthetic[0]
+            for table in tables]  # fmt: skip
+    pd.testing.assert_frame_equal(*sets)
+    refuses("predictor 'x' must be numbers, text, logicals or cat", own.bind, tables[1])
+
+
 def _after_missing(marked: tuple[str, ...] | None, x: pd.Series) -> list[str]:
     """Columns of the design of y, after a strict step of x, which may be missing."""
     first = ph.WithMissing(ph.Poisson("x ~ 1", prior="normal"))

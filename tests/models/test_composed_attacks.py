@@ -156,8 +156,6 @@ PIECES = [
 BLOCKS = (
     "functions", "data", "parameters", "transformed parameters", "model", "generated quantities",
 )  # fmt: skip
-
-
 PLACES, OVER = st.integers(0, len(PROGRAM)), st.sampled_from((0, 1, 5, 20))
 EDITS = st.lists(st.tuples(PLACES, st.sampled_from(PIECES), OVER), min_size=1, max_size=3)
 

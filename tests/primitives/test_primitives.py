@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -334,6 +335,7 @@ def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
         (lambda: laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
         (lambda: randomized_response([], epsilon=1.0), "n >= 1"),
         (lambda: randomized_response([1, 2], epsilon=1.0), "record 1"),
+        (lambda: randomized_response([1, pd.NA], epsilon=1.0), "record 1"),
         (lambda: randomized_response([True], epsilon=0.0), "epsilon"),
         (lambda: randomized_response([True], epsilon=50.0), "keep probability"),
         (lambda: exponential_mechanism([1], **CHOICE, epsilon=1.0), "at least 2"),

@@ -13,8 +13,6 @@ from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("opendp")
-
-
 PARTS = 4
 SHARES = [(4, 0, 0), (0, 4, 0), (3, 1, 0), (0, 2, 2)]
 """Every way that a record of these tests is shared out over three cells."""

@@ -17,8 +17,6 @@ from tests.refusals import refuses
 
 MODEL = ph.NegativeBinomial("y ~ 1")
 TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
-
-
 session = session_fixture(lambda: MODEL.bind(TABLE), seed=2, engine="embedded")
 
 
@@ -182,8 +180,8 @@ def test_mechanisms_are_read_from_text() -> None:
     assert made == ph.CountWeighted(MODEL, radius=0.3, pattern=("sex", "age"), pairwise=True)
     made = build_mechanism("truncated:cap=2.5", MODEL, {"relation": "replace", "scale": None})
     assert made == ph.Truncated(MODEL, cap=2.5, relation="replace")
-    made = build_mechanism("censored:epsilon=4,inner=unweighted", MODEL)
-    assert made == ph.Censored(MODEL, epsilon=4, inner=ph.Unweighted(MODEL))
+    made = build_mechanism("censored:epsilon=4,inner=unweighted", MODEL, {"unit": "u"})
+    assert made == ph.Censored(MODEL, epsilon=4, unit="u", inner=ph.Unweighted(MODEL, unit="u"))
     made = build_mechanism("lipschitz:scale=0.7,reweighting=true", MODEL)
     assert made == ph.LipschitzWeighted(MODEL, scale=0.7, reweighting=True)
 

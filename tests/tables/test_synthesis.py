@@ -22,8 +22,6 @@ from tests.refusals import fails, refuses
 from tests.tables.conftest import TYPES
 
 SHORT = fit_options(chains=2, warmup=150, draws=200, on_not_converged="warn")
-
-
 pytestmark = pytest.mark.usefixtures("opendp")
 
 

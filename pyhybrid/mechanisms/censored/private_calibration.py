@@ -255,22 +255,21 @@ def _from_rounds(
     known = 0.0  # records that the center was drawn from
     for place, each in enumerate(rounds, start=1):
         weight = min(1.0, each.records / bound.n)
-        center = center_of_model(
-            bound, values, weight, known, region, session.streams.generator(f"rows {place}")
-        )
+        random = session.streams.child(f"round {place}")  # each draw has random numbers of its own
+        center = center_of_model(bound, values, weight, known, region, random.generator("rows"))
         cap = cap_of_epsilon(spent[place - 1], relation=relation)
         mechanism = Censored(
             calibration=_calibration(bound, center, weight, cap, relation, None),
             relation=relation,
             check_modes=False,
         )
-        path = mechanism.fit(session)
+        path = mechanism.fit(replace(session, streams=random))
         fits.append(path.fit)
         if path.fit.exact is not None:
             draws, chosen = path.fit.exact.released_draws(1, relation=relation), 0
         else:
             draws = path.fit.draws
-            chosen = int(session.streams.generator(f"round {place}").integers(draws.n_draws))
+            chosen = int(random.generator("draw").integers(draws.n_draws))
         values = {name: draws.flat(name)[chosen] for name in bound.likelihood_parameters}
         known = weight * bound.n
     bought = _bought(bound, fits, spent, relation)

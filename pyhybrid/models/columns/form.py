@@ -353,7 +353,7 @@ def numbers_in(column: pd.Series) -> FloatArray:
 def as_levels(column: pd.Series, levels: Sequence[Any]) -> pd.Series:
     """A column whose entries are those levels that they are, see `places_of_levels`; all else
     stays."""
-    other = "iuf" if any(isinstance(level, bool) for level in levels) else "b"  # 1 is True to isin
+    other = "Oiuf" if any(isinstance(level, bool) for level in levels) else "Ob"  # 1 == True
     same = column.isin(list(levels)) | column.isna()
     if column.dtype.kind not in other and same.all():
         return column

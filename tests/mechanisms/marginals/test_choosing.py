@@ -34,8 +34,6 @@ DOMAIN = {
     "y": ColumnDomain(bins=tuple(range(0, 201, 8)), missing=True),
 }
 ORDER = {"a": ("age",), "b": ("age", "a"), "c": ("age", "a", "b"), "y": ("age", "a", "b", "c")}
-
-
 pytestmark = pytest.mark.usefixtures("opendp")
 
 
