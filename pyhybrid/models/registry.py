@@ -15,13 +15,15 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number, kind_of
-from pyhybrid.models.columns.support import FEW
+from pyhybrid.models.columns.support import FEW, decimals_of
+from pyhybrid.models.composite.steps import PartsModel
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.default_model import DefaultModel, near, rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
+from pyhybrid.models.families.regression import RegressionModel
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import kind_of as kind_of_values
 
@@ -150,21 +152,46 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     name, options = _name_and_options(kind, outcome, of_reference=of_reference)
     gone = bool(outcome.isna().any())
     lacking = reads.loc[:, reads.isna().any()]
-    missing, fill, marked = gone or not lacking.empty, None, None
-    if of_reference and missing:
-        medians = reads.median(numeric_only=True)
-        fill = {str(column): float(value) for column, value in medians.items()}
-        marked = _marked(lacking, 0)
     model = build_model(
-        name, formula, options, missing=missing, fill=fill, marked=marked,
-        complete=None if gone else True,
-    )  # fmt: skip
-    if isinstance(model, WithMissing) and not of_reference:
+        name, formula, options, missing=gone or not lacking.empty, complete=None if gone else True
+    )
+    if of_reference:
+        model = declared_by(model, formula, df)
+    elif isinstance(model, WithMissing):
         model = _without_rare_effects(model, outcome, lacking)
     if "levels" in options or not isinstance(kind, Number):
         return model
     lower = 0 if kind.lower is None and outcome.min() >= 0 else kind.lower
     return within(model, lower, kind.upper)  # type: ignore[no-any-return]
+
+
+def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
+    """The model with what a public reference tells where nothing is given: decimals, and what may
+    be missing."""
+    parsed = parse_formula(formula, [name for name in reference if isinstance(name, str)])
+    outcome, reads = reference[parsed.outcome], reference[list(parsed.predictors)]
+    own = model.value if isinstance(model, WithMissing) else model
+    if pd.api.types.is_numeric_dtype(outcome):
+        read = decimals_of(outcome.dropna().to_numpy(dtype=np.float64))
+        own = _with_decimals(own, kind_of(outcome).form.decimals if read is None else read)
+    gone, lacking = bool(outcome.isna().any()), reads.loc[:, reads.isna().any()]
+    if not isinstance(model, WithMissing):
+        if not isinstance(own, RegressionModel | PartsModel) or not (gone or lacking.size):
+            return own
+        model = WithMissing(own, complete=None if gone else True)
+    medians = {str(k): float(v) for k, v in reads.median(numeric_only=True).items()}
+    marked = tuple(_marked(lacking, 0)) if model.marked is None else model.marked
+    return replace(model, value=own, fill=medians | dict(model.fill or {}), marked=marked)  # type: ignore[arg-type]
+
+
+def _with_decimals(model: Model, decimals: int | None) -> Model:
+    if isinstance(model, TwoPart):
+        positive, negative = (
+            part and _with_decimals(part, decimals) for part in (model.positive, model.negative)
+        )
+        return replace(model, positive=positive, negative=negative)  # type: ignore[arg-type]
+    lacks = getattr(model, "decimals", decimals) is None
+    return replace(model, decimals=decimals) if lacks else model  # type: ignore[type-var]
 
 
 def _marked(lacking: pd.DataFrame, least: int) -> list[str]:
@@ -229,6 +256,24 @@ def _name_and_options(
 def _skewness(values: pd.Series) -> float:
     centered = values.to_numpy(dtype=np.float64) - values.mean()
     return abs(float((centered**3).mean())) / max(float(centered.std()) ** 3, 1e-300)
+
+
+def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
+    """What the command line names a chosen model by: name and settings that are no defaults."""
+    if isinstance(model, WithMissing):
+        name, settings = name_and_settings(model.value)
+        return name, {**settings, "missing": "predictors" if model.complete else "model"}
+    own: Any = getattr(model, "positive", getattr(model, "count", model))
+    names = {getattr(make, "__name__", ""): name for name, make in MODELS.items()}
+    names |= {"TwoPart": "two_part", "ZeroInflated": "zero_inflated"}
+    negative = getattr(model, "negative", None)
+    settings = {} if negative is None else {"negative": names[negative.name]}
+    for each in fields(own):
+        value = getattr(own, each.name)
+        if each.init and each.name != "formula" and value not in (None, each.default):
+            shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            settings[each.name] = f"{value:.6g}" if isinstance(value, float) else shown
+    return names.get(model.name, model.name), settings
 
 
 _OF_PARTS = (TwoPart, WithMissing, ZeroInflated)

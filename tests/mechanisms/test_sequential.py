@@ -111,8 +111,7 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("steps", "message"), [
-    ([], "at least one mechanism"),
-    ([FIRST], "step 1 must be a mechanism"),
+    ([], "at least one mechanism"), ([FIRST], "step 1 must be a mechanism"),
     ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesized"),
     ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
     ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),

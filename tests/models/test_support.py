@@ -1,6 +1,7 @@
 """The support of an outcome: the model that is chosen for it, and what never leaves."""
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model, default_models
 from pyhybrid.core.errors import SamplingError
+from pyhybrid.mechanisms.accounting.charge import why_local
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
-from pyhybrid.models.registry import chosen_model
+from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
@@ -24,10 +26,7 @@ RATING = RNG.integers(1, 6, N)
 SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit code 0
     "0/1": (RNG.integers(0, 2, N), "more than 10 different values.*bernoulli if it has two"),
     "rating": (RATING, "more than 10 different values.*poisson:lower=...,upper=..."),
-    "0/1 as floats": (
-        RNG.integers(0, 2, N).astype(float),
-        "more than 10 different values.*bernoulli",
-    ),
+    "0/1 as floats": (RNG.integers(0, 2, N) * 1.0, "more than 10 different values.*bernoulli"),
     "negative": (COUNTS - 20, "is negative.*give --model normal"),
     "fractions": (RNG.normal(9, 2, N), "is not; .*give --model normal.*beta:lower"),
     "logical": (COUNTS > 3, "must be numeric: found bool; take the model categorical"),
@@ -87,6 +86,12 @@ def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(ki
     bound = model.bind(table)
     assert bound.decimals_given
     assert not bound.data_dependent
+    own, settings = name_and_settings(model)
+    text = ",".join(f"{key}={value}" for key, value in settings.items())
+    assert name_and_settings(build_model(f"{own}:{text}", "y ~ x")) == (own, settings)
+    if "levels" not in settings:
+        named = declared_by(build_model(own, "y ~ x"), "y ~ x", table)
+        assert why_local(named.bind(table.assign(y=table["y"] + 1))) is None
 
 
 def test_scores_between_ends_are_no_negative_binomial() -> None:
@@ -113,6 +118,10 @@ def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
     model = chosen_model("y ~ x", table, of_reference=True)
     assert (model.name, model.complete) == ("WithMissing", True)
     assert model.fill == {"x": table["x"].median()}
+    whole, named = table.assign(x=1.0), build_model("negative_binomial:missing=predictors", "y ~ x")
+    assert declared_by(named, "y ~ x", table) == replace(model, value=named.value)
+    assert declared_by(named, "y ~ x", whole) == replace(named, fill={"x": 1.0}, marked=())
+    assert declared_by(named.value, "y ~ x", whole) is named.value
     table.loc[::5, "y"] = np.nan
     assert chosen_model("y ~ x", table).complete is None
 
