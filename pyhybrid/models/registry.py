@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import log_ndtr
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput
@@ -24,6 +25,7 @@ from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
 from pyhybrid.models.families.regression import RegressionModel
+from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import kind_of as kind_of_values
 
@@ -31,6 +33,7 @@ _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
 are without any error, or few are alike, chains follow sigma to 0."""
 _SHARED = 20  # records that set an effect at least: each of k has a mu of about 1 / sqrt(k)
+_FAR, _ROUNDS = 3, 40  # standard errors of a mean and of one drawn anew; steps of a rough fit
 PREDICTED = "predicted"
 """Of `negative`: both sides of zero by the formula."""
 
@@ -149,7 +152,7 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
         return DefaultModel(formula)  # which refuses them
     kind = kind_of(outcome)
-    name, options = _name_and_options(kind, outcome, of_reference=of_reference)
+    name, options = _name_and_options(kind, formula, df, of_reference=of_reference)
     gone = bool(outcome.isna().any())
     lacking = reads.loc[:, reads.isna().any()]
     model = build_model(
@@ -221,11 +224,12 @@ def _without_rare_effects(model: WithMissing, outcome: pd.Series, lacking: pd.Da
 
 
 def _name_and_options(
-    kind: Kind, outcome: pd.Series, *, of_reference: bool
+    kind: Kind, formula: str, df: pd.DataFrame, *, of_reference: bool
 ) -> tuple[str, dict[str, Any]]:
     """By the rules of whole tables, but for few whole numbers of some records each, which keep to
     those that there are, for scores, which spread less than counts and lie between ends, and for
-    amounts whose logarithms are more skewed than they are."""
+    amounts whose logarithms are more skewed than they are, or have another mean by a lognormal."""
+    outcome = df[parse_formula(formula, [name for name in df if isinstance(name, str)]).outcome]
     numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
     held = outcome.dropna()
     shared = held.nunique() <= FEW and held.value_counts().min() >= _SHARED
@@ -243,14 +247,40 @@ def _name_and_options(
         return "beta_binomial", {"prior": "normal", **ends}
     rule = rule_for(kind, predicted=True)
     name, options = rule.model, dict(rule.options(kind))
-    if isinstance(kind, Amounts) and _skewness(held) <= _skewness(np.log(held)):
-        center, unit = kind.typical or (0.0, 1.0)
-        spread = 2.5 * max(center / unit, 1)
-        options = {"unit": unit, "prior": "normal", "decimals": kind.decimals}
-        name, options["prior_scale_intercept"] = "normal", spread
+    if isinstance(kind, Amounts):
+        name = "normal" if _skewness(held) <= _skewness(np.log(held)) else _by_mean(formula, df)
+        if name == "normal":
+            center, unit = kind.typical or (0.0, 1.0)
+            options = {"unit": unit, "prior": "normal", "decimals": kind.decimals}
+            options["prior_scale_intercept"] = 2.5 * max(center / unit, 1)
     if not of_reference:
         options.pop("decimals", None)
     return name, options
+
+
+def _by_mean(formula: str, df: pd.DataFrame) -> str:
+    """A lognormal, or, where least squares give it a mean that chance does not explain, gamma or
+    normal, whichever is nearer: where a predictor's effect is no factor, its largest values have
+    most of the mean (prices of diamonds by carat: 48 standard errors), and so have logarithms with
+    a long lower tail."""
+    parsed = parse_formula(formula, [name for name in df if isinstance(name, str)])
+    rows = df[[parsed.outcome, *parsed.predictors]].dropna()
+    if parsed.groups or parsed.offsets or len(rows) < _SHARED:
+        return "lognormal"
+    design = read_design(formula, rows, any_rank=True, one_value=True)
+    y, basis = design.y, np.linalg.qr(design.X)[0]
+    logs = basis @ (basis.T @ np.log(y))
+    line, eta = basis @ (basis.T @ y), logs
+    for _ in range(_ROUNDS):  # Fisher's scoring of a gamma
+        step = basis @ (basis.T @ (y * np.exp(-eta) - 1))
+        eta = eta + step / max(1.0, float(np.abs(step).max()))
+    sd = max(float((y - line).std()), 1e-300)
+    mills = np.exp(-((line / sd) ** 2) / 2 - log_ndtr(line / sd)) / math.sqrt(2 * math.pi)
+    expected = {"lognormal": np.exp(logs + (np.log(y) - logs).var() / 2), "gamma": np.exp(eta),
+                "normal": line + sd * mills}  # fmt: skip
+    off = {name: abs(float(each.mean() - y.mean())) for name, each in expected.items()}
+    explained = _FAR * float(y.std()) * math.sqrt(2 / y.size)
+    return "lognormal" if off["lognormal"] <= explained else min(off, key=lambda name: off[name])
 
 
 def _skewness(values: pd.Series) -> float:

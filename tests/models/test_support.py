@@ -54,8 +54,7 @@ def test_no_model_is_chosen_for_what_it_cannot_draw(kind: str) -> None:
 def test_the_kind_of_the_column_chooses_a_model_for_levels(values: Any, name: str | None) -> None:
     table = pd.DataFrame({"y": values, "x": 1.0})
     assert default_name("y ~ x", table) == name
-    strict = default_models(["censored"], [], ["y ~ x"], table)
-    assert strict == ([] if name is None else [name])
+    assert default_models(["censored"], [], ["y ~ x"], table) == ([] if name is None else [name])
     assert default_models([], ["poisson"], ["y ~ x"], table) == []
     assert default_models(["perturbed_histogram"], [], ["y ~ x"], table) == []
 
@@ -92,6 +91,17 @@ def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(ki
     if "levels" not in settings:
         named = declared_by(build_model(own, "y ~ x"), "y ~ x", table)
         assert why_local(named.bind(table.assign(y=table["y"] + 1))) is None
+
+
+def test_amounts_have_the_mean_of_their_model() -> None:
+    """Seen: prices by carat, lognormal, 48 standard errors off, and survival times."""
+    x, noise = RNG.exponential(size=2000), np.exp(0.3 * RNG.normal(size=2000))
+    for y, name in ((x**1.7 * noise, "NormalRegression"), (RNG.gamma(0.5, 3, 2000), "Gamma"),
+                    (np.exp(x / 9) * noise, "LogNormal")):  # fmt: skip
+        table = pd.DataFrame({"x": x, "y": 0.1 + np.round(900 * y, 1)})
+        table.loc[7, "x"] = np.nan
+        assert chosen_model("y ~ x", table).value.name == name
+        assert chosen_model("y ~ x", table, of_reference=True).value.name == name
 
 
 def test_scores_between_ends_are_no_negative_binomial() -> None:
