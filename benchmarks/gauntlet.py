@@ -262,8 +262,7 @@ class Gauntlet:
             if code == 0 and used <= LIMIT:
                 done.append(left.pop(0))
                 continue
-            chosen = re.search(r"model chosen by the column's values: (\w+)", said)
-            error = _last_error(said).replace("NAME:", f"{chosen[1] if chosen else 'NAME'}:")
+            error = _last_error(said)
             words = self._answer(error, left[0])
             if used > LIMIT or code in (-signal.SIGXCPU, -signal.SIGKILL):
                 cause = f"more than {LIMIT} CPU s in {left[0][0]}"
@@ -291,7 +290,7 @@ class Gauntlet:
         if undecided:
             return [word for name in undecided for word in ("--drop", name)]
         for option, quoted, plain in re.findall(
-            r"(--[a-z][a-z-]+)(?: (?:'([^']*)'|([^\s;,()'\"]*[^\s;,.:()'\"])))?", error
+            r"(--[a-z][a-z-]+)(?: (?:'([^']*)'|([^\s;()'\"]*[^\s;,.:()'\"])))?", error
         ):
             value = quoted or plain
             if option in self.row.then:
@@ -301,6 +300,8 @@ class Gauntlet:
             elif not value or value.isupper():
                 continue
             if value and _after(typed, option) != value:
+                if option == "--model" and option in typed:  # the message prints all of it
+                    del typed[typed.index(option) : typed.index(option) + 2]
                 return [option, value]
         return []
 

@@ -192,8 +192,7 @@ def test_versions_agree(built: dict[str, Path]) -> None:
     description = re.search(r"^Version: (.*)$", (ROOT / "DESCRIPTION").read_text(), re.M)
     news = re.search(r"^# pyhybrid (\S+)", (ROOT / "NEWS.md").read_text(), re.M)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    found = {description[1], news[1], str(citation["version"])}
-    assert found == {pyhybrid.__version__}
+    assert {description[1], news[1], str(citation["version"])} == {pyhybrid.__version__}
     assert built["sdist"].name == f"pyhybrid-{pyhybrid.__version__}.tar.gz"
     assert built["wheel"].name.startswith(f"pyhybrid-{pyhybrid.__version__}-")
 

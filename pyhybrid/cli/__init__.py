@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import signal
 import sys
 import warnings
@@ -22,6 +23,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # escapes for letters that the locale lacks
             stream.reconfigure(errors="backslashreplace")
     _stop_on_signals()
+    MODELS_IN_USE.clear()
     try:
         from pyhybrid.cli.app import run
 
@@ -49,6 +51,11 @@ def _one_line(error: Exception) -> str:
 _OPTIONS = (
     (r"ph\.Table\(\.\.\., types=\{\.\.\.\}\) or reference= \((.+?)\)", r"\1"),
     (r"take ph\.WithMissing\(model\)", "give --model NAME:missing=model"),
+    (r"take ph\.WithMissing\(.*?\)", "give --model NAME:missing=predictors"),
+    (
+        r"complete=True declares: (.*); leave it out",
+        r"missing=predictors says: \1; give --model NAME:missing=model",
+    ),
     (r"holds_no_released_record=True of .*?\((--holds-no-released-record)\)", r"\1"),
     (r"\((?:drop|ids|keep)=, (--\w+ [^ ]+)\)", r"(\1)"),
     (r"; declare missing=True in .*", '. Set "missing": true for it in the --types file'),
@@ -70,7 +77,31 @@ def in_options(text: str) -> str:
     """A message with the options of the command line in place of Python's arguments."""
     for pattern, option in _OPTIONS:
         text = re.sub(pattern, option, text)
-    return text
+    return re.sub(r"--model NAME:([\w=+.]*\w)", lambda found: _models(text, found), text)
+
+
+MODELS_IN_USE: dict[str, str] = {}
+"""By formula, what --model names its model by, as given or chosen: messages that say what to add to
+it print all of it."""
+
+
+def with_option(text: str, added: str) -> str:
+    """NAME:key=value,... with an option added, in the place of one of that key."""
+    name, _, given = text.partition(":")
+    key = added.partition("=")[0]
+    kept = [own for own in given.split(",") if own and own.partition("=")[0] != key]
+    return f"{name}:{','.join([*kept, added])}"
+
+
+def _models(text: str, found: re.Match[str]) -> str:
+    """--model with the option that the message adds; once for each formula if there are several,
+    and added where the message names a step of them, to its own."""
+    step = re.search(r"\bstep (\d+)", text)
+    texts = [
+        own if step is not None and int(step[1]) != place else with_option(own, found[1])
+        for place, own in enumerate(MODELS_IN_USE.values(), 1)
+    ]
+    return " ".join(f"--model {shlex.quote(own)}" for own in texts or [f"NAME:{found[1]}"])
 
 
 def _show_warning(

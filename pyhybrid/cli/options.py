@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 import typer
 
+from pyhybrid.cli import MODELS_IN_USE
 from pyhybrid.cli.console import note
 from pyhybrid.cli.tables import read_by_column
 from pyhybrid.core.checks import check_choice, did_you_mean
@@ -48,7 +49,7 @@ from pyhybrid.models import (
 )
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.registry import chosen_model
+from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, epsilon_text, mu_of_epsilon
 from pyhybrid.releases.ledger import Ledger
 
@@ -156,8 +157,11 @@ def build_model(text: Model | str | None, formula: str) -> Model:
     ``"composed:program=own.stan"`` or ``"stan:program=own.stan,predict=y_rep"`` for a program of
     the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
     """
-    if text is None or not isinstance(text, str):
+    if text is None:
+        MODELS_IN_USE[formula] = "negative_binomial"
+    if not isinstance(text, str):
         return text or DefaultModel(formula)
+    MODELS_IN_USE[formula] = text
     name, given = named(text)
     missing = check_choice(given.pop("missing", "refuse"), "missing", _MISSING)
     fill, marked = _numbers_by_name(given.pop("fill", "")), None
@@ -410,15 +414,21 @@ def default_models(
     return chosen if any(chosen) else []
 
 
+def reference_model(models: Sequence[str], formula: str, reference: pd.DataFrame) -> Model:
+    """The model named, with what a reference declares, or the one that is chosen by it."""
+    if not models:
+        return default_model(formula, reference, of_reference=True)
+    return declared_by(build_model(models[0], formula), formula, reference)
+
+
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
     """The model that is chosen without --model, with a note that says which, but for counts and for
     what the column's type alone tells."""
     model = chosen_model(formula, df, of_reference=of_reference)
-    names = {cls.__name__: name for name, cls in MODELS.items()}
-    names |= {"TwoPart": TWO_PART, "ZeroInflated": ZERO_INFLATED}
-    inner = model.value if isinstance(model, WithMissing) else model
-    own = names.get(inner.name, inner.name)
-    if inner is not model:
+    own, settings = name_and_settings(model)
+    given = ",".join(f"{key}={value}" for key, value in settings.items())
+    MODELS_IN_USE[formula] = f"{own}:{given}" if given else own
+    if "missing" in settings:
         own += ":missing=model"
     if own != (default_name(formula, df) or "negative_binomial"):
         note(f"model chosen by the column's values: {own}; --model takes another")

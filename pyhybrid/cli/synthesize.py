@@ -16,7 +16,6 @@ import typer
 from pyhybrid.cli.console import note, progress_bars
 from pyhybrid.cli.options import (
     chosen_mechanism,
-    default_model,
     default_models,
     mechanisms_asked_for,
     named,
@@ -24,6 +23,7 @@ from pyhybrid.cli.options import (
     open_ledger,
     options,
     others_given,
+    reference_model,
     reweighting_of,
     sampler_settings,
     support_of,
@@ -309,13 +309,11 @@ def _by_distinct_rows(context: typer.Context, n: int, fitting: dict[str, Any]) -
     chosen, like = _chosen(given, texts, models, options), None
     if given["reference"] is not None:
         like = _read(given["reference"], given, chosen).frame
-    if not models and given["calibration"] is None:
-        by_kind = (
-            default_models(texts, models, formulas, rows_to_choose_by(given["data"], formulas[0]))
-            if like is None
-            else [default_model(formulas[0], like, of_reference=True)]
-        )
-        chosen = _chosen(given, texts, by_kind, options)
+    if like is not None:
+        chosen = _chosen(given, texts, [reference_model(models, formulas[0], like)], options)
+    elif not models and given["calibration"] is None:
+        rows = rows_to_choose_by(given["data"], formulas[0])
+        chosen = _chosen(given, texts, default_models(texts, models, formulas, rows), options)
     assert isinstance(chosen, PseudoPosteriorMechanism)
     book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
     with progress_bars() as progress:
@@ -413,15 +411,15 @@ def _by_formula(
     decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
     like = None if given["reference"] is None else _read(given["reference"], given, chosen)
     by_kind: list[Model | str | None]
-    if like is not None and not models:
-        by_kind = [default_model(formulas[0], like.frame, of_reference=True)]
+    if like is not None:
+        by_kind = [reference_model(models, formulas[0], like.frame)]
     else:
         by_kind = default_models(texts, models, formulas, source.frame)
     chosen = with_program(_chosen(given, texts, by_kind or models, options), given["program"])
     declared = chosen.forms(source.frame)
     source = source.read_as(declared)
     if like is not None:
-        known = by_kind[0] if by_kind else None
+        known = None if models else by_kind[0]
         source = _at_known_levels(source, chosen.synthesizes[0], levels_declared(known))
     _check_columns(source.frame, chosen, decisions, asked)
     if given["unit"] is None and given["survey"] is None:

@@ -52,7 +52,8 @@ class SamplerSettings:
     warmup, draws : int, default 1000
         Iterations per chain: adaptation, and kept draws. S = chains x draws. A first try that
         starts at draws of another fit, or whose terms are clipped about a center in a model that
-        standardizes what is sampled, adapts for a quarter of `warmup`, at least 150.
+        standardizes what is sampled, adapts for a quarter of `warmup`, at least 150; so does one
+        of 10,000 records or more with the unit metric.
     adapt_delta : float, optional
         Target acceptance rate in (0, 1). If omitted 0.9, for fits of models that standardize
         what is sampled 0.7 or 0.8 (`standardized`), for terms clipped about a center 0.6

@@ -201,7 +201,8 @@ def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -
             continue
         held = _numbers(column) if held is None else held
         if _tells(truth.values, held, text=text):
-            yield f"of it and {truth.name!r}, which is synthesized, one tells the other"
+            whose = f"{truth.name!r}, which is synthesized"
+            yield f"it is a function of {whose}, or the other way round"
 
 
 def _hashable(column: pd.Series) -> pd.Series:

@@ -63,6 +63,7 @@ FitProgress = Progress
 _Key = tuple[bytes, "tuple[object, ...] | None", int]  # weights, cap of center and units, draws
 _SUMS_AT_ONCE = 4_000_000  # draws times units
 _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
+_SLOW = 10_000  # records from which on a warm-up takes seconds
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
 _FEWEST_DRAWS = 4  # of a chain, by which R-hat is known
 _APART = 1.1  # R-hat of chains that more draws will not bring together
@@ -346,6 +347,8 @@ class FitSession:
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
         first = first if cap is None else None  # clipped terms bend posteriors
         fast = settings if first is None else settings.standardized(first)
+        if fast.metric == "unit" and self.bound.n >= _SLOW:  # a step alone is to be found
+            fast = replace(fast, warmup=max(_SHORTEST_WARMUP, self.settings.warmup // 4))
         draws, diagnostics = self.converged(data, settings, fast, again, warm_start, label)
         if not diagnostics.converged:
             tried, more = "also not with more draws and a longer warm-up", ""

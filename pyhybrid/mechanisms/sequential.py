@@ -437,7 +437,7 @@ def _check_marked(bound: BoundModel, before: Sequence[Joined], place: int) -> No
         raise InvalidInput(
             f"whether {read[0]!r} may be missing must be declared: step {place} is strict and "
             "reads it, and it is synthesized before, by true values of all records; give marked= "
-            "with all predictors that may be missing (--model NAME:missing=model,marked="
+            "with all predictors that may be missing (--model NAME:marked="
             f"{'+'.join(read)})"
         )
 

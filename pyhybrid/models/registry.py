@@ -9,19 +9,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import log_ndtr
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number, kind_of
-from pyhybrid.models.columns.support import FEW
+from pyhybrid.models.columns.support import FEW, decimals_of
+from pyhybrid.models.composite.steps import PartsModel
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.default_model import DefaultModel, near, rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
+from pyhybrid.models.families.regression import RegressionModel
+from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import kind_of as kind_of_values
 
@@ -29,6 +33,7 @@ _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
 are without any error, or few are alike, chains follow sigma to 0."""
 _SHARED = 20  # records that set an effect at least: each of k has a mu of about 1 / sqrt(k)
+_FAR, _ROUNDS = 3, 40  # standard errors of a mean and of one drawn anew; steps of a rough fit
 PREDICTED = "predicted"
 """Of `negative`: both sides of zero by the formula."""
 
@@ -147,24 +152,49 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
         return DefaultModel(formula)  # which refuses them
     kind = kind_of(outcome)
-    name, options = _name_and_options(kind, outcome, of_reference=of_reference)
+    name, options = _name_and_options(kind, formula, df, of_reference=of_reference)
     gone = bool(outcome.isna().any())
     lacking = reads.loc[:, reads.isna().any()]
-    missing, fill, marked = gone or not lacking.empty, None, None
-    if of_reference and missing:
-        medians = reads.median(numeric_only=True)
-        fill = {str(column): float(value) for column, value in medians.items()}
-        marked = _marked(lacking, 0)
     model = build_model(
-        name, formula, options, missing=missing, fill=fill, marked=marked,
-        complete=None if gone else True,
-    )  # fmt: skip
-    if isinstance(model, WithMissing) and not of_reference:
+        name, formula, options, missing=gone or not lacking.empty, complete=None if gone else True
+    )
+    if of_reference:
+        model = declared_by(model, formula, df)
+    elif isinstance(model, WithMissing):
         model = _without_rare_effects(model, outcome, lacking)
     if "levels" in options or not isinstance(kind, Number):
         return model
     lower = 0 if kind.lower is None and outcome.min() >= 0 else kind.lower
     return within(model, lower, kind.upper)  # type: ignore[no-any-return]
+
+
+def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
+    """The model with what a public reference tells where nothing is given: decimals, and what may
+    be missing."""
+    parsed = parse_formula(formula, [name for name in reference if isinstance(name, str)])
+    outcome, reads = reference[parsed.outcome], reference[list(parsed.predictors)]
+    own = model.value if isinstance(model, WithMissing) else model
+    if pd.api.types.is_numeric_dtype(outcome):
+        read = decimals_of(outcome.dropna().to_numpy(dtype=np.float64))
+        own = _with_decimals(own, kind_of(outcome).form.decimals if read is None else read)
+    gone, lacking = bool(outcome.isna().any()), reads.loc[:, reads.isna().any()]
+    if not isinstance(model, WithMissing):
+        if not isinstance(own, RegressionModel | PartsModel) or not (gone or lacking.size):
+            return own
+        model = WithMissing(own, complete=None if gone else True)
+    medians = {str(k): float(v) for k, v in reads.median(numeric_only=True).items()}
+    marked = tuple(_marked(lacking, 0)) if model.marked is None else model.marked
+    return replace(model, value=own, fill=medians | dict(model.fill or {}), marked=marked)  # type: ignore[arg-type]
+
+
+def _with_decimals(model: Model, decimals: int | None) -> Model:
+    if isinstance(model, TwoPart):
+        positive, negative = (
+            part and _with_decimals(part, decimals) for part in (model.positive, model.negative)
+        )
+        return replace(model, positive=positive, negative=negative)  # type: ignore[arg-type]
+    lacks = getattr(model, "decimals", decimals) is None
+    return replace(model, decimals=decimals) if lacks else model  # type: ignore[type-var]
 
 
 def _marked(lacking: pd.DataFrame, least: int) -> list[str]:
@@ -194,11 +224,12 @@ def _without_rare_effects(model: WithMissing, outcome: pd.Series, lacking: pd.Da
 
 
 def _name_and_options(
-    kind: Kind, outcome: pd.Series, *, of_reference: bool
+    kind: Kind, formula: str, df: pd.DataFrame, *, of_reference: bool
 ) -> tuple[str, dict[str, Any]]:
     """By the rules of whole tables, but for few whole numbers of some records each, which keep to
     those that there are, for scores, which spread less than counts and lie between ends, and for
-    amounts whose logarithms are more skewed than they are."""
+    amounts whose logarithms are more skewed than they are, or have another mean by a lognormal."""
+    outcome = df[parse_formula(formula, [name for name in df if isinstance(name, str)]).outcome]
     numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
     held = outcome.dropna()
     shared = held.nunique() <= FEW and held.value_counts().min() >= _SHARED
@@ -216,19 +247,63 @@ def _name_and_options(
         return "beta_binomial", {"prior": "normal", **ends}
     rule = rule_for(kind, predicted=True)
     name, options = rule.model, dict(rule.options(kind))
-    if isinstance(kind, Amounts) and _skewness(held) <= _skewness(np.log(held)):
-        center, unit = kind.typical or (0.0, 1.0)
-        spread = 2.5 * max(center / unit, 1)
-        options = {"unit": unit, "prior": "normal", "decimals": kind.decimals}
-        name, options["prior_scale_intercept"] = "normal", spread
+    if isinstance(kind, Amounts):
+        name = "normal" if _skewness(held) <= _skewness(np.log(held)) else _by_mean(formula, df)
+        if name == "normal":
+            center, unit = kind.typical or (0.0, 1.0)
+            options = {"unit": unit, "prior": "normal", "decimals": kind.decimals}
+            options["prior_scale_intercept"] = 2.5 * max(center / unit, 1)
     if not of_reference:
         options.pop("decimals", None)
     return name, options
 
 
+def _by_mean(formula: str, df: pd.DataFrame) -> str:
+    """A lognormal, or, where least squares give it a mean that chance does not explain, gamma or
+    normal, whichever is nearer: where a predictor's effect is no factor, its largest values have
+    most of the mean (prices of diamonds by carat: 48 standard errors), and so have logarithms with
+    a long lower tail."""
+    parsed = parse_formula(formula, [name for name in df if isinstance(name, str)])
+    rows = df[[parsed.outcome, *parsed.predictors]].dropna()
+    if parsed.groups or parsed.offsets or len(rows) < _SHARED:
+        return "lognormal"
+    design = read_design(formula, rows, any_rank=True, one_value=True)
+    y, basis = design.y, np.linalg.qr(design.X)[0]
+    logs = basis @ (basis.T @ np.log(y))
+    line, eta = basis @ (basis.T @ y), logs
+    for _ in range(_ROUNDS):  # Fisher's scoring of a gamma
+        step = basis @ (basis.T @ (y * np.exp(-eta) - 1))
+        eta = eta + step / max(1.0, float(np.abs(step).max()))
+    sd = max(float((y - line).std()), 1e-300)
+    mills = np.exp(-((line / sd) ** 2) / 2 - log_ndtr(line / sd)) / math.sqrt(2 * math.pi)
+    expected = {"lognormal": np.exp(logs + (np.log(y) - logs).var() / 2), "gamma": np.exp(eta),
+                "normal": line + sd * mills}  # fmt: skip
+    off = {name: abs(float(each.mean() - y.mean())) for name, each in expected.items()}
+    explained = _FAR * float(y.std()) * math.sqrt(2 / y.size)
+    return "lognormal" if off["lognormal"] <= explained else min(off, key=lambda name: off[name])
+
+
 def _skewness(values: pd.Series) -> float:
     centered = values.to_numpy(dtype=np.float64) - values.mean()
     return abs(float((centered**3).mean())) / max(float(centered.std()) ** 3, 1e-300)
+
+
+def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
+    """What the command line names a chosen model by: name and settings that are no defaults."""
+    if isinstance(model, WithMissing):
+        name, settings = name_and_settings(model.value)
+        return name, {**settings, "missing": "predictors" if model.complete else "model"}
+    own: Any = getattr(model, "positive", getattr(model, "count", model))
+    names = {getattr(make, "__name__", ""): name for name, make in MODELS.items()}
+    names |= {"TwoPart": "two_part", "ZeroInflated": "zero_inflated"}
+    negative = getattr(model, "negative", None)
+    settings = {} if negative is None else {"negative": names[negative.name]}
+    for each in fields(own):
+        value = getattr(own, each.name)
+        if each.init and each.name != "formula" and value not in (None, each.default):
+            shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            settings[each.name] = f"{value:.6g}" if isinstance(value, float) else shown
+    return names.get(model.name, model.name), settings
 
 
 _OF_PARTS = (TwoPart, WithMissing, ZeroInflated)

@@ -108,8 +108,7 @@ TABLE = pd.DataFrame(
     ({"totals": ["age:total=5"]}, "'age' must be synthesized"),
     ({"totals": ["y:by=region,n=5"], "rows": 9, "public": ["age"]}, "needs --public region"),
     ({"totals": ["y:total=5,weights=w"]}, "'w' must be published as it is"),
-    ({"rows": 1}, "--rows must be"),
-    ({"rows": 9}, "needs --public age"),
+    ({"rows": 1}, "--rows must be"), ({"rows": 9}, "needs --public age"),
     ({"public": ["age"]}, "--public goes with --rows"),
 ])  # fmt: skip
 def test_bad_options_are_one_line_before_any_fit(given: dict[str, Any], message: str) -> None:

@@ -58,8 +58,7 @@ def test_many_columns_of_few_rows_are_turned() -> None:
 
 
 def test_a_table_that_fits_is_not_turned() -> None:
-    lines = _shown(_table(4, 2))
-    assert sum("column_number" in line for line in lines) == 1
+    assert sum("column_number" in line for line in _shown(_table(4, 2))) == 1
 
 
 def test_doctor_says_each_repair_once(capsys: pytest.CaptureFixture[str]) -> None:

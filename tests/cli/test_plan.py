@@ -69,8 +69,7 @@ def test_a_file_is_planned_changed_and_synthesized(run: Run, csv: Path, tmp_path
     (("--sensitive", "voted, regoin"), "'regoin' is none (did you mean 'region'?)"),
     (("--keep", "voted"), "must not be sensitive and kept"),
     (("--rule", "wage <= incme"), "'incme' is none"),
-    (("--rule", "wage > income"), "none meets it"),
-    (("--split", "best"), "split must be one of"),
+    (("--rule", "wage > income"), "none meets it"), (("--split", "best"), "split must be one of"),
 ])  # fmt: skip
 def test_bad_plans_are_one_line_and_nothing_is_written(
     refused: Any, csv: Path, more: tuple[str, ...], message: str

@@ -78,8 +78,7 @@ def test_the_estimate_is_near_the_refit(session: FitSession) -> None:
         refit = session.fit(alpha, label="refit").bounds.overall
         assert abs(estimate / refit - 1) < 0.05
     assert estimated_bound(session, start, start.alpha) == start.bounds.overall
-    far = np.full(start.alpha.size, 0.01)
-    assert np.isnan(estimated_bound(session, start, far))
+    assert np.isnan(estimated_bound(session, start, np.full(start.alpha.size, 0.01)))
 
 
 def test_an_unsafe_search_returns_the_start_with_a_warning(

@@ -232,6 +232,18 @@ def test_standardized_parameters_are_sampled_with_long_steps() -> None:
         assert {(own.acceptance >= 0.9, own.metric) for own in asked} == {(True, "adapted")}
 
 
+def test_with_many_records_a_step_alone_takes_a_quarter_of_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What diverges is then fitted with all of it."""
+    y, model = np.random.default_rng(2).poisson(4, 300), ph.Poisson("y ~ 1", prior="normal")
+    for slow, diverges, warmup in ((301, "", [800]), (300, "", [200]), (300, "unit", [200, 800])):
+        monkeypatch.setattr("pyhybrid.fitting.session._SLOW", slow)
+        given = {"settings": replace(SHORT, warmup=800, draws=400)}
+        asked, fit = _asked(model, pd.DataFrame({"y": y}), diverges, **given)
+        assert ([own.warmup for own in asked], fit.converged) == (warmup, True)
+
+
 def test_the_papers_prior_is_sampled_with_the_unit_metric_first() -> None:
     rng = np.random.default_rng(2)
     counts = rng.poisson(4, 300) * (rng.random(300) < 0.7)
@@ -264,8 +276,7 @@ def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
     assert ph.Poisson(f"y ~ {right}", prior="normal").bind(table).first_try == FirstTry(
         acceptance=0.7
     )
-    joint = ph.ZeroInflated(ph.Poisson(f"y ~ {right}"))
-    assert joint.bind(table).first_try is None
+    assert ph.ZeroInflated(ph.Poisson(f"y ~ {right}")).bind(table).first_try is None
     two = ph.TwoPart(
         positive=ph.Gamma("y ~ x0"), zero=ph.Bernoulli(f"y ~ {right}", prior="published")
     )

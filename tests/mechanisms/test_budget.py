@@ -34,8 +34,7 @@ def test_the_target_is_met_from_below(solve: Any) -> None:
     assert found.stopped in found._repr_html_()
     release = found.mechanism.release_from(found.session, n_synthetic=1, n_draws_released=1)
     assert release.charge.epsilon == found.epsilon
-    fits = found.session.n_fits
-    assert fits <= len(found.steps) + 1
+    assert found.session.n_fits <= len(found.steps) + 1
     assert found.steps[-1].value == found.value
 
 

@@ -118,8 +118,7 @@ def test_a_cap_charged_once_is_caught(poisson: Calibration) -> None:
     """The control: M for a draw, which is right without a center and for counts, is too little."""
     mechanism = ph.Censored(POISSON, cap=0.5, inner=ph.Unweighted(POISSON), center={"beta": [1.1]},
                             grid={"log_mean": (-2.0, 4.0, 500)})  # fmt: skip
-    found = largest_loss(posterior_of(mechanism), "remove")
-    assert 0.5 < found <= 1.0
+    assert 0.5 < largest_loss(posterior_of(mechanism), "remove") <= 1.0
     plain = replace(mechanism, center=None)
     assert largest_loss(posterior_of(plain), "remove") <= 0.5, "without a center M is enough"
 
@@ -317,8 +316,7 @@ def test_a_regression_is_centered_and_sampled_by_chains() -> None:
     slope = release.fit.draws.flat("beta")[:, 1]
     assert abs(slope.mean() - 0.4) < 5 * slope.std()
     assert release.fit.censored is not None
-    moved = np.abs(release.fit.bounds.by_record)
-    assert moved.max() <= 2.0
+    assert np.abs(release.fit.bounds.by_record).max() <= 2.0
     assert "when they stop depends on the data" in release.statement
 
 

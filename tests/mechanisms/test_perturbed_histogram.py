@@ -191,8 +191,7 @@ def test_bad_settings(changes: dict[str, Any], message: str) -> None:
     (lambda t: t.assign(age=t["age"] > 30), "numeric"),
     (lambda t: t.assign(age=t["age"].astype(complex)), "numeric"),
     (lambda t: t.assign(age=t["age"].astype(float).replace(30, np.inf)), r"lie in \[0, 100\]"),
-    (lambda t: t.drop(columns="age"), "'age' must be in the data"),
-    (lambda t: t.iloc[:0], "rows"),
+    (lambda t: t.drop(columns="age"), "'age' must be in the data"), (lambda t: t.iloc[:0], "rows"),
     (lambda t: [1, 2], "DataFrame"),
 ])  # fmt: skip
 def test_bad_data(table: pd.DataFrame, change: Any, message: str) -> None:

@@ -124,8 +124,7 @@ def test_each_round_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatc
     ({"rounds": []}, "rounds must be given"),
     ({"rounds": [Round(share=0.6, records=9), Round(share=0.4, records=9)]}, "less than 1"),
     ({"start": {"phi": 1.0}}, "start must be given for this model"),
-    ({"epsilon": 0}, "epsilon must be above 0"),
-    ({"histogram": (0, 30, 1)}, "n_bins must be"),
+    ({"epsilon": 0}, "epsilon must be above 0"), ({"histogram": (0, 30, 1)}, "n_bins must be"),
 ])  # fmt: skip
 def test_what_is_refused(options: Any, words: str, table: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match=words):

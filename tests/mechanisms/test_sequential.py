@@ -59,8 +59,7 @@ def test_later_columns_read_the_synthetic_earlier_ones(
 ) -> None:
     """Given the synthetic a, the true a tells nothing of the synthetic b: partial correlations."""
     for synthetic in released.synthetic:
-        own = np.corrcoef(synthetic["a"], synthetic["b"])[0, 1]
-        assert own > 0.4
+        assert np.corrcoef(synthetic["a"], synthetic["b"])[0, 1] > 0.4
         residual = synthetic["b"] - np.exp(0.3 * synthetic["a"])
         scaled = residual / np.exp(0.15 * synthetic["a"])
         within = [np.corrcoef(scaled[table["x"] == x], table["a"][table["x"] == x])[0, 1]
@@ -111,8 +110,7 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("steps", "message"), [
-    ([], "at least one mechanism"),
-    ([FIRST], "step 1 must be a mechanism"),
+    ([], "at least one mechanism"), ([FIRST], "step 1 must be a mechanism"),
     ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesized"),
     ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
     ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),

@@ -44,7 +44,7 @@ def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -
     assert first.charge.kind == second.charge.kind == "asymptotic local"
     for release, shown in ((first, "2"), (second, "5")):
         assert f"of the released values of y, {shown}: it was read from" in release.statement
-        assert "decimals= (--model NAME:decimals=...)" in release.statement
+        assert "decimals=, an option of the model, fixes it" in release.statement
 
 
 @pytest.mark.samples

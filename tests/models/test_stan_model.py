@@ -263,8 +263,7 @@ def test_programs_are_files_or_texts_and_travel(make: Any, text: str, tmp_path: 
         assert described["program_sha256"] == from_text.describe()["program_sha256"]
         assert str(tmp_path) not in str(described)
     bound = pickle.loads(pickle.dumps(from_text.bind(_table())))
-    name = type(from_text).__name__
-    assert repr(bound) == f"<{name} 'user_program' bound to 60 records>"
+    assert repr(bound) == f"<{type(from_text).__name__} 'user_program' bound to 60 records>"
 
 
 def test_predictors_from_python_get_one_draw() -> None:

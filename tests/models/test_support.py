@@ -1,6 +1,7 @@
 """The support of an outcome: the model that is chosen for it, and what never leaves."""
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model, default_models
 from pyhybrid.core.errors import SamplingError
+from pyhybrid.mechanisms.accounting.charge import why_local
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
-from pyhybrid.models.registry import chosen_model
+from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
@@ -24,10 +26,7 @@ RATING = RNG.integers(1, 6, N)
 SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit code 0
     "0/1": (RNG.integers(0, 2, N), "more than 10 different values.*bernoulli if it has two"),
     "rating": (RATING, "more than 10 different values.*poisson:lower=...,upper=..."),
-    "0/1 as floats": (
-        RNG.integers(0, 2, N).astype(float),
-        "more than 10 different values.*bernoulli",
-    ),
+    "0/1 as floats": (RNG.integers(0, 2, N) * 1.0, "more than 10 different values.*bernoulli"),
     "negative": (COUNTS - 20, "is negative.*give --model normal"),
     "fractions": (RNG.normal(9, 2, N), "is not; .*give --model normal.*beta:lower"),
     "logical": (COUNTS > 3, "must be numeric: found bool; take the model categorical"),
@@ -55,8 +54,7 @@ def test_no_model_is_chosen_for_what_it_cannot_draw(kind: str) -> None:
 def test_the_kind_of_the_column_chooses_a_model_for_levels(values: Any, name: str | None) -> None:
     table = pd.DataFrame({"y": values, "x": 1.0})
     assert default_name("y ~ x", table) == name
-    strict = default_models(["censored"], [], ["y ~ x"], table)
-    assert strict == ([] if name is None else [name])
+    assert default_models(["censored"], [], ["y ~ x"], table) == ([] if name is None else [name])
     assert default_models([], ["poisson"], ["y ~ x"], table) == []
     assert default_models(["perturbed_histogram"], [], ["y ~ x"], table) == []
 
@@ -87,6 +85,23 @@ def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(ki
     bound = model.bind(table)
     assert bound.decimals_given
     assert not bound.data_dependent
+    own, settings = name_and_settings(model)
+    text = ",".join(f"{key}={value}" for key, value in settings.items())
+    assert name_and_settings(build_model(f"{own}:{text}", "y ~ x")) == (own, settings)
+    if "levels" not in settings:
+        named = declared_by(build_model(own, "y ~ x"), "y ~ x", table)
+        assert why_local(named.bind(table.assign(y=table["y"] + 1))) is None
+
+
+def test_amounts_have_the_mean_of_their_model() -> None:
+    """Seen: prices by carat, lognormal, 48 standard errors off, and survival times."""
+    x, noise = RNG.exponential(size=2000), np.exp(0.3 * RNG.normal(size=2000))
+    for y, name in ((x**1.7 * noise, "NormalRegression"), (RNG.gamma(0.5, 3, 2000), "Gamma"),
+                    (np.exp(x / 9) * noise, "LogNormal")):  # fmt: skip
+        table = pd.DataFrame({"x": x, "y": 0.1 + np.round(900 * y, 1)})
+        table.loc[7, "x"] = np.nan
+        assert chosen_model("y ~ x", table).value.name == name
+        assert chosen_model("y ~ x", table, of_reference=True).value.name == name
 
 
 def test_scores_between_ends_are_no_negative_binomial() -> None:
@@ -113,6 +128,10 @@ def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
     model = chosen_model("y ~ x", table, of_reference=True)
     assert (model.name, model.complete) == ("WithMissing", True)
     assert model.fill == {"x": table["x"].median()}
+    whole, named = table.assign(x=1.0), build_model("negative_binomial:missing=predictors", "y ~ x")
+    assert declared_by(named, "y ~ x", table) == replace(model, value=named.value)
+    assert declared_by(named, "y ~ x", whole) == replace(named, fill={"x": 1.0}, marked=())
+    assert declared_by(named.value, "y ~ x", whole) is named.value
     table.loc[::5, "y"] = np.nan
     assert chosen_model("y ~ x", table).complete is None
 

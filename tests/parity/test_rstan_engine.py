@@ -56,8 +56,7 @@ def _data(model: str) -> dict[str, Any]:
 
 @cache
 def _fit(model: str, engine: type[Engine]) -> Draws:
-    program = _bound(model).program
-    return engine().sample(program, _data(model), seed=9, settings=SETTINGS)
+    return engine().sample(_bound(model).program, _data(model), seed=9, settings=SETTINGS)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -115,9 +115,7 @@ def test_count_weights(seed: int, how: dict[str, Any]) -> None:
     more = {"scale": 1.4, "shift": -0.2}
     base, scaled = ph.arrays.count_without(y, **how), ph.arrays.count_without(y, **how, **more)
     cases: list[tuple[Any, Weigh]] = [
-        (base, count),
-        (base.general(), count),
-        (scaled, lambda kept: count(kept, **more)),
+        (base, count), (base.general(), count), (scaled, lambda kept: count(kept, **more)),
         (ph.arrays.truncate_without(base, -np.vstack([f, f / 2]), cap=3.0, frozen_draws=True),
             lambda kept: ph.truncate_weights(count(kept), f[kept], cap=3.0)),
         (ph.arrays.reweight_without(base, -np.vstack([largest, largest / 3]), frozen_draws=True),

@@ -23,8 +23,7 @@ def _subset() -> pd.DataFrame:
     names = [f"surname {k}" for k in range(399)] + [SECRET]
     y, group = np.random.default_rng(1).poisson(9, 400), pd.Categorical(["a", "b"] * 200)
     group = group.add_categories(SECRET)
-    whole = pd.DataFrame({"y": y, "group": group, "surname": pd.Categorical(names)})
-    return whole.head(50)
+    return pd.DataFrame({"y": y, "group": group, "surname": pd.Categorical(names)}).head(50)
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

@@ -29,8 +29,7 @@ def test_rows_are_drawn_from_the_synthetic_ones(
     again = ph.Release.load(tmp_path / "out")
     pd.testing.assert_frame_equal(again.synthetic[0], drawn.synthetic[0])
     assert again.charge == drawn.charge
-    said = f"{n_rows} of {len(release.synthetic[0])} rows were drawn, with"
-    assert said in again.statement
+    assert f"{n_rows} of {len(release.synthetic[0])} rows were drawn, with" in again.statement
 
 
 @pytest.mark.parametrize("n_rows", [100, 700])

@@ -11,8 +11,7 @@ from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, judge_outcome, limits_te
 
 def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
     for measure, (good, poor) in verdicts.LIMITS.items():
-        larger_is_better = MEASURES[measure].direction.startswith("larger")
-        assert (good > poor) == larger_is_better
+        assert (good > poor) == MEASURES[measure].direction.startswith("larger")
         assert [word_of(measure, value) for value in (good, (good + poor) / 2, poor)] == [
             GOOD, FAIR, FAIR,
         ]  # fmt: skip

@@ -416,8 +416,7 @@ release.save("out")
 def test_a_save_that_was_killed_is_private_and_goes_with_the_next_one(places: Path) -> None:
     release = mechanisms()["unweighted"](people())
     release.save("first")
-    process = started(SAVING, places)
-    assert process.wait(60) == -signal.SIGKILL
+    assert started(SAVING, places).wait(60) == -signal.SIGKILL
     (left,) = [path for path in (places / "work").iterdir() if path.name != "first"]
     assert left.name.startswith(".out.partial-")
     assert stat.S_IMODE(left.stat().st_mode) == 0o700

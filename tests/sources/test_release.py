@@ -216,13 +216,11 @@ def test_a_connection_that_breaks_leaves_nothing(
 @pytest.mark.parametrize(("changes", "words"), [
     ({"types": {"age": TYPES["age"]}}, "have a type, or be left out: region, income have none"),
     ({"types": {**TYPES, "ages": TYPES["age"]}}, "'ages' is none .did you mean 'age'"),
-    ({"drop": []}, "person have none"),
-    ({"types": {**TYPES, "age": {"kind": "Real"}}}, "decimals"),
+    ({"drop": []}, "person have none"), ({"types": {**TYPES, "age": {"kind": "Real"}}}, "decimals"),
     ({"types": {**TYPES, "age": {"kind": "No"}}}, "type of 'age': kind must be one of"),
     ({"unit": "person", "rows_per_unit": 1}, "units must have at most rows_per_unit=1 rows"),
     ({"unit": "person"}, "unit and rows_per_unit must be given together"),
-    ({"delta": 0.1}, "delta must be below 1 / n"),
-    ({"epsilon": 0}, "epsilon must be above 0"),
+    ({"delta": 0.1}, "delta must be below 1 / n"), ({"epsilon": 0}, "epsilon must be above 0"),
 ])  # fmt: skip
 def test_what_cannot_be_released_is_one_line(
     changes: dict[str, Any], words: str, folder: str, tmp_path: Path

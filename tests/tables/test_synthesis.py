@@ -256,7 +256,6 @@ def test_a_declared_level_that_no_record_has_can_be_drawn() -> None:
     """Categories read from the data lack it: it must not come back as a missing value."""
     like = pd.Series(pd.Categorical(["a", "b", "a"]), name="g")
     made = pd.Series(pd.Categorical(["c", "a", "b"], categories=["a", "b", "c"]), name="g")
-    column = in_form_of_data(made, like)
-    assert column.tolist() == ["c", "a", "b"]
+    assert in_form_of_data(made, like).tolist() == ["c", "a", "b"]
     known = pd.Series(pd.Categorical(["a", "b", "a"], categories=["c", "b", "a"]), name="g")
     assert in_form_of_data(made, known).dtype == known.dtype

@@ -135,8 +135,8 @@ _SENTENCES = {
     "several rows": "A person with several rows: the unit of privacy is one row, and k rows of one "
     "person cost k times the epsilon stated here.",
     "decimals read": "The number of decimals of the released values of {columns}, {decimals}: it "
-    "was read from the confidential data; decimals= (--model NAME:decimals=...) fixes it, and a "
-    "strict charge needs that.",
+    "was read from the confidential data; decimals=, an option of the model, fixes it, "
+    "and a strict charge needs that.",
     "epsilon": "The epsilon stated here: it was computed from the confidential data, and the "
     "Lipschitz bound can be computed from it, as can range and mu from theirs.",
     "choices": "Choices made by looking at the confidential data: {chosen}, and which of several "

@@ -158,7 +158,7 @@ class WithMissing:
         if self.complete and gone.any():
             raise InvalidInput(
                 f"outcome {self._outcome!r} must not be missing, as complete=True declares: "
-                f"{first_row(df.index, gone)} is"
+                f"{first_row(df.index, gone)} is; leave it out"
             )
         values = self._values(df, models, there)
         dtype: Any = df[self._outcome].dtype

@@ -296,7 +296,7 @@ def _code_table(
             label = first_row(df.index, df[name].isna().to_numpy())
             raise InvalidInput(
                 f"predictor {name!r} must not be missing: {label} is; drop or impute such rows, or "
-                "take ph.WithMissing(model)"
+                "take ph.WithMissing(model, complete=True)"
             )
     state = {} if coding is None else dict(coding.state)
     coded = {factor.text: code_factor(factor, df, state) for factor in formula.factors}

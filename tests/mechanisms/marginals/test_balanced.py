@@ -32,8 +32,7 @@ def _model(n: int, rng: np.random.Generator) -> tuple[Any, Rows, list[int]]:
 
 def _off(cells: Any, p: Any, rows: Rows) -> Any:
     """Tables of cells with all predictors, less those that the model says."""
-    shares = rows.cells[rows.of_record]
-    return shares.T @ (np.eye(_K)[cells] - p[rows.of_record])
+    return rows.cells[rows.of_record].T @ (np.eye(_K)[cells] - p[rows.of_record])
 
 
 @pytest.mark.parametrize("seed", range(20))
