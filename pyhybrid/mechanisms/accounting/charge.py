@@ -129,7 +129,7 @@ _SENTENCES = {
     "risk: for these the charge rests on the draws of one posterior alone, and with few records "
     "it may be too small.",
     # What no charge covers
-    "unsynthesized": "All columns except {columns} are published unchanged.",
+    "unsynthesized": "Columns other than {columns}, if there are any, are published unchanged.",
     "public": "The number of records, their labels and order, {whose}and who is in the data: they "
     "are taken as public. The guarantee hides values and their influence, not membership.",
     "several rows": "A person with several rows: the unit of privacy is one row, and k rows of one "
@@ -515,7 +515,7 @@ def _in_one_line(*names: str) -> str:
 
 
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
-    """That all columns except those given are published unchanged."""
+    """That columns other than those given are published unchanged."""
     return _said({"unsynthesized": True}, columns=_in_one_line(*synthesized))[0]
 
 

@@ -429,7 +429,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         for factor in np.geomspace(1.1, 50, 40):
             wider = replace(self, epsilon=math.ceil(self.epsilon * factor * 10) / 10)
             if wider._leaves_enough(session, wider._public(session, p)[2], p):
-                advice = f"--epsilon {wider.epsilon:g} or fewer predictors"
+                advice = f"an epsilon of {wider.epsilon:g}, or fewer predictors"
                 break
         raise BudgetExceeded(
             f"too few {self._whose()} for epsilon = {self.epsilon:g}: its weights leave the "
@@ -473,14 +473,14 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:
-                return f"; --epsilon {wider.epsilon:g} is enough, and costs about {cost:.3g}"
+                return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         unweighted = Unweighted(
             self.model, relation=self.relation, unit=self.unit, delta=self.delta, design=self.design
         )
         cost = unweighted.charge_of(session, unweighted.fit(session), **released).epsilon
         return (
             "; more records are needed, or fewer predictors"
-            f" (--mechanism unweighted would cost {cost:.3g})"
+            f" (without weights it would cost {cost:.3g})"
         )
 
 
