@@ -397,6 +397,21 @@ def test_a_release_without_a_model_has_no_rows_about_fits(data):
     assert "epsilon" in {row[0] for row in cells(html, "Epsilon: what is guaranteed")}
 
 
+def test_columns_can_be_sorted_without_a_script(data):
+    """The worst first; the table's order and that of names are numbers that the style reads."""
+    pytest.importorskip("opendp")
+    df = data.assign(b=data["site"], a=data["site"])[["site", "b", "a"]]
+    mechanism = ph.NoisyMarginals(domain=dict.fromkeys(df, ("a", "b")), predictors={}, epsilon=1)
+    html = release_report(mechanism.release(df), df)
+    check_page(html)
+    placed = dict(re.findall(r'style="--(table: \d; --name: \d)">.*?<strong>(\w+)<', html, re.S))
+    assert placed == {"table: 0; --name: 2": "site", "table: 1; --name: 1": "b",
+                      "table: 2; --name: 0": "a"}  # fmt: skip
+    assert re.findall(r'name="order" value="(\w+)"( checked)?', html)[0] == ("worst", " checked")
+    assert html.count('class="by-worst"') == html.count('class="by-table"') == 1
+    assert "Relations are lost" in html
+
+
 @pytest.mark.long
 def test_steps_of_a_reweighting_are_shown(data):
     mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("visits ~ 1"), reweighting=True)
