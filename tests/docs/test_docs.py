@@ -1,6 +1,7 @@
 """The documentation: every name exists, tables are those stored, no link is dead."""
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import pyhybrid as ph
 from benchmarks.guarantees import summary
 from pyhybrid.cli.app import COMMANDS
+from pyhybrid.reports.notebooks import digest, find_notebook, notebook_names
 from tests.conftest import require
 from tests.docs.snippets import ROOT, TEXTS, name_of, snippets_of
 
@@ -66,7 +68,7 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr[-2000:]
-    pages = list((tmp_path / "site").rglob("*.html"))
+    pages = [p for p in (tmp_path / "site").rglob("*.html") if p.parent.name != "notebooks"]
     assert len(pages) >= len(PAGES)
     for page in pages:
         text = page.read_text()
@@ -78,6 +80,15 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
     assert index.startswith("var __index = {")
     equations = (tmp_path / "site" / "reference" / "accounting.html").read_text().count("<math")
     assert equations >= 12
+
+
+@pytest.mark.parametrize("name", notebook_names())
+def test_a_notebook_has_a_page_with_outputs_of_the_same_cells(name: str) -> None:
+    page = (ROOT / "docs" / "pages" / "notebooks" / f"{name}.html").read_text("utf-8")
+    cells = json.loads(find_notebook(name).read_text("utf-8"))["cells"]
+    assert f'name="cells" content="{digest(cells)}"' in page, "changed since `make notebooks`"
+    bare = re.sub(r"data:image/png;base64,[^\"]*", "", page)
+    assert not re.search(r"<script|https?://|/tmp/|/root/|/home/|/work/", bare)
 
 
 @pytest.mark.parametrize("name", ["survey", "verification"])

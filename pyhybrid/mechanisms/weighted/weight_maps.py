@@ -55,7 +55,7 @@ _FEWEST_LEFT = 5  # records that public weights leave to a coefficient, as a rul
 
 @dataclass(frozen=True)
 class Unweighted(PseudoPosteriorMechanism):
-    """All weights 1: the baseline whose epsilon is usually large and grows with n ([S22] sec. 2).
+    """All weights 1: the baseline; its epsilon is usually large and grows with n ([S22] sec. 2).
 
     Parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
     """
@@ -71,7 +71,7 @@ class Unweighted(PseudoPosteriorMechanism):
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights(PseudoPosteriorMechanism):
-    """Synthesis under weights that were made elsewhere.
+    """Synthesis with weights that were computed elsewhere.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
 class CountWeighted(PseudoPosteriorMechanism):
     """Weights from the share of records outside a ball around each sensitive value.
 
-    Risk is counted among the records that have a value; those whose value is missing are alike, and
-    at no risk. With a `unit` every record gets the lowest weight among the records of its unit
-    ([H22]; [V25] alg. 3).
+    Risk is counted among the records that have a value; records whose value is missing are alike
+    and have no risk. With a `unit` every record gets the lowest weight among the records of its
+    unit ([H22]; [V25] alg. 3).
 
     Parameters
     ----------
