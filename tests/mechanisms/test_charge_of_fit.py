@@ -111,7 +111,7 @@ def test_the_three_accountings_of_one_fit() -> None:
     assert says(gaussian, "Many records: the posteriors with and without a record are close to")
     assert says(ranged, "The range is taken over 40 posterior draws")
     assert not says(ranged, "Many records")
-    assert not says(papers, "The range is that")
+    assert not says(papers, "The range is taken")
 
 
 def test_replacing_costs_twice_and_says_what_it_takes_for_granted() -> None:
