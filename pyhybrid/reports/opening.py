@@ -143,7 +143,7 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         at = np.arange(min(_LEVELS, len(shares.levels)))
         ax.bar(at, shares.data[at], color=drawing.PALE)
         ax.plot(at, shares.synthetic[""].mean(axis=0)[at], "o", ms=4, color=drawing.COLORS[0])
-        most = (42 if large else 34) // max(at.size, 1)
+        most = (42 if large else 30) // max(at.size, 1)
         names = [
             name if len(name) <= most else f"{name[: max(most - 1, 1)]}…" for name in shares.levels
         ]
