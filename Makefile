@@ -63,11 +63,12 @@ docs: $(VENV)/.dev
 snippets: $(VENV)/.dev
 	PYHYBRID_SNIPPETS=full $(BIN)/python -m pytest tests/docs/test_snippets.py
 
-# The notebooks at quick size, as HTML beside them.
+# The notebooks at quick size, as HTML for the documentation.
 notebooks: $(VENV)/.dev r-packages
 	mkdir -p $(VENV)/R && (! command -v R >/dev/null || R CMD INSTALL --no-docs --library=$(VENV)/R .)
 	export R_LIBS=$(CURDIR)/$(VENV)/R; for n in notebooks/*.ipynb; do \
-	  $(BIN)/pyhybrid notebook $$(basename $$n .ipynb) --overwrite --out $${n%.ipynb}.html || exit 1; done
+	  $(BIN)/pyhybrid notebook $$(basename $$n .ipynb) --overwrite \
+	    --out docs/$${n%.ipynb}.html || exit 1; done
 
 # The reproduction table, from all studies at quick size: some minutes, and ten for the papers' programs.
 # Study J with CSRG=csrg.csv, the file of [J22]'s supplement.

@@ -91,6 +91,7 @@ def test_the_same_bytes_from_the_repository_and_from_the_sdist(
     kind: str, built: dict[str, Path], unpacked: Path, tmp_path: Path
 ) -> None:
     """Another folder, other times of files: the same archives, so the sdist lacks nothing."""
+    assert not (unpacked / "docs" / "notebooks").exists(), "of the repository alone"
     again = _build(unpacked, tmp_path)
     assert built[kind].name == again[kind].name
     assert _digest(built[kind]) == _digest(again[kind])

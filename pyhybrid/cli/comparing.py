@@ -59,7 +59,7 @@ def compare(
     on_not_converged: str = "raise",
     overwrite: bool = False,
 ) -> None:
-    """Several mechanisms on one data set: bounds, epsilons, weights, estimates. Confidential.
+    """Compare mechanisms on one data set: bounds, epsilons, weights, estimates. Confidential.
 
     Options:
     out: Folder for the comparison, new or empty; private.
@@ -177,7 +177,7 @@ def curve(
     on_not_converged: str = "raise",
     overwrite: bool = False,
 ) -> None:
-    """Risk-utility curve over (scale, shift), against scalar weights. Resumable. Confidential.
+    """Draw the risk-utility curve of (scale, shift) and of scalar weights. Resumable. Confidential.
 
     Options:
     out: Folder for the curve, new or empty; private.

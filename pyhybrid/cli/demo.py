@@ -31,7 +31,7 @@ def demo(
     seed: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Real data, released twice at epsilon 1: strictly, and locally; outpatient visits (RAND).
+    """Release real data (RAND outpatient visits) at epsilon 1, strictly and locally.
 
     Options:
     out: Folder for the strict release; OUT-local gets the other.

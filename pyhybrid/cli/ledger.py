@@ -17,7 +17,7 @@ from pyhybrid.releases.ledger import Ledger, LedgerEntry
 commands = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="The privacy budget of a data set, and the releases that drew on it.",
+    help="Keep the privacy budget of a data set, and list the releases that used it.",
 )
 
 
@@ -45,7 +45,7 @@ def create(path: Path, budget: float, kind: str, relation: str, delta: float | N
 @commands.command("show")
 @options
 def show_ledger(path: Path, as_json: bool = False) -> None:
-    """The entries of a ledger, what is spent and what is left; its chain is checked.
+    """Show the entries of a ledger, what is spent and what is left; check its chain.
 
     Options:
     path (FILE): The ledger.

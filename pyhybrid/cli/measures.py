@@ -50,7 +50,7 @@ def utility(
     html: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Utility of synthetic data from anywhere: pMSE, ECDFs, tables, models. Confidential.
+    """Measure the utility of synthetic data from anywhere: pMSE, ECDFs, models. Confidential.
 
     Options:
     columns: Columns to compare; with commas between, repeatable. [default: all]
@@ -131,7 +131,7 @@ def risk(
     html: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Disclosure risk of synthetic data from anywhere: matching on keys. Confidential.
+    """Measure the disclosure risk of synthetic data from anywhere, by matching. Confidential.
 
     Options:
     key: Columns that the intruder knows: sex,region or age:radius=2; a radius that is a share of
@@ -203,13 +203,13 @@ def verify(
     json_out: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """A differentially private answer to whether an estimate from synthetic data holds.
+    """Answer privately whether an estimate from synthetic data holds in the data.
 
     Options:
     query: mean:COLUMN, share:COLUMN:LEVEL, quantile:COLUMN:P or coefficient:FORMULA:TERM[:MODEL],
         e.g. 'coefficient:income ~ age:age'.
     tolerance: In the unit of the estimate; about two standard errors.
-    epsilon: Of the answer, nats; strict.
+    epsilon: Epsilon of the answer, in nats; strict.
     unit: Column of persons or households to protect; one row if omitted.
     blocks: Blocks of records. [default: n / 100, from 10 to 100]
     reach: Largest difference of a block. [default: (1 + sqrt(blocks)) tolerances]

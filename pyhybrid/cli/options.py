@@ -62,32 +62,32 @@ data (argument): Confidential records, .csv or .parquet.
 real (argument): Confidential records, .csv or .parquet.
 synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
 formula: As in R, e.g. 'visits ~ age + region'.
-model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,...,
-    e.g. beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
+model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.
+    beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
     missing=model, or a Stan program of your own: composed:program=my.stan, or
-    stan:program=my.stan,predict=y, which has local charges alone; once, or once per formula
+    stan:program=my.stan,predict=y, whose charges are local. Give it once, or once for each formula.
     [default: by the column's values; a note names it]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
-delta: Below 1 / n: of Gaussian accounting [default: 1e-6, of a million records and more below
-    1 / 10 n], or of Gaussian noise in noisy marginals [default: none; of a whole table without
-    --plan 1e-6, below 1 / 10 n; 0 for pure epsilon].
+delta: Probability by which exp(epsilon) may be exceeded, below 1 / n. By Gaussian accounting
+    [default: 1e-6; from a million records on below 1 / 10 n]. In noisy marginals, of Gaussian noise
+    [default: none; of a whole table without --plan 1e-6, below 1 / 10 n; 0 for pure epsilon].
 one_draw: Simulate all sets from one draw, at the cost of one.
 engine: auto, cmdstan, embedded or rstan.
 seed: For tests and papers; a release seed must stay secret.
 chains: Number of chains. [default: 4]
-warmup: Iterations per chain. [default: 1000]
-draws: Iterations per chain. [default: 1000]
+warmup: Warm-up iterations of each chain. [default: 1000]
+draws: Draws kept of each chain. [default: 1000]
 adapt_delta: Target acceptance rate. [default: 0.9]
 on_not_converged: What to do with chains that do not converge: raise or warn.
-workers: Processes; the results do not depend on it.
+workers: Parallel processes; the results do not depend on their number.
 file_format (--format): csv or parquet. [default: that of DATA]
 overwrite: Replace what --out holds.
-drop: Columns to leave out; with commas between, repeatable.
-keep: Columns to publish although they look risky; with commas between, repeatable.
+drop: Columns to leave out, separated by commas; repeatable.
+keep: Columns to publish although they look risky, separated by commas; repeatable.
 relation: Neighbors: remove or replace a record.
 holds_no_released_record: Confirms that the reference holds none of the records to be released;
     without it nothing is strict.
-versus: Sets of another synthetic version, to show beside; once for each set.
+versus: A set of another synthetic version, to compare with; repeat for each set.
 json_out (--json): Write the numbers as JSON to this file; - for standard output.
 html: Write a report with figures to this HTML file.
 """
@@ -431,7 +431,7 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     if "missing" in settings:
         own += ":missing=model"
     if own != (default_name(formula, df) or "negative_binomial"):
-        note(f"model chosen by the column's values: {own}; --model takes another")
+        note(f"model chosen by the column's values: {own}; --model chooses another")
     return model
 
 

@@ -244,9 +244,10 @@ def write_draft(
     words += [word for option, own in options.items() for each in own or () if each
               for word in (option, str(each))]  # fmt: skip
     return (
-        f"{path} was written: what each column can hold, as seen in the data. A strict release "
-        "must not take that from the data: confirm or change levels, lower, upper, center, unit, "
-        f"decimals and missing by what is public, then: {shlex.join(words)}"
+        f"nothing was released yet. {path} was written: a draft of what each column can hold, as "
+        "seen in the data. A strict release must not take that from the data: confirm or change "
+        "levels, lower, upper, center, unit, decimals and missing by what is public. Then run: "
+        f"{shlex.join(words)}"
     )
 
 
@@ -263,7 +264,7 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
         for name, kind in kinds.items()
         if isinstance(kind, Leveled) and len(kind.levels) > MOST_EFFECTS_OF_A_COLUMN
     }
-    reasons = {**unread, **many, **_to_mend(df), **alike, **risky}
+    reasons = {**unread, **many, **alike, **risky, **_to_mend(df)}
     return {str(name): reasons[str(name)] for name in df.columns if str(name) in reasons}
 
 

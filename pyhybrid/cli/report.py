@@ -23,8 +23,8 @@ def report(
 
     Options:
     release (RELEASE): Folder of a release.
-    data: Confidential table that the release was made of: makes the report anew, without what only
-        the fits show (chains, posterior predictive checks).
+    data: Confidential table that the release was made from. The report is made anew, without what
+        only the fits show (chains, posterior predictive checks).
     out: HTML file, confidential. [default: confidential/report.html of the release]
     overwrite: Replace --out, or the report of the release.
     """
@@ -49,7 +49,7 @@ def open(release: Path) -> None:
     """
     page = _page_of(release)
     if not webbrowser.open(page.resolve().as_uri()):
-        note("no browser was found: open the file by hand")
+        note("no browser was found: open the file yourself")
     show(str(page))
 
 

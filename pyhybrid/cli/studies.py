@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 commands = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="The papers' studies, beside the published numbers.",
+    help="Run the papers' studies, and compare them with the published numbers.",
 )
 
 
 @commands.command("list")
 def list_studies() -> None:
-    """The studies, what they are of, and their sizes."""
+    """List the studies, their subjects and their sizes."""
     from pyhybrid.studies import STUDIES
 
     header = ("name", "title", "source", "settings", "databases: quick", "paper")
@@ -57,7 +57,7 @@ def run(
 
     Options:
     name (argument): A to J; see `study list`.
-    out: Folder of the results; a run goes on where it was.
+    out: Folder of the results; a stopped run resumes there.
     size: quick (about a minute) or paper.
     replicates: Databases per setting. [default: as the size]
     seed: Root of all random numbers.
@@ -94,7 +94,7 @@ def run(
 @commands.command()
 @options
 def summary(folder: Path, csv: Path | None = None, overwrite: bool = False) -> None:
-    """Means with Monte Carlo errors of what is finished, beside the published numbers.
+    """Show means with Monte Carlo errors of finished databases beside the published numbers.
 
     Options:
     folder (FOLDER): Results of `study run`.
@@ -114,12 +114,12 @@ def summary(folder: Path, csv: Path | None = None, overwrite: bool = False) -> N
 @commands.command()
 @options
 def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bool = False) -> None:
-    """The reproduction table of several studies as a page; both programs of a study side by side.
+    """Write the reproduction table of several studies; both programs of a study side by side.
 
     Options:
-    folders (FOLDER...): Of `study run`.
+    folders (FOLDER...): Folders that `study run` wrote.
     out: Markdown file to write.
-    csv: Write all summaries here: what the page is of.
+    csv: CSV file to write all summaries of the page to.
     overwrite: Replace --out and --csv.
     """
     from pyhybrid.studies import STUDIES, load_study
@@ -170,7 +170,7 @@ def _write(path: Path, text: str) -> None:
 def notebook(
     name: str | None = None, out: Path | None = None, size: str = "quick", overwrite: bool = False
 ) -> None:
-    """A notebook of the papers' studies, executed here, as one HTML page.
+    """Execute a notebook of the papers' studies, and write it as one HTML page.
 
     Options:
     name (argument): Name or number; without it, the notebooks are listed.

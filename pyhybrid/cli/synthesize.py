@@ -146,7 +146,7 @@ def synthesize(
     workers: int = 1,
     overwrite: bool = False,
 ) -> None:
-    """Release synthetic data: a whole table, or the columns of formulas, the others kept.
+    """Release synthetic data: a whole table, or columns by formulas, with the others unchanged.
 
     Options:
     data (argument): Confidential records: .csv or .parquet; or a table that stays where it is: a
@@ -156,14 +156,16 @@ def synthesize(
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
     plan: File of `pyhybrid plan`: the whole table, at --epsilon.
-    types: Without --formula and --plan, a whole table by noisy marginals: JSON file of types by
-        column; where neither it nor --reference is given a draft is written.
-    epsilon: Of the whole release, all columns and sets together: sets the mechanism's own epsilon,
-        or finds scale, weight or cap. [default: 1 for budget, and with --reference]
-    reference: Public or historical records, for a strict release: centers of clipping, made anew
-        (with --formula) or for each column (--plan), or beside noisy tables.
-    select: Of a whole table by noisy marginals: measure the tables of the plan, all pairs of
-        columns, or a private choice. [default: plan, and with --delta all, or private if too many]
+    types: JSON file of types by column, for a whole table by noisy marginals (no --formula, no
+        --plan). Without it and without --reference, a draft is written.
+    epsilon: Epsilon of the whole release, all columns and sets together. It sets the mechanism's
+        own epsilon, or determines scale, weight or cap. [default: 1 for budget, and with
+        --reference]
+    reference: Public or historical records, for a strict release. They give the center of clipping
+        (with --formula; with --plan, one for each column), or are used beside noisy tables.
+    select: Tables that noisy marginals of a whole table measure: plan (those of the plan), all (all
+        pairs of columns) or private (a private choice). [default: plan, and with --delta all, or
+        private if too many]
     mechanism: budget, unweighted, lipschitz, count, scalar, truncated, censored,
         perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
         count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
@@ -179,9 +181,9 @@ def synthesize(
     draw_quantile: Drop draws whose bound is above this quantile. [default: 1]
     relation: Neighbors: remove or replace a record. [default: remove]
     safety_factor: s in epsilon = 2 s bound. [default: 1]
-    strict: Only a strict release; implied by --reference and --calibration.
-    local: A local release where a strict one is not possible.
-    target_epsilon: --epsilon under its name of version 0.2, with --formula.
+    strict: Refuse a release that is not strict; implied by --reference and --calibration.
+    local: Allow a local release where a strict one is not possible.
+    target_epsilon: Old name of --epsilon, of version 0.2; with --formula.
     support: Possible records, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable: epsilon is then the
         largest over them, too. The outcome must be declared.
     unit: Column that identifies persons or other units: epsilon protects all rows of one.
@@ -195,7 +197,7 @@ def synthesize(
     leave_one_out: Also fit without each of the K records of largest mu, as evidence in the
         confidential report; charges the larger number. [default: 2 where weights are computed on
         fewer than 2,000 records, else 0]
-    identifier (--id): Columns whose values are replaced by numbers; with commas between,
+    identifier (--id): Columns whose values are replaced by numbers, separated by commas;
         repeatable.
     households: Make synthetic rows of a household agree: unit=COLUMN and any of one=COLUMN:VALUE,
         at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several with + between) and
@@ -644,8 +646,8 @@ def _say_left(most: float, cost: float) -> None:
     """How much more a budget could be, where little of it is charged."""
     if cost < 0.6 * most and most <= _LARGE:
         note(
-            f"this release costs {epsilon_text(cost)}; you allowed {most:g}. --epsilon "
-            f"{0.9 * most**2 / cost:.2g} would use more of it"
+            f"this release costs {epsilon_text(cost)}, less than the {most:g} that you allowed: "
+            f"--epsilon {0.9 * most**2 / cost:.2g} would cost about {0.9 * most:.2g}"
         )
 
 

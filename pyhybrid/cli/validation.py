@@ -216,7 +216,7 @@ class Finding:
 
 @options
 def doctor(every_engine: bool = False) -> int:
-    """Which engines can run here, what is missing, and how to install it.
+    """Show which engines can run here, what is missing, and how to install it.
 
     Options:
     every_engine (--all): Also try rstan, which compiles for about a minute.

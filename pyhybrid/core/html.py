@@ -67,7 +67,7 @@ class NotebookBar:
         label, done, total = self._step
         self._due = time.monotonic() + _EVERY
         name = step_name(label)
-        text = f"{name}: {done} of {total}" if total > 0 else name
+        text = f"{name}: {done:,} of {total:,}" if total > 0 else name
         place = f' max="{total}" value="{min(done, total)}"' if total > 0 else ""
         bar = f'<progress{place} aria-label="{_cell(name)}"></progress> {_cell(text)}'
         self._put({"text/html": bar, "text/plain": text})

@@ -77,7 +77,7 @@ class BoundHistogram:
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedHistogram(NoiseMechanism):
-    r"""Draw synthetic values from a histogram whose counts got Laplace(2 / epsilon) noise.
+    r"""Draw synthetic values from a histogram with Laplace(2 / epsilon) noise on its counts.
 
     The range is cut into equal bins, or the levels of a categorical column are declared, and each
     count gets noise from OpenDP; negative counts become 0, and counts are normalized to
@@ -89,8 +89,8 @@ class PerturbedHistogram(NoiseMechanism):
     another, a sensitivity of 2; under ``remove`` it is 1, and the noise half as large. Each column
     is drawn by itself: its associations with other columns are lost.
 
-    Counts stay whole numbers with noise, so that it is the discrete Laplace distribution of the
-    same scale. Type and decimals of what is released are declared, not read from the column.
+    Noisy counts stay whole numbers: the noise is discrete Laplace of the same scale. Type and
+    decimals of what is released are declared, not read from the column.
 
     Parameters
     ----------

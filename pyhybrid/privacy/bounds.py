@@ -219,7 +219,7 @@ def quantile_type7(values: FloatArray, probability: float) -> float:
 def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) -> LossRanges:
     """By-record and overall loss ranges from a log-likelihood matrix [DR19], [S22] sec. 2.
 
-    A maximum over S draws is an estimate from below of a supremum and grows with S.
+    A maximum over S draws is a lower estimate of a supremum and grows with S.
 
     Parameters
     ----------

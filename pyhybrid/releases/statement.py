@@ -192,6 +192,11 @@ def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
 
 def _how(release: ReleaseRecord) -> list[str]:
     given = {k: v for k, v in release.settings.items() if k != AFTERWARDS and v is not None}
+    read = given.get("predictors")
+    if isinstance(read, Mapping) and all(
+        [*own] == [*read][:place] for place, own in enumerate(read.values())
+    ):
+        given["predictors"] = "the columns before each one"
     settings = ", ".join(f"{name} = {in_words(value)}" for name, value in given.items())
     found = release.diagnostics
     return _WORDS.rendered(

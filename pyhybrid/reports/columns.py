@@ -78,7 +78,8 @@ def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
     chance = max(LIMITS["standardised_difference"][1], largest)
     return [
         f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups off by up to "
-        f"{np.nanmax(off):.1f} standard errors of the data (POOR). The relation is not kept."
+        f"{number_text(np.nanmax(off))} standard errors of the data (POOR). The relation is not "
+        "kept."
         for (outcome, name), off in far.items()
         if (off > chance).any()
     ]

@@ -66,14 +66,15 @@ def _shown_figure() -> type[Figure]:
 
 def finish(ax: Any) -> Figure:
     """The figure of `ax`, with the labels of `ax` in a legend above all panels, and with 54,000 at
-    the ticks of linear axes, no powers of ten beside them."""
-    from matplotlib.ticker import ScalarFormatter
+    the ticks of linear axes, 200k from 100,000 on: no powers of ten, and room between ticks."""
+    from matplotlib.ticker import EngFormatter, ScalarFormatter
 
     figure: Figure = ax.figure
     for panel in figure.axes:
         for axis in (panel.xaxis, panel.yaxis):
             if axis.get_scale() == "linear" and type(axis.get_major_formatter()) is ScalarFormatter:
-                axis.set_major_formatter("{x:,.10g}")
+                large = np.abs(axis.get_view_interval()).max() >= 1e5
+                axis.set_major_formatter(EngFormatter(sep="") if large else "{x:,.10g}")
     handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
         room = figure.get_figwidth() / (0.6 + 0.075 * max(len(label) for label in handles))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +80,15 @@ def render_notebook(
     body, _ = exporter.from_notebook_node(notebook)
     first = notebook.cells[0].source.splitlines() if notebook.cells else []
     title = first[0].lstrip("# ") if first else "Notebook"
-    return filled("notebook_template.html", title=title, body=_aligned(body))
+    return filled(
+        "notebook_template.html", title=title, body=_aligned(body), cells=digest(notebook.cells)
+    )
+
+
+def digest(cells: Iterable[Mapping[str, Any]]) -> str:
+    """The sha256 of the cells' sources, by which a page is known to be that of its notebook."""
+    sources = ["".join(cell["source"]) for cell in cells]
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
 
 
 def _folder() -> Path:

@@ -27,7 +27,16 @@ from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Card, Marked, Section, picture_of, section, sentence
-from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, listed, worst_of
+from pyhybrid.reports.verdicts import (
+    FAIR,
+    GOOD,
+    LIMITS,
+    POOR,
+    Judged,
+    judge_outcome,
+    listed,
+    worst_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,6 +46,7 @@ _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
 _SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
 _LARGE = 10.0
+_DISTANCES = ("max_ecdf", "total_variation")
 _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 
 
@@ -69,14 +79,20 @@ def _settings(release: Release) -> list[Mapping[str, Any]]:
 
 
 def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
-    """Measures of each synthesized column, the worst columns first; none of one that has none."""
+    """Measures of each synthesized column, the worst first: by word, then by distance of the
+    distributions; none of a column that has none."""
     found = {
         column: measures
         for column in release.synthesized
         if (measures := judge_outcome(data[column], [t[column] for t in release.synthetic]))
     }
     order = {POOR: 0, FAIR: 1, GOOD: 2}
-    return dict(sorted(found.items(), key=lambda each: order[worst_of(m.word for m in each[1])]))
+
+    def place(measures: Sequence[Judged]) -> tuple[int, float]:
+        far = max((m.value for m in measures if m.measure in _DISTANCES), default=0.0)
+        return order[worst_of(m.word for m in measures)], -far
+
+    return dict(sorted(found.items(), key=lambda each: place(each[1])))
 
 
 def cards_of(
@@ -91,6 +107,7 @@ def cards_of(
         cards.append(
             Card(
                 name=column,
+                place=list(data.columns).index(column),
                 picture=picture_of(
                     small_figure(data[column], sets, large=alone),
                     alt=sentence("at a glance", "alt", column=column),
@@ -126,7 +143,7 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         at = np.arange(min(_LEVELS, len(shares.levels)))
         ax.bar(at, shares.data[at], color=drawing.PALE)
         ax.plot(at, shares.synthetic[""].mean(axis=0)[at], "o", ms=4, color=drawing.COLORS[0])
-        most = (42 if large else 22) // max(at.size, 1)
+        most = (42 if large else 30) // max(at.size, 1)
         names = [
             name if len(name) <= most else f"{name[: max(most - 1, 1)]}…" for name in shares.levels
         ]
@@ -162,8 +179,9 @@ def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
 
 
 def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
-    """Heat map of all pairs of synthesized columns; none of fewer than three."""
-    columns = list(release.synthesized[:_MOST_PAIRED])
+    """Heat maps of all pairs of synthesized columns, those of the worst pairs first and in the
+    order of the table; none of fewer than three columns."""
+    columns = [name for name in data.columns if name in release.synthesized][:_MOST_PAIRED]
     if len(columns) < _LEAST_PAIRED:
         return []
     rows = np.linspace(0, len(data) - 1, min(len(data), _ROWS)).astype(np.intp)
@@ -176,17 +194,20 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
     first, second = (
         columns_of[k] for columns_of, k in zip([found.columns] * 2, worst[0], strict=True)
     )
-    made = section("pairs at a glance", figures=[plot_pairs(found)], first=first, second=second,
-                   ratio=float(found.to_numpy()[tuple(worst[0])]))  # fmt: skip
-    return [
-        replace(
-            made,
-            pictures=[
-                replace(each, share=min(each.share, 50 if len(found) < 12 else 75))
-                for each in made.pictures
-            ],
-        )
+    by_worst = found.columns[np.argsort(-found.max().to_numpy(), kind="stable")]
+    ratio = float(found.to_numpy()[tuple(worst[0])])
+    lost = ratio > LIMITS["table_ratio"][1] and release.charge.mechanism == _MARGINALS
+    made = section("pairs at a glance", figures=[plot_pairs(found.loc[by_worst, by_worst])],
+                   bullets=[lost_remedy(release)] if lost else (), first=first, second=second,
+                   ratio=ratio)  # fmt: skip
+    shown = made.pictures[0]
+    in_table = picture_of(plot_pairs(found), alt=shown.alt, caption=shown.caption)
+    share = min(shown.share, 50 if len(found) < 12 else 75)
+    pictures = [
+        replace(each, share=share, sorted_by=order)
+        for order, each in {"worst": shown, "table": in_table}.items()
     ]
+    return [replace(made, pictures=pictures, code=True)]
 
 
 def remedy(

@@ -61,13 +61,17 @@ class Picture:
     share: int
     alt: str
     caption: str
+    sorted_by: str = ""
+    """Order of columns in which it is shown, of a page that can be sorted: "worst" or "table"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A column at a glance: a small picture, the worst of its words, and values with theirs."""
+    """A column at a glance: its place in the table, a small picture, the worst of its words, and
+    values with theirs."""
 
     name: str
+    place: int
     picture: Picture
     word: str
     values: Sequence[tuple[str, Marked]] = ()

@@ -120,7 +120,7 @@ def release_report(
     lost, judged = lost_relations(release, data), judged_columns(release, data)
     top = verdict_section(release, data, lost)
     limits = limits_text(each.measure for own in judged.values() for each in own)
-    about = sentence("at a glance", "text", columns=len(judged), few=release.charge.n_synthetic > 1,
+    about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
     steps = next_steps(release, data, judged, lost, baseline)
     beside = side_by_side(dict(reversed(releases.items())), data)

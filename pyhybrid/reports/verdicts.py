@@ -141,7 +141,7 @@ def mean_error(made: float, mean: float, deviation: float) -> tuple[float, bool]
 
 
 def _error_text(off: float, in_deviations: bool) -> str:
-    percent = "–" if np.isnan(off) else f"{off:.1%}"
+    percent = "–" if np.isnan(off) else f"{off:.1%}" if off < 1 else f"{off:,.0%}"
     return f"{off:.2f} deviations" if in_deviations else percent
 
 

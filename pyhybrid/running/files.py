@@ -83,7 +83,9 @@ def check_new_file(path: str | os.PathLike[str], *, overwrite: bool, what: str =
     except OSError as error:  # a name too long, before hours of work
         raise SaveFailed(f"{named} cannot be written: {error}") from None
     if not overwrite:
-        raise InvalidInput(f"{named} must be a new file: it exists; give --overwrite or another")
+        raise InvalidInput(
+            f"{named} must be a new file: it exists; give --overwrite or another name"
+        )
 
 
 @contextlib.contextmanager

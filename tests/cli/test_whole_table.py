@@ -38,7 +38,7 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert types["sex"]["levels"] == ["f", "m"]
     assert all(own["note"] == "from the data: confirm or change" for own in types.values())
     assert draft.stat().st_mode & 0o077 == 0, "of the confidential data: for the owner alone"
-    command = shlex.split(error.partition("then: pyhybrid ")[2])
+    command = shlex.split(error.partition("Then run: pyhybrid ")[2])
     assert command[command.index("--drop") + 1] == "person,name,const"
 
     types["visits"] |= {"lower": 0, "upper": 60, "note": "nobody has more"}
@@ -93,8 +93,8 @@ def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path)
     assert code == 0, error
     assert "2 other columns are published unchanged: name, region" in shown
     assert "POOR visits: error of the mean" in shown or "POOR wage: error of the mean" in shown
-    assert "larger than what this column's counts can bear. Try --epsilon 0.02, or" in shown
-    assert shown.count("larger than what this column's counts can bear") == 1
+    assert "too large for this column's counts. Try --epsilon 0.02, or" in shown
+    assert shown.count("too large for this column's counts") == 1
 
 
 def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
@@ -192,7 +192,7 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(out)]
     assert "epsilon protects one row, not all rows of a person. --unit pid" in run(*asked)[2]
     *_, error = run(*asked, "--unit", "pid", "--rows-per-unit", "3", "--overwrite")
-    command = shlex.split(error.partition("then: pyhybrid ")[2])
+    command = shlex.split(error.partition("Then run: pyhybrid ")[2])
     draft = csv.parent / "survey.types.json"
     draft.write_text(draft.read_text().replace('"missing": true', '"missing": false'))
     error = run(*command)[2]

@@ -108,7 +108,7 @@ def test_weights_of_the_same_data_cost_more_than_weights_held(
     held = released(session, ph.GivenWeights(MODEL, alpha=moving.confidential.alpha))
     assert moving.charge.bound == held.charge.bound
     assert moving.charge.epsilon > held.charge.epsilon
-    words = "how they change when a record leaves"
+    words = "how the weights change when a record leaves"
     assert words in moving.statement
     assert words not in held.statement
 

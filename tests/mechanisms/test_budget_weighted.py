@@ -116,13 +116,13 @@ def test_too_few_records_are_told_what_is_enough(
     with pytest.raises(BudgetExceeded, match=r"epsilon = 0\.1: with these 2,000 records") as told:
         small._check_charge(session, dear)
     wider = ph.BudgetWeighted(
-        MODEL, epsilon=float(re.findall(r"--epsilon ([\d.]+) is enough", str(told.value))[0])
+        MODEL, epsilon=float(re.findall(r"epsilon of ([\d.]+) is enough", str(told.value))[0])
     )
     assert wider.charge_of(session, wider.fit(session), **ONE).epsilon <= wider.epsilon
     monkeypatch.setattr(ph.BudgetWeighted, "charge_of", lambda *_, **__: replace(dear, epsilon=99))
     none = ph.Unweighted(MODEL)
     cost = none.charge_of(session, none.fit(session), **ONE).epsilon
-    with pytest.raises(BudgetExceeded, match=rf"unweighted would cost {cost:.3g}\)$"):
+    with pytest.raises(BudgetExceeded, match=rf"without weights it would cost {cost:.3g}\)$"):
         small._check_charge(session, dear)
 
 
@@ -134,7 +134,7 @@ def test_too_few_records_for_their_predictors_are_told_by_public_numbers() -> No
             ph.BudgetWeighted(MODEL).release_from(few, **ONE)
         said.append(str(told.value))
     assert said[0] == said[1], "the outcome decides nothing"
-    enough = float(re.findall(r"take --epsilon ([\d.]+) or", said[0])[0])
+    enough = float(re.findall(r"an epsilon of ([\d.]+), or", said[0])[0])
     ph.BudgetWeighted(MODEL, epsilon=enough).check_records(few)
 
 

@@ -80,8 +80,8 @@ def test_a_local_charge() -> None:
     assert (charge.epsilon, charge.kind, charge.bound) == (6.0, ASYMPTOTIC_LOCAL, 1.5)
     assert (charge.n_draws, charge.cap, charge.converged) == (40, None, True)
     assert (charge.support, charge.bound_present, charge.loss_range_present) == (None, None, None)
-    for words in ("over 40 posterior draws", "The model's own word", "bound can be computed",
-                  "records are many enough", "The sampler has converged"):  # fmt: skip
+    for words in ("over 40 posterior draws", "The model's own word", "mu can be computed",
+                  "There are enough records", "The sampler has converged"):  # fmt: skip
         assert says(charge, words), words
     for words in ("quantile", "computed from all records", "NOT CONVERGED", "calibration"):
         assert not says(charge, words), words
@@ -109,9 +109,9 @@ def test_the_three_accountings_of_one_fit() -> None:
         assert each.epsilon_by("gaussian", delta=1e-6) == gaussian.epsilon
         assert each.is_sealed
     assert says(gaussian, "Many records: the posteriors with and without a record are close to")
-    assert says(ranged, "The range is that over 40 posterior draws")
+    assert says(ranged, "The range is taken over 40 posterior draws")
     assert not says(ranged, "Many records")
-    assert not says(papers, "The range is that")
+    assert not says(papers, "The range is taken")
 
 
 def test_replacing_costs_twice_and_says_what_it_takes_for_granted() -> None:

@@ -136,7 +136,7 @@ def test_the_charge_is_strict_whatever_the_number_of_sets(
     charge = mechanism(epsilon=0.35, relation=relation).release(table, n_synthetic=3).charge
     assert (charge.epsilon, charge.kind, charge.relation) == (0.35, "strict", relation)
     assert (charge.n_synthetic, charge.n_draws_released, charge.delta) == (3, 1, 0)
-    assert "except visits, region, income are" in " ".join(charge.not_covered)
+    assert "other than visits, region, income, if" in " ".join(charge.not_covered)
 
 
 @pytest.mark.parametrize(

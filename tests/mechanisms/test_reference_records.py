@@ -152,7 +152,7 @@ def test_without_the_owners_word_nothing_is_strict(
     with pytest.warns(UserWarning, match=r"holds_no_released_record=True of .*Calibration\.load"):
         release = mechanism.release(survey(2), **OPTIONS)
     assert release.charge.kind == "asymptotic local"
-    assert "Its owner has not confirmed" in release.statement
+    assert "The owner has not confirmed" in release.statement
     calibration.save(tmp_path / "c")
     file = tmp_path / "c" / "calibration.json"
     content = json.loads(file.read_text())
@@ -231,7 +231,10 @@ def test_without_digests_nothing_is_strict(calibration: Calibration, tmp_path: P
     with pytest.warns(UserWarning, match="the calibration has no digests"):
         release = ph.Censored(calibration=old, check_modes=False).release(survey(2), **OPTIONS)
     assert release.charge.kind == "asymptotic local"
-    assert "cannot be known, as an earlier version of pyhybrid made it" in release.statement
+    assert (
+        "An earlier version of pyhybrid made the calibration, so it is not known"
+        in release.statement
+    )
     file.write_text(json.dumps({**content, "reference": {"key": "", "columns": []}}))
     refuses("must hold a calibration, whole", Calibration.load, tmp_path / "c")
 

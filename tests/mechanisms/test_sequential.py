@@ -83,8 +83,8 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     )
     assert whole.bound == pytest.approx(first.bound + second.bound, rel=1e-12)
     assert whole.mechanism == "SequentialSynthesis"
-    left_open = [s for s in whole.not_covered if s.startswith("All columns except")]
-    assert left_open == ["All columns except a, b are published unchanged."]
+    left_open = [s for s in whole.not_covered if s.startswith("Columns other than")]
+    assert left_open == ["Columns other than a, b, if there are any, are published unchanged."]
     assert "Step 1: a by LipschitzWeighted" in released.statement
     assert f"epsilon = {second.epsilon:g}" in released.statement
 

@@ -150,10 +150,10 @@ def test_statement_and_public_charge(tmp_path: Path) -> None:
         f"**epsilon = {of.epsilon:g} at delta = 1e-06** for 2 synthetic data sets",
         "the probability of any set of outcomes differs by a factor of at most exp(epsilon) and, "
         "beyond that, by at most delta = 1e-06",
-        "The guarantee is per instance: it covers the records that are in these data",
+        "The guarantee is per instance: it covers the records in these data",
         "local and asymptotic",
         f"without a delta: {of.epsilon_range:g} by the range",
-        "one that is smaller than epsilon is no guarantee",
+        "Where one is smaller than epsilon, it is no guarantee",
         f"{of.epsilon_lipschitz:g} by the Lipschitz bound of the papers",
         "mu grows with the square root of their number",
     ):

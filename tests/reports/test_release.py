@@ -352,7 +352,7 @@ def test_epsilon_risk_utility_and_inference_stand_side_by_side(html, releases):
     """Each row has a value by release, both ends of its scale and its meaning."""
     for caption, measure in (
         ("Epsilon: what is guaranteed", "epsilon"),
-        ("Risk: what an intruder finds", "expected match risk"),
+        ("Risk: what an intruder who knows", "expected match risk"),
         ("Utility: how near", "pMSE ratio, logistic"),
         ("Inference: coefficients of", "interval overlap, mean"),
     ):
@@ -361,7 +361,7 @@ def test_epsilon_risk_utility_and_inference_stand_side_by_side(html, releases):
         names = {row[0]: row[1:] for row in rows}
         assert measure in names
         assert all(all(cell for cell in row) for row in rows)
-    risk = {row[0]: row[1:] for row in cells(html, "Risk: what an intruder finds")}
+    risk = {row[0]: row[1:] for row in cells(html, "Risk: what an intruder who knows")}
     found, without, everything = (float(x) for x in risk["expected match risk"][:3])
     assert 0 <= min(found, without) <= max(found, without) <= everything
 
@@ -395,6 +395,22 @@ def test_a_release_without_a_model_has_no_rows_about_fits(data):
     }  # fmt: skip
     assert "weights come from" not in rows["mechanism"][1]
     assert "epsilon" in {row[0] for row in cells(html, "Epsilon: what is guaranteed")}
+
+
+def test_columns_can_be_sorted_without_a_script(data):
+    """The worst first; the table's order and that of names are numbers that the style reads."""
+    pytest.importorskip("opendp")
+    df = data.assign(b=data["site"], a=data["site"])[["site", "b", "a"]]
+    none = {name: [] for name in df}
+    mechanism = ph.NoisyMarginals(domain=dict.fromkeys(df, ("a", "b")), predictors=none, epsilon=1)
+    html = release_report(mechanism.release(df), df)
+    check_page(html)
+    placed = dict(re.findall(r'style="--(table: \d; --name: \d)">.*?<strong>(\w+)<', html, re.S))
+    assert placed == {"table: 0; --name: 2": "site", "table: 1; --name: 1": "b",
+                      "table: 2; --name: 0": "a"}  # fmt: skip
+    assert re.findall(r'name="order" value="(\w+)"( checked)?', html)[0] == ("worst", " checked")
+    assert html.count('class="by-worst"') == html.count('class="by-table"') == 1
+    assert "Relations are lost" in html
 
 
 @pytest.mark.long

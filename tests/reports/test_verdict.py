@@ -86,7 +86,7 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     kept = replace(first.confidential, account=account)
     charge = replace(first.charge, epsilon=9.0, delta=1e-6, accounting="gaussian", bound=None)
     (said,) = next_steps(replace(first, confidential=kept, charge=charge), data, {}, [], None)
-    assert said.startswith("1 record sets epsilon: that of all others is about")
+    assert said.startswith("1 record sets epsilon: for the others it is about")
 
 
 def _made(mechanism: str, y: pd.Series, kind: str = "asymptotic local", **settings: Any) -> Any:
@@ -117,7 +117,7 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
     assert "--epsilon" not in remedy(large, data, "y", _made("Unweighted", own))
     for bins, said in (
         ((0, 40, 80), "Its cells are too coarse"),
-        ((*range(40), 40), "noise is larger"),
+        ((*range(40), 40), "noise is too large"),
     ):
         domain = {"y": {"bins": bins, "step": 0.1}}
         made = _made("NoisyMarginals", off, "strict", domain=domain, epsilon=0.4)

@@ -13,16 +13,7 @@ import pytest
 import pyhybrid
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.running import files
-from pyhybrid.running.files import (
-    check_new_file,
-    file_aside,
-    folder_aside,
-    lock,
-    make_private,
-    unlock,
-    write_files,
-    write_folder,
-)
+from pyhybrid.running.files import file_aside, folder_aside, lock, write_files
 from tests.refusals import fails, no_space, refuses
 
 ROOT = Path(pyhybrid.__file__).parent
@@ -68,14 +59,14 @@ def test_several_files_are_all_written_or_none(tmp_path: Path, monkeypatch: Any)
     write_files({one: "1", two: b"2"}, private=True)
     assert (one.read_text(), two.read_text(), mode(two)) == ("1", "2", 0o600)
     with pytest.raises(InvalidInput, match=r"report .* must be a file: it is a folder"):
-        check_new_file(tmp_path, overwrite=True, what="report")
+        files.check_new_file(tmp_path, overwrite=True, what="report")
     monkeypatch.setattr(os, "fsync", no_space)
     fails(SaveFailed, "No space left", write_files, {one: "3", two: "4"}, private=True)
     assert (one.read_text(), two.read_text()) == ("1", "2")
 
 
 def test_a_folder_is_private_to_its_last_file(tmp_path: Path) -> None:
-    write_folder(tmp_path / "kept", {"a": "1", "b": b"2"}, overwrite=False)
+    files.write_folder(tmp_path / "kept", {"a": "1", "b": b"2"}, overwrite=False)
     with folder_aside(tmp_path / "deep", overwrite=False, private=True) as aside:
         (aside / "inner").mkdir()
         (aside / "inner" / "file").write_text("1")
@@ -85,7 +76,7 @@ def test_a_folder_is_private_to_its_last_file(tmp_path: Path) -> None:
     assert {mode(path) for path in found if path.is_file()} == {0o600}
     assert {mode(path) for path in found if path.is_dir()} == {0o700}
     (tmp_path / "deep/inner/file").chmod(0o644)
-    make_private(tmp_path / "deep")
+    files.make_private(tmp_path / "deep")
     assert mode(tmp_path / "deep/inner/file") == 0o600
     with folder_aside(tmp_path / "open", overwrite=False, private=False) as aside:
         (aside / "file").write_text("1")
@@ -117,7 +108,7 @@ def test_a_lock_is_held_by_one_process_and_goes_with_it(tmp_path: Path) -> None:
         other.kill()
         other.wait(30)
         assert lock(stream.fileno(), wait=5), "a process that was killed holds nothing"
-        unlock(stream.fileno())
+        files.unlock(stream.fileno())
         assert lock(stream.fileno())
 
 

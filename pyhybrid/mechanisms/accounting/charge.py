@@ -61,28 +61,27 @@ CENTERS = {
 _SENTENCES = {
     # What the accounting assumes
     "gaussian": "Many records: the posteriors with and without a record are close to normal, so "
-    "that a released draw is Gaussian differentially private. This was checked record by record on "
-    "{n_draws} posterior draws, down to probabilities of about one in that number; below, delta "
-    "rests on the limit. The upper end of mu is charged.",
+    "that a released draw is Gaussian differentially private. This was checked record by record "
+    "on {n_draws} posterior draws, down to probabilities of about one in that number; for smaller "
+    "ones, delta relies on the limit. The upper end of the estimate of mu is charged.",
     "some by range": "Records for which the limit does not hold are charged by the range of their "
-    "log-likelihoods, or an extrapolation beyond the draws. Epsilon is the larger of both.",
+    "log-likelihoods, or by an extrapolation beyond the draws. Epsilon is the larger of the two.",
     "other": "{asked} accounting was asked for; {why}; epsilon is counted by the {by}.",
-    "range": "The range is that over {n_draws} posterior draws, an estimate from below of the "
-    "largest possible one: it misses losses rarer than about one in {n_draws}.",
+    "range": "The range is taken over {n_draws} posterior draws. It is a lower estimate of the "
+    "largest possible range: it misses losses rarer than about one in {n_draws}.",
     "beyond": "The charge is at least the Gaussian epsilon of mu, and at least {loss}",
     "replaced": "A {one} that replaces another is assumed to have no larger risk than those "
     "present: the cost is twice that of the {one} of largest risk.",
     # What a local charge assumes of draws, weights and records
-    "largest": "The Lipschitz bound is the largest value over {n_kept} posterior draws, an "
-    "estimate from below of the largest possible one.",
-    "many": "The records are many enough for the local bound to be near the global one; the "
+    "largest": "The Lipschitz bound is the largest value over {n_kept} posterior draws, a lower "
+    "estimate of the largest possible value.",
+    "many": "There are enough records for the local bound to be near the global one. The "
     "guarantee holds for this database and extends to others only as their size grows.",
-    "recounted": "Weights were computed from the same records. By range and mu the charge includes "
-    "how they change when a record leaves, also as the risks of all others change then: "
-    "estimated from {recounted} draws by importance weights. By the Lipschitz bound, as in the "
-    "papers, it does not.",
-    "tied": "Weights are tied to the record: removing one record is assumed not to change the "
-    "weights of the others.",
+    "recounted": "Weights were computed from the same records. By range and mu, the charge "
+    "includes how the weights change when a record leaves, because the risks of the others "
+    "change, too: estimated from {recounted} draws by importance weights. By the Lipschitz bound, "
+    "as in the papers, it does not.",
+    "tied": "Removing one record is assumed not to change the weights of the others.",
     "coded": "Columns are coded with values computed from all records ({terms}), assumed not to "
     "change for neighbors{strict}.",
     "decimals": "Released values of {columns} have {decimals} decimals, a number fixed without "
@@ -95,41 +94,40 @@ _SENTENCES = {
     "(95 % confidence, from the share dropped).",
     # What a censored charge assumes
     "center": "Each record's term was clipped after subtracting its value at {center}",
-    "discrete": "The outcome is discrete, so that terms lie between -M and 0, and a record's "
-    "removal moves the log posterior by at most M; 2 M are charged for a draw.",
+    "discrete": "The outcome is discrete, so terms lie between -M and 0. Removing a record moves "
+    "the log posterior by at most M; 2 M is charged for a draw.",
     "chains": "Released draws come from the censored posterior exactly; a sampler that has "
     "converged comes close to that. {stopped}",
     "exact": "Exact sampling from a grid of parameters that was fixed without these records, of "
     "{size} candidates: OpenDP's exponential mechanism draws from it, without chains and without a "
     "seed. The guarantee is that of the posterior on the grid.",
-    "excess": "What clipping takes away on average was read from frozen rows and added to each "
-    "term before it was clipped: a term still ranges over no more than the cap's interval.",
+    "excess": "The average loss by clipping was computed from frozen rows and added to each term "
+    "before clipping. A term still ranges over no more than the cap's interval.",
     "type": "The type of the synthesized column and the levels of categorical predictors are "
     "public and the same for every possible record.",
     "shared": "The calibration was made from records that are released here, or from more of them "
     "than chance explains: weights are assumed not to change for neighbors; a calibration from "
     "other records would make the guarantee strict.",
-    "untold": "Whether the calibration was made from the records that are released here cannot be "
-    "known, as an earlier version of pyhybrid made it: weights are assumed not to change for "
-    "neighbors; another calibration, from other records, would make the guarantee strict.",
-    "unsaid": "Its owner has not confirmed that the calibration's reference holds no record that "
-    "is released here, and a comparison detects little where values repeat: weights and center are "
-    "assumed not to change for neighbors; confirmed, the guarantee would be strict.",
+    "untold": "An earlier version of pyhybrid made the calibration, so it is not known whether it "
+    "was made from the records released here. Weights are assumed not to change for neighbors; a "
+    "calibration from other records would make the guarantee strict.",
+    "unsaid": "The owner has not confirmed that the calibration's reference holds no record "
+    "released here, and a comparison detects little where values repeat. Weights and center are "
+    "assumed not to change for neighbors. With the confirmation, the guarantee would be strict.",
     "by record": "Each record's weight is a function of that record alone.",
     "same database": "Weights were computed from the same database and are assumed not to change "
     "for its neighbors; a frozen calibration or weights of 1 would make the guarantee strict.",
     "owners word": OWNERS_WORD,
-    "modes": "The censored posterior may have more than one mode, as some chains ended elsewhere; "
-    "modes that the release was not drawn from are assumed to have no weight, and the guarantee is "
-    "not strict for that.",
+    "modes": "Some chains ended elsewhere, so the censored posterior may have more than one mode. "
+    "Modes that the release was not drawn from are assumed to have no weight. For this reason the "
+    "guarantee is not strict.",
     # What refits without a record say
     "refits": "The posterior was also fitted without {whose} of largest risk; range and mu are "
     "the larger of both fits.",
-    "failed": "No fit could be made without {failed} of the {one}s of largest "
-    "risk: for these the charge rests on the draws of one posterior alone, and with few records "
-    "it may be too small.",
+    "failed": "No fit could be made without {failed} of the {one}s of largest risk: their charge "
+    "relies on the draws of one posterior alone and may be too small with few records.",
     # What no charge covers
-    "unsynthesized": "All columns except {columns} are published unchanged.",
+    "unsynthesized": "Columns other than {columns}, if there are any, are published unchanged.",
     "public": "The number of records, their labels and order, {whose}and who is in the data: they "
     "are taken as public. The guarantee hides values and their influence, not membership.",
     "several rows": "A person with several rows: the unit of privacy is one row, and k rows of one "
@@ -137,8 +135,8 @@ _SENTENCES = {
     "decimals read": "The number of decimals of the released values of {columns}, {decimals}: it "
     "was read from the confidential data; decimals=, an option of the model, fixes it, "
     "and a strict charge needs that.",
-    "epsilon": "The epsilon stated here: it was computed from the confidential data, and the "
-    "Lipschitz bound can be computed from it, as can range and mu from theirs.",
+    "epsilon": "The epsilon stated here: it was computed from the confidential data. The "
+    "Lipschitz bound, the range and mu can be computed from the epsilons stated.",
     "choices": "Choices made by looking at the confidential data: {chosen}, and which of several "
     "releases was kept.",
     "others": "Other releases from the same data: their epsilons add up.",
@@ -515,7 +513,7 @@ def _in_one_line(*names: str) -> str:
 
 
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
-    """That all columns except those given are published unchanged."""
+    """That columns other than those given are published unchanged."""
     return _said({"unsynthesized": True}, columns=_in_one_line(*synthesized))[0]
 
 

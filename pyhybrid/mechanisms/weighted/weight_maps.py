@@ -55,7 +55,7 @@ _FEWEST_LEFT = 5  # records that public weights leave to a coefficient, as a rul
 
 @dataclass(frozen=True)
 class Unweighted(PseudoPosteriorMechanism):
-    """All weights 1: the baseline whose epsilon is usually large and grows with n ([S22] sec. 2).
+    """All weights 1: the baseline; its epsilon is usually large and grows with n ([S22] sec. 2).
 
     Parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
     """
@@ -71,7 +71,7 @@ class Unweighted(PseudoPosteriorMechanism):
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights(PseudoPosteriorMechanism):
-    """Synthesis under weights that were made elsewhere.
+    """Synthesis with weights that were computed elsewhere.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
 class CountWeighted(PseudoPosteriorMechanism):
     """Weights from the share of records outside a ball around each sensitive value.
 
-    Risk is counted among the records that have a value; those whose value is missing are alike, and
-    at no risk. With a `unit` every record gets the lowest weight among the records of its unit
-    ([H22]; [V25] alg. 3).
+    Risk is counted among the records that have a value; records whose value is missing are alike
+    and have no risk. With a `unit` every record gets the lowest weight among the records of its
+    unit ([H22]; [V25] alg. 3).
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         for factor in np.geomspace(1.1, 50, 40):
             wider = replace(self, epsilon=math.ceil(self.epsilon * factor * 10) / 10)
             if wider._leaves_enough(session, wider._public(session, p)[2], p):
-                advice = f"--epsilon {wider.epsilon:g} or fewer predictors"
+                advice = f"an epsilon of {wider.epsilon:g}, or fewer predictors"
                 break
         raise BudgetExceeded(
             f"too few {self._whose()} for epsilon = {self.epsilon:g}: its weights leave the "
@@ -473,14 +473,14 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:
-                return f"; --epsilon {wider.epsilon:g} is enough, and costs about {cost:.3g}"
+                return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         unweighted = Unweighted(
             self.model, relation=self.relation, unit=self.unit, delta=self.delta, design=self.design
         )
         cost = unweighted.charge_of(session, unweighted.fit(session), **released).epsilon
         return (
             "; more records are needed, or fewer predictors"
-            f" (--mechanism unweighted would cost {cost:.3g})"
+            f" (without weights it would cost {cost:.3g})"
         )
 
 

@@ -166,7 +166,7 @@ class Counts(Number):
 
 @dataclass(frozen=True, kw_only=True)
 class Real(Number):
-    """Numbers of any sign, released with so many `decimals`; see `Number`.
+    """Numbers of any sign, released with this number of `decimals`; see `Number`.
 
     Parameters
     ----------

@@ -195,8 +195,9 @@ class BetaBinomial(CountModel):
     r"""Whole numbers from `lower` to `upper`: days of a week, items right, ratings.
 
     :math:`y_i` - lower is beta-binomial of size upper - lower, with mean share
-    :math:`\mathrm{expit}(o_i + x_i'\beta)` and precision lambda: large, binomial; below 2, most at
-    both ends. It is never less spread than a binomial: `pyhybrid.Ordinal` has any shape.
+    :math:`\mathrm{expit}(o_i + x_i'\beta)` and precision lambda. For a large lambda it is binomial;
+    below 2, most values are at both ends. Its spread is never less than a binomial's:
+    `pyhybrid.Ordinal` has any shape.
 
     Priors: lambda ~ Pareto(0.1, 1.5) and that of beta, both as in `pyhybrid.BetaRegression`. brms's
     ``beta_binomial()`` has gamma(0.01, 0.01) for its phi, which is lambda.

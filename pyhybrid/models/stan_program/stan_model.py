@@ -75,10 +75,10 @@ Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator],
 class StanModel(OwnProgram):
     """A user's whole Stan program as a synthesizer: for local charges.
 
-    Trying some weights and caps does not show what a program does under all, so no charge of it is
-    strict, whatever the mechanism; `pyhybrid.ComposedModel` can be strict. Here the weights and the
-    cap of the release are tried, also with other outcomes; a program that branches on weights or
-    cap is refused.
+    Trying some weights and caps does not show what a program does under all of them, so its charges
+    are never strict; `pyhybrid.ComposedModel` can be strict. Here the weights and the cap of the
+    release are tried, also with other outcomes; a program that branches on weights or cap is
+    refused.
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
     log-likelihood by its weight; ``log_lik`` in its generated quantities is the same

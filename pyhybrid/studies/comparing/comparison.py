@@ -127,9 +127,9 @@ def compare(
     """Release by each mechanism and set charges, bounds, weights and estimates side by side.
 
     All mechanisms share one session: a fit that several of them need, above all the unweighted one,
-    is made once, and all fits use the same engine seed, so that differences between mechanisms are
-    not noise of the sampler. Re-weighting leaves less slack below the bound, but may worsen
-    estimates: a warning names the candidates whose mean it moved away from the data.
+    is made once, and all fits use the same engine seed, so that mechanisms do not differ by noise
+    of the sampler. Re-weighting leaves less slack below the bound, but may worsen estimates: a
+    warning names the candidates whose mean it moved away from the data.
 
     Comparing several candidates on the confidential data and publishing one of them is a choice
     that the guarantee does not cover; to publish several, release each anew.
