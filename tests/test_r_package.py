@@ -10,7 +10,6 @@ import pytest
 from tests.conftest import require
 
 pytestmark = pytest.mark.needs_r
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("matrixStats", "testthat", "jsonlite", "knitr", "rmarkdown")
 

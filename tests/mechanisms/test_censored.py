@@ -22,7 +22,6 @@ from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
-
 MODEL = ph.Beta("y ~ 1", decimals=6)
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 

@@ -24,7 +24,6 @@ from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
 
 pytestmark = [pytest.mark.samples, pytest.mark.usefixtures("opendp")]
-
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 POISSON, NB = ph.Poisson("y ~ 1"), ph.NegativeBinomial("y ~ 1")
 

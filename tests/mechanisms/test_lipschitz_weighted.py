@@ -10,7 +10,6 @@ from pyhybrid.fitting.session import FitSession
 from tests.fits import fit_options, session_fixture
 
 pytestmark = pytest.mark.samples
-
 OPTIONS = fit_options(chains=4, warmup=300, draws=300, seed=3)
 MODEL = ph.Poisson("y ~ 1")
 RISKS = {

@@ -15,7 +15,6 @@ from tests.monte_carlo import assert_near
 from tests.refusals import fails
 
 pytestmark = pytest.mark.samples
-
 COUNTS = pd.DataFrame({"y": np.random.default_rng(5).poisson(100, 60)})
 MODEL = ph.Poisson("y ~ 1")
 

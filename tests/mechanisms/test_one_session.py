@@ -14,7 +14,6 @@ from pyhybrid.models.families.regression import BoundRegression
 from tests.fits import ANY_DRAWS, fit_options
 
 pytestmark = pytest.mark.samples
-
 MODEL = ph.Poisson("y ~ 1")
 OPTIONS = fit_options(chains=2, warmup=150, draws=60, rule=ANY_DRAWS)
 

@@ -19,7 +19,6 @@ from tests.mechanisms.test_accounting import OPTIONS
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
-
 MODEL = ph.NegativeBinomial("y ~ 1")
 
 

@@ -15,7 +15,6 @@ from tests.mechanisms.test_accounting import MODEL, counts
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
-
 OPTIONS = fit_options(chains=4, warmup=300, draws=400, seed=5)
 
 

@@ -18,7 +18,6 @@ from tests.models.simulation_based_calibration import MODELS, fitted, ranks, sim
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples
-
 SIMULATIONS = {"beta": 200, "gamma": 25, "beta_regression, published": 25,
                "negative_binomial, published": 25}  # fmt: skip
 # The long run has all. Of the others the target density is held at points, in test_coefficients.py,

@@ -23,7 +23,6 @@ from pyhybrid.models.stan_program.text_rules import check_decides_nothing
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.normal_draws
-
 POINTS = np.random.default_rng(1).uniform(-1, 1, (3, 3))
 SHORT = SamplerSettings(chains=4, warmup=300, draws=500, adapt_delta=0.95)
 RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}

@@ -23,7 +23,6 @@ from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
-
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
 SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
 RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}

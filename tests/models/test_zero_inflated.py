@@ -12,7 +12,6 @@ from tests.models.targets import assert_log_lik_is_stans, draws_of
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
-
 N = 250
 RNG = np.random.default_rng(2)
 X = RNG.choice([-1.0, 0.0, 1.0], N)

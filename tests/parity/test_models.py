@@ -26,7 +26,6 @@ from tests.conftest import require
 from tests.parity import test_rstan_engine
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
-
 ENGINES = ("embedded", "rstan", "cmdstan")
 SETTINGS = SamplerSettings(chains=2, warmup=200, draws=300, parallel_chains=1)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=50.0, divergent_share=0.01)

@@ -21,7 +21,6 @@ from tests.monte_carlo import assert_draws_near
 from tests.parity.golden import assert_same
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
-
 SETTINGS = SamplerSettings(chains=4, warmup=600, draws=500, parallel_chains=1)
 MODELS = {
     "poisson": (ph.Poisson, lambda rng, mu: rng.poisson(mu)),

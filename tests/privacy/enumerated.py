@@ -12,7 +12,6 @@ from pyhybrid.core.checks import FloatArray
 RATES = np.geomspace(0.1, 50, 40)
 SUPPORT = tuple(range(16))
 LOG_LIK = np.array([poisson.logpmf(y, RATES) for y in SUPPORT]).T  # (grid, support)
-
 Database = tuple[int, ...]
 Terms = Callable[[Database], FloatArray]
 

@@ -19,7 +19,6 @@ from tests.conftest import require
 from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.needs_r
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

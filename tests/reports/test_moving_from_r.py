@@ -18,7 +18,6 @@ from pyhybrid.running.files import cache_folder
 from tests.docs.snippets import python_snippets
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "pages" / "howto" / "from_the_supplement.md"
 NOTEBOOK = ROOT / "notebooks" / "07_moving_from_r.ipynb"
