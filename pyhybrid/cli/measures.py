@@ -15,7 +15,7 @@ from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, names_of, options, survey_design
-from pyhybrid.cli.sources import utility_where_it_is
+from pyhybrid.cli.sources import sample_where_it_is, utility_where_it_is
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
@@ -63,18 +63,18 @@ def utility(
     permutations: Permutations for the null expectation of CART.
     weights: Column of design weights, or a survey as in synthesize --survey:
         weights=COLUMN,clusters=COLUMN,...
-    types: JSON file of types, for a table that stays where it is and its release in parts: counts
-        and means of all rows, no models.
+    types: JSON file of types, for a table that stays where it is: counts and means of all rows, no
+        models, which otherwise have a sample of its rows.
     seed: Seed of resamples and permutations.
     overwrite: Replace files that exist.
     """
-    if stays_where_it_is(real):
+    if types is not None and stays_where_it_is(real):
         utility_where_it_is(real, synthetic[0], types)
         show(_NOTE)
         return
     _check_outputs(json_out, html, overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
-    data, versions = _read_versions(Path(real), synthetic, versus or ())
+    data, versions = _read_versions(real, synthetic, versus or ())
     compared = _shared(data, versions) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
         found = {
@@ -120,7 +120,7 @@ def _of_version(progress: Progress, name: str) -> Progress:
 
 @options
 def risk(
-    real: Path,
+    real: str,
     synthetic: list[Path],
     key: list[str],
     sensitive: list[str] | None = None,
@@ -165,7 +165,7 @@ def risk(
         )
         for name, sets in versions.items()
     }
-    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (real.name, data))
+    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (Path(real).name, data))
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
@@ -222,7 +222,7 @@ def verify(
     from pyhybrid.releases.ledger import Ledger
 
     _check_outputs(json_out, None, overwrite)
-    versions = _read_versions(real, synthetic, ())[1]
+    versions = _read_versions(str(real), synthetic, ())[1]
     answer = verification.verify(
         versions["synthetic"],
         read_table(real).by_cell,
@@ -246,26 +246,32 @@ def verify(
 
 
 def _read_versions(
-    real: Path, synthetic: Sequence[Path], versus: Sequence[Path]
+    real: str, synthetic: Sequence[Path], versus: Sequence[Path]
 ) -> tuple[pd.DataFrame, dict[str, list[pd.DataFrame]]]:
-    """The data, and the sets of each version; a folder stands for the sets of a release."""
-    data = read_table(real).frame
+    """The data, and the sets of each version; a folder stands for the sets of a release. Of what
+    stays where it is, rows by chance."""
     versions = {
-        name: [read_table(path).frame for path in _files(paths)]
+        name: [_read(str(path)) for path in _sets(paths)]
         for name, paths in {"synthetic": synthetic, "versus": versus}.items()
         if paths
     }
-    return data, versions
+    first = versions["synthetic"][0]
+    return _read(real, [str(name) for name in first.columns]), versions
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
+def _read(path: str, columns: Sequence[str] = ()) -> pd.DataFrame:
+    return sample_where_it_is(path, columns) if stays_where_it_is(path) else read_table(path).frame
+
+
+def _sets(paths: Sequence[Path]) -> list[Path]:
     files: list[Path] = []
     for path in paths:
         if not path.is_dir():
             files.append(path)
             continue
         inside = path / "public" if (path / "public").is_dir() else path
-        sets = [*inside.glob("synthetic_*.csv"), *inside.glob("synthetic_*.parquet")]
+        sets = [own for own in inside.glob("synthetic_*")
+                if own.is_dir() or own.suffix in (".csv", ".parquet")]  # fmt: skip
         if not sets:
             raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
         files += sorted(sets, key=lambda each: (len(each.name), each.name))

@@ -181,13 +181,17 @@ def columns_where_they_are(
     return SourceTable(frame=frame, text=None, file_format="parquet", name=where)
 
 
-def utility_where_it_is(data: str, release: Path, types: Path | None) -> None:
+def sample_where_it_is(data: str, columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows of a table that stays where it is, for measures that need them; says if not all."""
+    _check_no_password(data)
+    rows_by_chance, n = rows.read_sample(data, columns)
+    if len(rows_by_chance) < n:
+        note(f"{data}: {len(rows_by_chance):,} of {n:,} rows, by chance")
+    return rows_by_chance
+
+
+def utility_where_it_is(data: str, release: Path, types: Path) -> None:
     """Distances of tables and numbers of all rows, of the first set of a release."""
-    if types is None:
-        raise InvalidInput(
-            "--types must be given for a table that stays where it is; `synthesize` without "
-            "--formula drafts them"
-        )
     sets = sorted(release.glob("public/synthetic_*")) or [release]
     first, kinds = str(sets[0]), read_types(types)
     far = count_distances(data, first, types=kinds)

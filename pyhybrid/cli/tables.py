@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import warnings
@@ -145,10 +146,14 @@ def _read_text(path: Path) -> pd.DataFrame:
         )
     check_names(header)
     options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file)  # pandas fills a line that ends early, in silence
+        if any(0 < len(cells) < len(header) for cells in lines):
+            raise pd.errors.ParserError(f"line {lines.line_num} ends early")
     with warnings.catch_warnings():
         # Rows longer than the header lose cells with no more than a warning.
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        table: pd.DataFrame = pd.read_csv(path, **options).fillna("")
+        table: pd.DataFrame = pd.read_csv(path, **options)
     return table
 
 

@@ -17,6 +17,7 @@ from pyhybrid.sources.source import READ, Source, load_library, open_source
 
 MOST_ROWS = 5_000_000
 MOST_DISTINCT = 100_000
+_SAMPLE = 50_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,6 +129,22 @@ def read_columns(
             source.close()
 
 
+def read_sample(data: str, columns: Sequence[str] = ()) -> tuple[pd.DataFrame, int]:
+    """Some columns, or all, of about 50,000 rows by chance, or of all if there are no more, for
+    what needs rows in memory: models, matching. Confidential; no part of a release.
+
+    `data` as of `open_source`, whose InvalidInput it raises. Returns the rows, shape (rows,
+    len(columns)), and the number of all rows.
+    """
+    ibis = load_library("ibis")
+    with open_source(data) as source:
+        names = _named(source, columns or [*source.columns], ())
+        cells = _cells(source, names)
+        ((n,),) = source.ask(cells.agg(n=cells.count()))
+        some = cells if n <= _SAMPLE else cells.filter(ibis.random() < _SAMPLE / n)
+        return _table(source, names, source.ask(some)), int(n)
+
+
 def _named(source: Source, columns: Sequence[str], outcomes: Sequence[str]) -> list[str]:
     """All columns that are read, once each, of kinds that are."""
     names = list(dict.fromkeys([*columns, *outcomes]))
@@ -151,12 +168,17 @@ def _counted(
     source: Source, names: Sequence[str], outcomes: Sequence[str], rows: list[tuple[Any, ...]]
 ) -> CountedRows:
     times = np.array([row[-1] for row in rows], dtype=np.int64)
-    distinct = pd.DataFrame({
+    distinct = _table(source, names, rows)
+    ordered = distinct.sort_values(sorted(names, key=lambda name: name in outcomes))
+    return CountedRows(table=ordered.reset_index(drop=True), times=times[ordered.index])
+
+
+def _table(source: Source, names: Sequence[str], rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame({
         name: _column([row[at] for row in rows], source.columns[name])
         for at, name in enumerate(names)
     })  # fmt: skip
-    ordered = distinct.sort_values(sorted(names, key=lambda name: name in outcomes))
-    return CountedRows(table=ordered.reset_index(drop=True), times=times[ordered.index])
+    return table
 
 
 def _cell(source: Source, name: str) -> Any:

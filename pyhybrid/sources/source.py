@@ -152,6 +152,10 @@ def name_of(data: Any) -> str:
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
         return without_secrets(text) if "://" in text else os.path.abspath(text)
+    if hasattr(data, "sql_query"):
+        return str(data.sql_query())
+    if hasattr(data, "get_backend"):
+        return str(load_library("ibis").expr.format.pretty(data.op()))
     return data.name if isinstance(data, Source) else type(data).__name__
 
 

@@ -18,7 +18,7 @@ from tests.fuzzing.releases import MECHANISMS, check_release, check_release_case
 from tests.fuzzing.tables import Recipe
 from tests.refusals import fails
 
-_CPU = 2000  # milliseconds for an entry point
+_CPU = 1200  # milliseconds for an entry point
 SAME: Any = {"database": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 

@@ -11,6 +11,7 @@ from pyhybrid.masking import (
     GaussianMask,
     MisclassificationMask,
     MixtureMask,
+    families,
     gaussian_mask_log_density,
     masked_level_probabilities,
     masked_normal,
@@ -19,13 +20,6 @@ from pyhybrid.masking import (
 from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys, read_column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.families import (
-    LevelModel,
-    Walker,
-    elliptical_slice,
-    metric_at_mode,
-    truncated_normal,
-)
 from pyhybrid.masking.masks import Evidence, draw_evidence, level_log_density, weakened
 from pyhybrid.masking.sequence import SequentialModel
 from tests.refusals import refuses
@@ -129,11 +123,11 @@ def test_bad_masks_are_refused(make: Any, message: str) -> None:
 
 
 KINDS = {"binary": 2, "ordered": 4, "nominal": 4}
-MODELS = [LevelModel(kind=kind, n_levels=n, n_columns=3) for kind, n in KINDS.items()]
+MODELS = [families.LevelModel(kind=kind, n_levels=n, n_columns=3) for kind, n in KINDS.items()]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.kind)
-def test_gradients_and_probabilities(model: LevelModel) -> None:
+def test_gradients_and_probabilities(model: families.LevelModel) -> None:
     rng = np.random.default_rng(3)
     design = np.hstack([np.ones((40, 1)), rng.normal(size=(40, 2))])
     x = rng.integers(0, model.n_levels, 40)
@@ -162,8 +156,8 @@ def test_ordered_probabilities_hold_far_out() -> None:
 
 
 def _moves(target: Any, start: Any, n: int, rng: np.random.Generator) -> Any:
-    metric = metric_at_mode(target, start)
-    walker = Walker(theta=metric.mode.copy())
+    metric = families.metric_at_mode(target, start)
+    walker = families.Walker(theta=metric.mode.copy())
     draws = np.empty((n, start.size))
     for place in range(-200, n):
         walker.move(target, metric, rng, adapt=place < 0)
@@ -173,7 +167,7 @@ def _moves(target: Any, start: Any, n: int, rng: np.random.Generator) -> Any:
 
 def test_hamiltonian_draws_have_the_moments_of_a_grid() -> None:
     """One intercept, 12 records: far enough from normal for a wrong sampler to show."""
-    model = LevelModel(kind="binary", n_levels=2, n_columns=1)
+    model = families.LevelModel(kind="binary", n_levels=2, n_columns=1)
     x = np.array([1] * 11 + [0])
     design = np.ones((12, 1))
     grid = np.linspace(-3, 8, 4001)
@@ -203,7 +197,7 @@ def test_posteriors_agree_with_the_likelihood_fits_of_statsmodels() -> None:
     nominal = np.argmax(rng.gumbel(size=(n, 3)) + np.outer(z, [0, 0.5, -0.8]), axis=1)
     fits = {"binary": (latent > 0).astype(int), "ordered": ordered, "nominal": nominal}
     for kind, x in fits.items():
-        model = LevelModel(kind=kind, n_levels=x.max() + 1, n_columns=2)
+        model = families.LevelModel(kind=kind, n_levels=x.max() + 1, n_columns=2)
         draws = _moves(lambda t, m=model, y=x: m.log_posterior(t, design, y),
                        np.zeros(model.size), 400, rng)  # fmt: skip
         if kind == "binary":
@@ -362,13 +356,15 @@ def test_truncated_normals_match_scipy_also_in_the_tails() -> None:
     rng = np.random.default_rng(3)
     n = 20_000
     for mean, low, high in ((0, -1, 0.5), (1, 3, np.inf), (0, -np.inf, -6), (0, 7, 7.5)):
-        drawn = truncated_normal(np.full(n, float(mean)), 1.0, float(low), float(high), rng)
+        drawn = families.truncated_normal(
+            np.full(n, float(mean)), 1.0, float(low), float(high), rng
+        )
         law = stats.truncnorm(low - mean, high - mean, loc=mean)
         assert drawn.min() >= low
         assert drawn.max() <= high
         within(drawn.mean(), law.mean(), law.std(), n)
         assert stats.kstest(drawn, law.cdf).pvalue > 1e-5
-    beyond = truncated_normal(np.zeros(n), 1.0, 50.0, np.inf, rng)
+    beyond = families.truncated_normal(np.zeros(n), 1.0, 50.0, np.inf, rng)
     within(beyond.mean(), 50 + 1 / 50, 1 / 50, n, errors=8)  # 1/50 - 2/50^3, nearly
 
 
@@ -378,7 +374,7 @@ def test_elliptical_slices_leave_the_posterior_invariant() -> None:
     now = rng.normal(0, 1, (n, 1))
     for _ in range(25):
         noise = 1.3 * rng.standard_normal((n, 1))
-        now = elliptical_slice(
+        now = families.elliptical_slice(
             now, np.full((n, 1), 0.4), noise, lambda x, rows: stats.norm.logpdf(1.0, x[:, 0], 0.5),
             rng,
         )  # fmt: skip

@@ -271,7 +271,8 @@ def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
         ("f.csv", said, "asymptotic local"), ("other.csv", [], "asymptotic local"),
         ("other.csv", said, "strict"),
     ):  # fmt: skip
-        asked = ["synthesize", data, "--calibration", "c", "--out", f"out {kind}", *word, *fitted]
+        asked = ["synthesize", data, "--calibration", "c", "--out", f"out {kind}", *word, *fitted,
+                 "--draws", "500"]  # fmt: skip
         if kind != "strict":
             error = refused(*asked, "--overwrite")
             assert "no strict release; " in error

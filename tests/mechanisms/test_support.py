@@ -174,7 +174,7 @@ def test_it_is_quoted_published_and_reported(run: Run, tmp_path: Path, session: 
     visits()[["y"]].to_csv(tmp_path / "data.csv", index=False)
     code, _, problem = run(
         "synthesize", "data.csv", "--formula", "y ~ 1", "--mechanism", "unweighted", "--out", "out",
-        "--support", "y=0..100", "--engine", "embedded", "--seed", "5",
+        "--support", "y=0..100", "--engine", "embedded", "--seed", "5", "--draws", "300",
     )  # fmt: skip
     assert code == 0, problem
     statement = (tmp_path / "out" / "public" / "privacy_statement.md").read_text(encoding="utf-8")

@@ -8,12 +8,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.models.families.amounts import (
-    gamma_log_mass,
-    gamma_within,
-    normal_log_mass,
-    normal_within,
-)
+from pyhybrid.models.families import amounts
 from tests.models.targets import draws_of
 from tests.refusals import refuses
 
@@ -55,14 +50,14 @@ def test_tails_keep_their_digits() -> None:
         assert ((drawn >= ends[0]) & (drawn <= ends[1])).all()
 
     for mean in (-30.0, 30.0):
-        found = normal_log_mass(np.array([mean]), np.array([1.0]), (0.0, 1.0))[0]
-        drawn = normal_within(np.full(500, mean), 1.0, (0.0, 1.0), np.random.default_rng(1))
+        found = amounts.normal_log_mass(np.array([mean]), np.array([1.0]), (0.0, 1.0))[0]
+        drawn = amounts.normal_within(np.full(500, mean), 1.0, (0.0, 1.0), np.random.default_rng(1))
         check(found, drawn, (0.0, 1.0), stats.norm(mean), 1e-6)
         edge = 0.0 if mean < 0 else 1.0
         assert np.abs(drawn - edge).mean() == pytest.approx(1 / 30, rel=0.3)
     for ends in ((0.0, 1e-3), (60.0, 61.0)):
-        found = gamma_log_mass(np.array([2.0]), np.array([1.0]), ends)[0]
-        drawn = gamma_within(2.0, np.ones(200), ends, np.random.default_rng(1))
+        found = amounts.gamma_log_mass(np.array([2.0]), np.array([1.0]), ends)[0]
+        drawn = amounts.gamma_within(2.0, np.ones(200), ends, np.random.default_rng(1))
         check(found, drawn, ends, stats.gamma(2.0), 1e-5)
 
 

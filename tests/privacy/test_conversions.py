@@ -20,22 +20,13 @@ from scipy.stats import norm
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy import conversions
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose, compose_charges
-from pyhybrid.privacy.conversions import (
-    ASYMPTOTIC_LOCAL,
-    STRICT,
-    delta_of_mu,
-    epsilon_of_bound,
-    epsilon_of_rho,
-    epsilon_of_zcdp,
-    rho_of_zcdp,
-    round_up,
-)
 from tests.golden import gaussian_formulas as precise  # nothing but the standard library
 from tests.refusals import refuses
 
-UNIT = {ASYMPTOTIC_LOCAL: Fraction(1, 100), STRICT: Fraction(1, 1_000_000)}
+UNIT = {conversions.ASYMPTOTIC_LOCAL: Fraction(1, 100), conversions.STRICT: Fraction(1, 1_000_000)}
 KIND = st.sampled_from(sorted(UNIT))
 BOUND = st.one_of(
     st.floats(0, 1e5), st.integers(0, 10**6).map(lambda k: k / 1000), st.sampled_from([0.15, 1.1])
@@ -49,7 +40,7 @@ def exact(number: float) -> Fraction:
 
 def charge(**changes: object) -> PrivacyCharge:
     fields = {
-        "mechanism": "LipschitzWeighted", "epsilon": 15.0, "kind": ASYMPTOTIC_LOCAL,
+        "mechanism": "LipschitzWeighted", "epsilon": 15.0, "kind": conversions.ASYMPTOTIC_LOCAL,
         "relation": "remove", "n_synthetic": 3, "n_draws_released": 3, "bound": 2.5,
         "n_draws": 4000, "assumes": ("the sampler has converged",),
         "not_covered": ("the predictors",),
@@ -64,7 +55,7 @@ def charge(**changes: object) -> PrivacyCharge:
 def test_epsilon_is_the_least_charge_above_the_exact_cost(
     bound: float, draws: int, relation: str, dense: bool, factor: float, kind: str
 ) -> None:
-    epsilon = epsilon_of_bound(
+    epsilon = conversions.epsilon_of_bound(
         bound, n_draws_released=draws, relation=relation, density_above_one=dense,
         safety_factor=factor, kind=kind,
     )  # fmt: skip
@@ -81,13 +72,13 @@ def test_the_check_catches_rounding_to_nearest_and_binary_arithmetic() -> None:
 
 @given(st.floats(0, 1e6), KIND)
 def test_round_up(value: float, kind: str) -> None:
-    assert exact(value) <= exact(round_up(value, kind=kind)) < exact(value) + UNIT[kind]
+    assert exact(value) <= exact(conversions.round_up(value, kind=kind)) < exact(value) + UNIT[kind]
 
 
 @given(st.integers(0, 10**6))
 def test_rounding_is_idempotent(cents: int) -> None:
-    assert round_up(cents / 100) == cents / 100
-    assert round_up(cents / 100, kind=STRICT) == cents / 100
+    assert conversions.round_up(cents / 100) == cents / 100
+    assert conversions.round_up(cents / 100, kind=conversions.STRICT) == cents / 100
 
 
 @pytest.mark.parametrize(
@@ -152,7 +143,7 @@ def test_a_strict_charge_states_what_its_draws_cost() -> None:
     stated = PrivacyCharge.strict(
         mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_synthetic=3
     )
-    assert (stated.epsilon, stated.bound, stated.kind) == (0.35, 0.175, STRICT)
+    assert (stated.epsilon, stated.bound, stated.kind) == (0.35, 0.175, conversions.STRICT)
     assert stated.n_draws is None
     each = PrivacyCharge.strict(
         mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_draws_released=3
@@ -173,15 +164,15 @@ def test_a_strict_charge_needs_an_epsilon_above_zero(epsilon: Any) -> None:
 def test_a_strict_charge_is_epsilon_rounded_up(epsilon: float) -> None:
     stated = PrivacyCharge.strict(mechanism="laplace_sum", epsilon=epsilon, relation="remove")
     assert exact(epsilon) * (1 - Fraction(1, 10**15)) <= exact(stated.epsilon)
-    assert exact(stated.epsilon) <= exact(epsilon) + 2 * UNIT[STRICT]
+    assert exact(stated.epsilon) <= exact(epsilon) + 2 * UNIT[conversions.STRICT]
 
 
 def test_only_a_strict_charge_goes_without_posterior_draws() -> None:
-    assert charge(kind=STRICT, n_draws=None).n_draws is None
+    assert charge(kind=conversions.STRICT, n_draws=None).n_draws is None
     refuses("n_draws", charge, n_draws=None)
 
 
-@pytest.mark.parametrize("changes", [{"kind": STRICT}, {"relation": "replace"}])
+@pytest.mark.parametrize("changes", [{"kind": conversions.STRICT}, {"relation": "replace"}])
 def test_unlike_charges_add_only_when_told(changes: dict) -> None:
     pair = [charge(), charge(**changes)]
     refuses(r"one kind, relation and unit.*allow_unlike", compose, pair)
@@ -201,18 +192,23 @@ def test_composition_equals_the_exact_sum(cents: list[int]) -> None:
 @pytest.mark.parametrize("flag", [1, 0, "True", None, np.float64(1)])
 def test_a_flag_is_true_or_false(flag: Any) -> None:
     with pytest.raises(InvalidInput, match="density_above_one must be True or False"):
-        epsilon_of_bound(1.0, relation="replace", density_above_one=flag)
-    assert epsilon_of_bound(1.0, relation="replace", density_above_one=np.True_) == 4.0
+        conversions.epsilon_of_bound(1.0, relation="replace", density_above_one=flag)
+    assert conversions.epsilon_of_bound(1.0, relation="replace", density_above_one=np.True_) == 4.0
 
 
 def test_numbers_that_no_float_holds_are_refused() -> None:
     for call in (
-        lambda: epsilon_of_bound(1e308),
+        lambda: conversions.epsilon_of_bound(1e308),
         lambda: ph.arrays.rho_of_range(1e300),
         lambda: ph.epsilon_of_mu(1e200, 1e-6),
     ):
         refuses("that floats can hold", call)
-    refuses("safety_factor must be a finite number", epsilon_of_bound, 1.0, safety_factor=math.nan)
+    refuses(
+        "safety_factor must be a finite number",
+        conversions.epsilon_of_bound,
+        1.0,
+        safety_factor=math.nan,
+    )
 
 
 GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
@@ -350,9 +346,9 @@ def test_epsilon_covers_the_gaussian_mechanism_and_is_below_the_simple_bound(
     rho: float, delta: float
 ) -> None:
     """A real Gaussian mechanism of this rho is mu-GDP exactly, mu = sqrt(2 rho)."""
-    found = epsilon_of_zcdp(rho, delta)
-    assert 0 <= found <= epsilon_of_rho(rho, delta)
-    assert delta_of_mu(math.sqrt(2 * rho), found) <= delta
+    found = conversions.epsilon_of_zcdp(rho, delta)
+    assert 0 <= found <= conversions.epsilon_of_rho(rho, delta)
+    assert conversions.delta_of_mu(math.sqrt(2 * rho), found) <= delta
     orders = [1 + math.exp(k / 200) for k in range(-2000, 4000)]
     by_hand = min(
         a * rho + math.log(1 / (a * delta)) / (a - 1) + math.log(1 - 1 / a) for a in orders
@@ -369,16 +365,16 @@ def test_opendp_says_the_same(rho: float, delta: float) -> None:
     space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l2_distance(T=dp.f64)
     made = space >> dp.m.then_gaussian(scale=math.sqrt(1 / (2 * rho)))
     own = dp.c.make_zCDP_to_approxDP(made).map(1.0).epsilon(delta)
-    assert epsilon_of_zcdp(rho, delta) == pytest.approx(own, rel=1e-6, abs=1e-6)
+    assert conversions.epsilon_of_zcdp(rho, delta) == pytest.approx(own, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0, 30.0])
 @pytest.mark.parametrize("delta", [1e-10, 1e-6, 0.1])
 def test_rho_is_the_largest_that_is_allowed(epsilon: float, delta: float) -> None:
-    rho = rho_of_zcdp(epsilon, delta)
-    assert epsilon_of_zcdp(0, delta) == 0
-    assert epsilon_of_zcdp(rho, delta) <= epsilon
-    assert epsilon_of_zcdp(rho * 1.0001, delta) > epsilon
+    rho = conversions.rho_of_zcdp(epsilon, delta)
+    assert conversions.epsilon_of_zcdp(0, delta) == 0
+    assert conversions.epsilon_of_zcdp(rho, delta) <= epsilon
+    assert conversions.epsilon_of_zcdp(rho * 1.0001, delta) > epsilon
 
 
 def charge_of_zcdp(epsilon: float, rho: float | None = None, delta: float = 0.0) -> PrivacyCharge:
@@ -388,7 +384,7 @@ def charge_of_zcdp(epsilon: float, rho: float | None = None, delta: float = 0.0)
 
 
 def test_charges_of_gaussian_noise_add_by_rho() -> None:
-    rho = rho_of_zcdp(1.0, 1e-6)
+    rho = conversions.rho_of_zcdp(1.0, 1e-6)
     one = charge_of_zcdp(1.0, rho, 1e-6)
     assert (one.epsilon, one.delta, one.accounting, one.kind) == (1.0, 1e-6, "zcdp", "strict")
     assert one.is_sealed
@@ -396,7 +392,7 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
     assert "bound" not in one.public()
     assert PrivacyCharge.from_dict(one.as_dict()) == one
     both = compose_charges([one, one], mechanism="both")
-    due = epsilon_of_zcdp(2 * rho, 1e-6)
+    due = conversions.epsilon_of_zcdp(2 * rho, 1e-6)
     assert both.epsilon == compose([one, one]) == pytest.approx(due, abs=1e-6)
     assert both.epsilon < 1.5
     of_three = PrivacyCharge.strict(
@@ -420,4 +416,4 @@ def test_what_is_no_charge_is_refused() -> None:
     refuses("delta must lie in", charge_of_zcdp, 1.0, 0.02)
     with pytest.raises(InvalidInput, match="charges counted at a delta must be at one delta"):
         compose([charge_of_zcdp(1.0, 0.02, 1e-6), charge_of_zcdp(1.0, 0.02, 1e-5)])
-    refuses("rho must be >= 0", epsilon_of_zcdp, -1.0, 1e-6)
+    refuses("rho must be >= 0", conversions.epsilon_of_zcdp, -1.0, 1e-6)

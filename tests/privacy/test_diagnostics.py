@@ -13,12 +13,7 @@ from scipy.special import ndtri
 from scipy.stats import gamma, ncx2, norm
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.privacy.diagnostics import (
-    check_chains,
-    effective_draws,
-    expansion_of,
-    loss_of_expansion,
-)
+from pyhybrid.privacy import diagnostics
 from pyhybrid.privacy.local_account import local_account
 from pyhybrid.privacy.log_lik import LogLik
 from tests.refusals import refuses
@@ -40,14 +35,14 @@ def test_the_value_of_arviz_up_to_the_number_of_draws(correlation: float) -> Non
     import arviz
 
     values = _chains(1, correlation, columns=8)
-    found = effective_draws(values, CHAINS)
+    found = diagnostics.effective_draws(values, CHAINS)
     for column, own in zip(values.T, found, strict=True):
         expected = float(arviz.ess(column.reshape(CHAINS, -1), method="mean"))
         assert own == pytest.approx(min(expected, column.size), rel=0.03)
 
 
 def test_a_process_of_known_correlation() -> None:
-    found = effective_draws(_chains(2, 0.8, length=4000), CHAINS)
+    found = diagnostics.effective_draws(_chains(2, 0.8, length=4000), CHAINS)
     exact = 4 * 4000 * (1 - 0.8) / (1 + 0.8)
     assert found.mean() == pytest.approx(exact, rel=0.1)
 
@@ -55,14 +50,14 @@ def test_a_process_of_known_correlation() -> None:
 def test_a_chain_that_is_elsewhere_counts_for_little() -> None:
     values = _chains(3, 0.0)
     values[:500] += 10
-    assert effective_draws(values, CHAINS).max() < 20
-    assert effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
+    assert diagnostics.effective_draws(values, CHAINS).max() < 20
+    assert diagnostics.effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
 
 
 def test_constants_and_few_draws() -> None:
-    assert effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
-    refuses("at least 4 in each of 3: found 10", check_chains, 10, 3)
-    refuses("at least 4 in each of 1: found 3", check_chains, 3, 1)
+    assert diagnostics.effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
+    refuses("at least 4 in each of 3: found 10", diagnostics.check_chains, 10, 3)
+    refuses("at least 4 in each of 1: found 3", diagnostics.check_chains, 3, 1)
 
 
 def exact_epsilon(own: Any, other: Any, delta: float, grid: np.ndarray) -> float:
@@ -108,7 +103,7 @@ def test_a_quadratic_of_a_normal_loses_what_two_normals_do(b: float, c: float) -
     """The loss is the log ratio of their densities, and at most found but for delta."""
     variance = 1 / (1 + 2 * c)
     own, other = norm(0, 1), norm(-b * variance, variance**0.5)
-    found = float(loss_of_expansion(_column(b, c), 1e-3)[0])
+    found = float(diagnostics.loss_of_expansion(_column(b, c), 1e-3)[0])
     z = np.linspace(-30, 30, 600_001)
     loss = own.logpdf(z) - other.logpdf(z)
     step = z[1] - z[0]
@@ -122,7 +117,7 @@ def test_a_quadratic_of_a_normal_loses_what_two_normals_do(b: float, c: float) -
 def test_quadratics_of_several_draws_lose_no_more_than_found(b: float, c: float, m: int) -> None:
     """Sums of m independent losses, by the noncentral chi-square distribution."""
     delta, variance = 1e-6, 1 / (1 + 2 * c)
-    found = float(loss_of_expansion(_column(b, c), delta, m)[0])
+    found = float(diagnostics.loss_of_expansion(_column(b, c), delta, m)[0])
 
     def exact(linear: float, square: float, rest: float) -> float:
         """Quantile at delta of the sum of linear w + square w^2 + rest."""
@@ -138,7 +133,7 @@ def test_quadratics_of_several_draws_lose_no_more_than_found(b: float, c: float,
     without = exact(-(b + 2 * c * at) * variance**0.5, -c * variance, -(b * at + c * at**2 + level))
     largest = max(exact(b, c, level), without)
     assert largest <= found <= 1.25 * largest
-    assert found < m * float(loss_of_expansion(_column(b, c), delta)[0])
+    assert found < m * float(diagnostics.loss_of_expansion(_column(b, c), delta)[0])
 
 
 @pytest.mark.parametrize(
@@ -177,15 +172,17 @@ def test_a_curved_term_costs_what_the_exact_posteriors_say(
 def test_a_cubic_part_matters_to_a_steep_term() -> None:
     """Without it a Poisson term of 3 records would cost two thirds of the truth, 1.96."""
     z = ndtri((np.arange(4000) + 0.5) / 4000)[:, None]
-    expansion = expansion_of(3 * (0.2 * z - np.exp(0.2 * z)), 4)
-    assert loss_of_expansion(expansion * [[1], [1], [0], [0]], 1e-6)[0] < 0.75 * 1.96
-    assert loss_of_expansion(expansion * [[1], [1], [1], [0]], 1e-6)[0] > 0.85 * 1.96
+    expansion = diagnostics.expansion_of(3 * (0.2 * z - np.exp(0.2 * z)), 4)
+    assert diagnostics.loss_of_expansion(expansion * [[1], [1], [0], [0]], 1e-6)[0] < 0.75 * 1.96
+    assert diagnostics.loss_of_expansion(expansion * [[1], [1], [1], [0]], 1e-6)[0] > 0.85 * 1.96
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_expansion_is_found_from_draws_within_its_errors(seed: int) -> None:
     z = np.random.default_rng(seed).standard_normal((4000, 1))
-    found = expansion_of(1e6 + 2 * z + 0.1 * (z**2 - 1) + 0.02 * (z**3 - 3 * z), 4)[:, 0]
+    found = diagnostics.expansion_of(1e6 + 2 * z + 0.1 * (z**2 - 1) + 0.02 * (z**3 - 3 * z), 4)[
+        :, 0
+    ]
     assert found[3] == pytest.approx(2 / 4000**0.5, rel=0.1)
     errors = found[3] / np.sqrt([2.0, 6.0, 24.0])
     assert (np.abs(found[:3] - [2, 0.1, 0.02]) < 4 * errors).all()
@@ -193,6 +190,6 @@ def test_the_expansion_is_found_from_draws_within_its_errors(seed: int) -> None:
 
 def test_a_term_that_bends_too_far_down_has_no_finite_loss() -> None:
     expansion = np.concatenate([_column(1.0, -0.51), _column(1.0, -0.3)], axis=1)
-    found = loss_of_expansion(expansion, 1e-6)
+    found = diagnostics.loss_of_expansion(expansion, 1e-6)
     assert np.isinf(found[0])
     assert np.isfinite(found[1])

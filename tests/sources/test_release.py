@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +21,7 @@ from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.sources import compare_numbers, count_distances, open_source, parts, synthesize_source
 from pyhybrid.sources.release import kinds_of, mechanism_of
+from pyhybrid.sources.source import name_of
 from tests.conftest import command, require_opendp
 from tests.refusals import fails, refuses
 from tests.sources.test_counting import parquet
@@ -164,6 +167,14 @@ def test_a_killed_run_goes_on_without_a_second_charge(folder: str, tmp_path: Pat
     assert not (tmp_path / ".out.parts").exists()
     last = pd.read_parquet(after / "part_00025.parquet")
     pd.testing.assert_frame_equal(last, whole.rows(1, 25))
+
+
+@pytest.mark.parametrize(
+    "taken", [lambda own: own, lambda own: ibis.memtable(own.to_arrow_table())]
+)
+def test_a_run_goes_on_with_the_same_query_alone(taken: Any) -> None:
+    asked = [taken(duckdb.sql(f"SELECT {value} AS y")) for value in (1, 2)]
+    assert name_of(asked[0]) == name_of(asked[0]) != name_of(asked[1])
 
 
 def test_nothing_is_left_or_charged_of_what_is_refused(folder: str, tmp_path: Path) -> None:
