@@ -13,14 +13,8 @@ import pytest
 from pyhybrid.engines import ConvergenceRule, SamplerSettings, engine_by_name
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.models.registry import BUILT
-from pyhybrid.validation.agreement.posterior import (
-    GENERATED,
-    generated_table,
-    mean_rows,
-    same_draws_rows,
-    short_settings,
-    table_rows,
-)
+from pyhybrid.validation.agreement import posterior
+from pyhybrid.validation.agreement.posterior import GENERATED
 from pyhybrid.validation.agreement.validation import ARITHMETIC, MONTE_CARLO, Row
 from tests.conftest import require
 from tests.parity import test_rstan_engine
@@ -34,7 +28,7 @@ ONLY_HERE = [model for model in GENERATED if model not in test_rstan_engine.MODE
 
 @cache
 def _bound(model: str) -> Any:
-    table, made = generated_table(model, np.random.default_rng(8))
+    table, made = posterior.generated_table(model, np.random.default_rng(8))
     return made.bind(table)
 
 
@@ -71,7 +65,7 @@ def test_generated_models_are_models() -> None:
 
 @pytest.mark.parametrize("model", GENERATED)
 def test_r_reads_the_same_table(model: str, r: Callable[..., Any]) -> None:
-    assert all(row.agrees for row in table_rows(_bound(model)))
+    assert all(row.agrees for row in posterior.table_rows(_bound(model)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -84,9 +78,9 @@ def test_bounds_and_weights_from_each_others_draws(
     bound = _bound(model)
     data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
     draws = engine_by_name(engine).sample(
-        bound.program, data, seed=5, settings=short_settings(bound.n)
+        bound.program, data, seed=5, settings=posterior.short_settings(bound.n)
     )
-    rows = list(same_draws_rows(bound, draws, np.random.default_rng(0)))
+    rows = list(posterior.same_draws_rows(bound, draws, np.random.default_rng(0)))
     assert len(rows) == 6
     assert rows[0].numbers == draws.n_draws * (int(bound.log_lik(draws).row_of.max()) + 1)
     _assert_agree(rows, ARITHMETIC)
@@ -101,7 +95,7 @@ def test_posterior_means_agree_within_5_standard_errors(
 ) -> None:
     _require(engine, request)
     fits = [_weighted(model, each) for each in ("embedded", engine)]
-    rows = list(mean_rows(_bound(model), "weighted", *fits))
+    rows = list(posterior.mean_rows(_bound(model), "weighted", *fits))
     assert len(rows) >= 4
     assert all(row.difference > 0 for row in rows)
     _assert_agree(rows, MONTE_CARLO)

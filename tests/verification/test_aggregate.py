@@ -14,16 +14,8 @@ from scipy.stats import binom
 
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
-from pyhybrid.verification import aggregate
-from pyhybrid.verification.queries import (
-    Coefficient,
-    Mean,
-    Quantile,
-    Share,
-    coerced,
-    column_types,
-    read_query,
-)
+from pyhybrid.verification import aggregate, queries
+from pyhybrid.verification.queries import Coefficient, Mean, Quantile, Share, coerced, column_types
 from tests.refusals import refuses
 
 N = 2000
@@ -111,7 +103,7 @@ def test_the_probability_is_that_of_the_noise() -> None:
 ])  # fmt: skip
 def test_queries(text: str, query: Any, expected: Callable[[pd.DataFrame], float]) -> None:
     data = _data()
-    assert read_query(text) == query
+    assert queries.read_query(text) == query
     assert query.of(data) == pytest.approx(expected(data), rel=2e-3)
     answer = ph.verify([data, data], data, text, tolerance=1.0, epsilon=20)
     assert answer.within
