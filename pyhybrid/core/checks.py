@@ -163,7 +163,7 @@ def check_numeric(values: Any, name: str) -> FloatArray:
         if array.dtype.kind in "USO" and any(isinstance(v, (str, bytes)) for v in array.flat):
             raise TypeError
         return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:  # whole numbers of hundreds of digits
         rows = ", with rows of one length" if "inhomogeneous" in str(error) else ""
         raise InvalidInput(f"{name} must be numeric{rows}: found {type(values).__name__}") from None
 

@@ -553,7 +553,10 @@ def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> 
             f"unit must be a column that is not synthesized: {column!r} is; give the column that "
             "says which rows belong together"
         )
-    codes = pd.factorize(table[column])[0]
+    try:
+        codes = pd.factorize(table[column])[0]
+    except TypeError:  # lists
+        raise InvalidInput(f"unit {column!r} must hold numbers, text or dates") from None
     missing = np.flatnonzero(codes < 0)
     if missing.size:
         raise InvalidInput(

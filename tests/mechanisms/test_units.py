@@ -159,6 +159,8 @@ def test_a_censored_release_by_person_is_strict(session: FitSession) -> None:
         lambda t: (ph.Unweighted(MODEL, unit="person"), t.replace("id 7", None)),
         "unit 'person' must not be missing: row .* is",
     ),
+    (lambda t: (ph.Unweighted(MODEL, unit="person"), t.assign(person=[["id 7"]] * len(t))),
+     "unit 'person' must hold numbers, text"),
 ])  # fmt: skip
 def test_what_is_no_unit_is_refused(make: Any, message: str) -> None:
     mechanism, table = make(people())
