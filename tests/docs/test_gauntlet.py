@@ -38,9 +38,9 @@ def test_an_answer_is_typed_as_the_message_has_it(tmp_path: Path) -> None:
     row = gauntlet.Row(package="statsmodels", name="heart", formula="survival ~ age",
                        then={"--unit": "person"})  # fmt: skip
     table = Gauntlet(row, tmp_path)
-    assert table._answer("take --model normal:decimals=2, or none", []) == [
-        "--model", "normal:decimals=2"
-    ]  # fmt: skip
+    typed, whole = ["--model", "normal:lower=0"], "normal:lower=0,decimals=2"
+    assert table._answer(f"take --model {whole}, or none", typed) == ["--model", whole]
+    assert typed == [], "once"
     assert table._answer("give --unit COLUMN", []) == ["--unit", "person"]
     assert table._answer("rows must be alike", []) == []
     undecided = "must be safe: 'a': it is an identifier; 'b': a text. Leave each out (--drop)"
