@@ -353,6 +353,11 @@ def numbers_in(column: pd.Series) -> FloatArray:
 def as_levels(column: pd.Series, levels: Sequence[Any]) -> pd.Series:
     """A column whose entries are those levels that they are, see `places_of_levels`; all else
     stays."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        each = as_levels(pd.Series(column.cat.categories.astype(object)), levels)
+        if each.is_unique:
+            return column.cat.rename_categories(list(each))
+        return as_levels(column.astype(object), levels).astype("category")
     other = "Oiuf" if any(isinstance(level, bool) for level in levels) else "Ob"  # 1 == True
     same = column.isin(list(levels)) | column.isna()
     if column.dtype.kind not in other and same.all():
