@@ -429,4 +429,4 @@ def test_columns_that_shaped_a_release_and_are_left_out_are_named(table: pd.Data
     assert release.predictors == ("x", "keep")
     assert "and may disclose them" not in release.statement
     hidden = release.with_decisions(Decisions.of(drop=["keep", "x"]))
-    assert "True values of keep, x: synthetic values were drawn given them" in hidden.statement
+    assert "True values of keep, x: the released table does not hold them" in hidden.statement
