@@ -73,7 +73,7 @@ def test_weights_of_the_own_record_that_fall_with_its_term_keep_it_finite(
         )
 
     near, far = largest(6000), largest(60_000)  # unweighted it is ten times as much
-    assert far.loss_range < 1.1 * near.loss_range  # type: ignore[operator]
+    assert far.loss_range < 1.5 * near.loss_range  # type: ignore[operator]  # 1.06 at ten seeds
 
 
 def _fields(mechanism: Any) -> dict[str, Any]:
