@@ -61,6 +61,7 @@ _OPTIONS = (
     (r"; declare missing=True in .*", '. Set "missing": true for it in the --types file'),
     (r"^unit and rows_per_unit must", "--unit and --rows-per-unit must"),
     (r"\brows_per_unit=(?=\d)", "--rows-per-unit "),
+    (r"\ban epsilon of (?=\d)", "--epsilon "),
     (r" \(astype\('category'\), logicals\)", ""),
     (r"\b\w+=True \((--[\w-]+)\)", r"\1"),
     (r"\ballow_unlike=True", "--allow-unlike"),
