@@ -62,6 +62,7 @@ _OPTIONS = (
     (r"^unit and rows_per_unit must", "--unit and --rows-per-unit must"),
     (r"\brows_per_unit=(?=\d)", "--rows-per-unit "),
     (r"\ban epsilon of (?=\d)", "--epsilon "),
+    (r"\(without weights it would", "(--mechanism unweighted would"),
     (r" \(astype\('category'\), logicals\)", ""),
     (r"\b\w+=True \((--[\w-]+)\)", r"\1"),
     (r"\ballow_unlike=True", "--allow-unlike"),

@@ -403,6 +403,7 @@ def test_bad_options_are_named(real: pd.DataFrame, options: Any, message: str) -
     (4, "age ~ sex", {"rule": "nested", "n_imputations": 1}, "n_imputations must be a whole"),
     (2, "age ~ sex", {"n_imputations": 2}, "n_imputations is for the rule 'nested'"),
     (2, "age ~ town", {}, "cannot be fitted to the data"),
+    (2, "job ~ age", {}, r"write I\(1 \* \(job == 'x'"),
     (2, "age ~ sex", {"model": "lasso"}, "one of statsmodels.formula.api: found 'lasso'"),
     (2, "age ~ sex", {"level": 1}, "level must lie in"),
     (2, "age ~ age2 + I(2 * age2)", {}, "full rank in the data"),
@@ -412,6 +413,16 @@ def test_bad_models_are_named(
 ) -> None:
     data = real.assign(age2=real["age"] ** 2)
     refuses(message, ph.measures.model_utility, data, [data] * m, formula, **options)
+
+
+def test_logical_outcomes_are_zeros_and_ones(real: pd.DataFrame) -> None:
+    data = real.assign(old=real["age"] > 50)
+    found = [
+        ph.measures.model_utility(own, own, "old ~ sex", model="logit", rule="single")
+        for own in (data, data.astype({"old": "boolean"}), data.astype({"old": int}))
+    ]
+    for logical in found[:2]:
+        pd.testing.assert_frame_equal(logical.table, found[2].table)
 
 
 def test_a_category_that_does_not_occur_is_named(real: pd.DataFrame) -> None:

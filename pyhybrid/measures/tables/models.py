@@ -382,6 +382,8 @@ def fit_model(
         raise InvalidInput(
             f"a model with weights must be one of {', '.join(_WITH_WEIGHTS)}: found {model!r}"
         )
+    outcome = str(formula).partition("~")[0].strip().strip("`")
+    table = _with_zeros_and_ones(table, outcome)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them is checked below
@@ -396,6 +398,10 @@ def fit_model(
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimizers raise their own kinds
         reason = _without_data(str(error).split("\n")[0], formula)
+        if reason.startswith("endog has evaluated"):
+            reason = (
+                f"its outcome is no number; for one of its levels write I(1 * ({outcome} == 'x'))"
+            )
         raise InvalidInput(f"{model} {formula!r} cannot be fitted to {name}: {reason}") from None
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise InvalidInput(
@@ -446,6 +452,17 @@ def _survey_fit(
         robust = {"cov_type": "cluster", "cov_kwds": groups, "use_t": True}
     warnings.simplefilter("error", PerfectSeparationWarning)
     return weighted.fit(**robust)
+
+
+def _with_zeros_and_ones(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    """The table with a logical outcome, which tables of one form hold as text, as 0 and 1."""
+    words = set(table[outcome].dropna().astype(str)) if outcome in table else set()
+    if not words or not words <= {"False", "True"}:
+        return table
+    made = table.copy(deep=False)
+    true = table[outcome].astype(object).map(str) == "True"
+    made[outcome] = np.where(table[outcome].isna(), np.nan, true)
+    return made
 
 
 def _without_data(reason: str, formula: str) -> str:
