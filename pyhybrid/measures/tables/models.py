@@ -459,7 +459,7 @@ def _with_zeros_and_ones(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
     words = set(table[outcome].dropna().astype(str)) if outcome in table else set()
     if not words or not words <= {"False", "True"}:
         return table
-    made = table.copy(deep=False)
+    made: pd.DataFrame = table.copy(deep=False)
     true = table[outcome].astype(object).map(str) == "True"
     made[outcome] = np.where(table[outcome].isna(), np.nan, true)
     return made
