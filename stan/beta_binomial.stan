@@ -11,6 +11,7 @@
 functions {
 #include functions/pseudo_log_lik.stan
 #include functions/coefficients.stan
+#include functions/designs.stan
   // log Gamma(a + k) - log Gamma(a). Both are about a log a, whose rounding errors would swamp the
   // difference where lambda is huge: there Stirling's series is subtracted term by term.
   vector log_rising(vector a, vector k) {
@@ -63,6 +64,27 @@ transformed data {
   vector[n] above = to_vector(y) - least;      // successes, and failures
   vector[n] below = n_trials - above;
   vector[n] log_choose = lgamma(n_trials + 1) - lgamma(above + 1) - lgamma(below + 1);
+  // log Gamma(a + k) - log Gamma(a) is the sum of log(a + j), j < k. Without a cap, and with few
+  // trials, all rows of equal predictors share these logarithms: each has the weight of those with
+  // more successes than j, or more failures.
+  array[n] int place = places_of_rows(append_col(offsets, X));
+  int shared = use_cap == 0 && max(place) * n_trials <= 5 * n;
+  int n_places = shared ? max(place) : n;
+  vector[n_places] place_offsets = offsets[1:n_places];
+  matrix[n_places, K] place_X = X[1:n_places];
+  matrix[shared ? n_places : 0, n_trials] above_weight = rep_matrix(0, shared ? n_places : 0, n_trials);
+  matrix[shared ? n_places : 0, n_trials] below_weight = above_weight;
+  if (shared) {
+    for (i in 1:n) {
+      int k = y[i] - least;
+      place_offsets[place[i]] = offsets[i];
+      place_X[place[i]] = X[i];
+      for (j in 1:n_trials) {
+        above_weight[place[i], j] += weight[i] * (j <= k);
+        below_weight[place[i], j] += weight[i] * (j <= n_trials - k);
+      }
+    }
+  }
 }
 parameters {
   vector[K] z;
@@ -81,16 +103,20 @@ model {
   lambda ~ pareto(0.1, 1.5);
   {
     // The log density written out over vectors: the same value as beta_binomial_lpmf.
-    vector[n] mu = inv_logit(offsets + X * beta);
-    vector[n] beta1 = lambda * mu;
-    vector[n] beta2 = lambda - beta1;
-    vector[n] f = log_choose + log_rising(beta1, above) + log_rising(beta2, below)
-                  - log_rising([lambda]', [n_trials]')[1];
-    if (use_cap == 1) {
+    vector[n_places] beta1 = lambda * inv_logit(place_offsets + place_X * beta);
+    vector[n_places] beta2 = lambda - beta1;
+    if (shared) {
+      target += dot_product(weight, log_choose)
+                - sum(weight) * log_rising([lambda]', [n_trials]')[1];
+      for (j in 1:n_trials) {
+        target += dot_product(col(above_weight, j), log(beta1 + (j - 1)))
+                  + dot_product(col(below_weight, j), log(beta2 + (j - 1)));
+      }
+    } else {
+      vector[n] f = log_choose + log_rising(beta1, above) + log_rising(beta2, below)
+                    - log_rising([lambda]', [n_trials]')[1];
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);
-    } else {
-      target += dot_product(weight, f);
     }
   }
 }
