@@ -461,24 +461,28 @@ def budget_without(
     n_parameters: int,
     unit: IntArray | None = None,
     times: FloatArray | None = None,
+    n_parts: int = 1,
 ) -> tuple[WeightsWithout, WeightsWithout]:
     """`budget_leverage`, in the place of weights, and the public weights, once for each record or
     unit, with and without each of them; but for refits the public weights are held, by which
     leverages were found: what they change is of second order. Rows may each stand for so many
-    `times` records alike, of which one leaves."""
-    owner, others = np.arange(len(X)) if unit is None else unit, n_parameters - X.shape[1]
+    `times` records alike, of which one leaves; the model may be `n_parts` regressions on X."""
+    owner = np.arange(len(X)) if unit is None else unit
+    others = n_parameters - n_parts * X.shape[1]
     n_others = max(others, 0 if X.shape[1] else 1)
     each = np.ones(len(X)) if times is None else times
     n = int(owner.max()) + 1 if times is None else round(times.sum())
     here, there = (budget_mu(mu, n=max(k, 1), n_parameters=n_parameters) for k in (n, n - 1))
-    by_record = leverage_of_rows(X, mu=here, n_others=n_others, unit=unit, times=each)
+    how: Any = {"n_others": n_others, "n_parts": n_parts}
+    by_record = leverage_of_rows(X, mu=here, unit=unit, times=each, **how)
     power = budget_power(by_record, mu=here)
     first = np.unique(owner, return_index=True)[1]
     leverage, total = by_record[first], (power * each).sum()
     root = np.sqrt(each)[:, None]
     basis = linalg.orth(root * X) / root
+    share = (power * each / n_parts)[:, None]
     whitened = linalg.solve_triangular(
-        np.linalg.cholesky((basis * (power * each)[:, None]).T @ basis), basis.T, lower=True
+        np.linalg.cholesky((basis * share).T @ basis), basis.T, lower=True
     )
 
     def without(records: IntArray) -> FloatArray:
@@ -486,7 +490,7 @@ def budget_without(
         for record in records:
             gone = np.flatnonzero(owner == record)
             weight = power[gone]
-            own = whitened[:, gone] * np.sqrt(weight)
+            own = whitened[:, gone] * np.sqrt(weight / n_parts)
             left, axes = linalg.eigh(np.eye(gone.size) - own.T @ own)
             beside = axes.T @ own.T @ whitened  # (k, n)
             left[left < _ALONE] = np.inf  # what the record alone tells of is nobody else's
@@ -499,7 +503,7 @@ def budget_without(
         stay = each - (owner == record)
         kept, found = stay > 0, np.asarray(leverage.copy())
         others = None if unit is None else owner[kept]
-        left = leverage_of_rows(X[kept], mu=there, n_others=n_others, unit=others, times=stay[kept])
+        left = leverage_of_rows(X[kept], mu=there, unit=others, times=stay[kept], **how)
         found[np.unique(owner[kept])] = left[np.unique(owner[kept], return_index=True)[1]]
         return found
 

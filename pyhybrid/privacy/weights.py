@@ -241,16 +241,19 @@ def leverage_of_rows(
     n_others: int,
     unit: FloatArray | IntArray | None = None,
     times: FloatArray | None = None,
+    n_parts: int = 1,
 ) -> FloatArray:
     """`budget_leverage` of a checked matrix (n, K), whose rows may each stand for so many `times`
-    records alike (n,): that of one of them, shape (n,)."""
+    records alike (n,): that of one of them, shape (n,). So many regressions on it, the `n_parts` of
+    a model, tell so many times as much."""
     owner = np.zeros(len(matrix)) if unit is None else unit
     rows = distinct_rows(np.column_stack([matrix, owner]), times)
     count, of = rows.frequency, np.unique(owner[rows.first], return_inverse=True)[1]
     basis = linalg.orth(np.sqrt(count)[:, None] * matrix[rows.first]) / np.sqrt(count)[:, None]
     power = np.ones(count.size)
     for _ in range(_STEPS):
-        leverage: FloatArray = leverages(basis, power * count) + n_others / (power @ count)
+        leverage: FloatArray = leverages(basis, power * count / n_parts)
+        leverage += n_others / (power @ count)
         if unit is not None:
             leverage = np.asarray(np.bincount(of, weights=leverage * count)[of], np.float64)
         before, power = power, np.sqrt(power * budget_power(leverage, mu=mu))

@@ -126,6 +126,21 @@ def test_too_few_records_are_told_what_is_enough(
         small._check_charge(session, dear)
 
 
+@pytest.mark.parametrize("kind", ["may be missing", "levels"])
+def test_rare_predictors_have_low_weights_under_models_of_several_regressions(kind: str) -> None:
+    """All records had the same: epsilon 1 was refused (1.32) for the few that tell most. Each level
+    but one has a regression of its own."""
+    table = heavy(2000).assign(rare=np.where(np.arange(2000) % 100, "no", "yes"))
+    table["visits"] = table["visits"].where(np.arange(2000) % 7 > 0)
+    model: Any = ph.WithMissing(ph.NegativeBinomial("visits ~ age + rare"))
+    if kind == "levels":
+        table, model = table.assign(visits=np.arange(2000) % 5), ph.Categorical("visits ~ rare")
+    bound = model.bind(table)
+    public = ph.BudgetWeighted(model)._public(open_session(bound, **OPTIONS), 8)[2].alpha
+    assert public[::100].max() < 0.3 * np.delete(public, np.s_[::100]).min()
+    assert weight_maps._regressions(bound) == (4 if kind == "levels" else 2)
+
+
 def test_too_few_records_for_their_predictors_are_told_by_public_numbers() -> None:
     said, counts = [], heavy(60)
     for table in (counts, counts.assign(visits=counts["age"])):

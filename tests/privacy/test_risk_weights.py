@@ -83,6 +83,19 @@ def test_leverage_without_a_record_is_that_of_the_others(unit: Any) -> None:
     np.testing.assert_allclose(refitted, left.alpha, rtol=1e-9)
 
 
+def test_parts_of_a_model_are_regressions_of_a_unit_each() -> None:
+    """Two of them on X are one on a matrix of two blocks, whose rows of a record are its unit."""
+    X = np.column_stack([np.ones(90), np.random.default_rng(5).normal(size=90), np.arange(90) < 4])
+    how: Any = {"mu": 0.5, "n_parameters": 8}
+    parts = budget_without(X, n_parts=2, **how)
+    blocks = budget_without(np.kron(np.eye(2), X), unit=np.tile(np.arange(90), 2), **how)
+    for few, whole in zip(parts, blocks, strict=True):
+        np.testing.assert_allclose(few.alpha, whole.alpha, rtol=1e-9)
+        moved = [each.without(np.array([2, 50])) for each in (few, whole)]
+        np.testing.assert_allclose(*moved, rtol=1e-9)
+    assert (budget_without(X, **how)[1].alpha[:4] > 1.2 * parts[1].alpha[:4]).all()
+
+
 def test_rows_stand_for_records_alike() -> None:
     """One of them leaves; all of them at once are told apart."""
     rng = np.random.default_rng(6)

@@ -25,6 +25,8 @@ from pyhybrid.mechanisms.accounting.loss_account import risk_draws
 from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.composite.steps import BoundParts
+from pyhybrid.models.families.levels import BoundManyLevels, Categorical
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
@@ -448,8 +450,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         mu /= mu_of_release(1.0, n_draws_released=self.n_draws, relation=self.relation)
         times = getattr(session.bound, "times", None)
         unit = None if session.units is None else session.owner
-        X = _predictors(session.bound)
-        return mu, *budget_without(X, mu=mu, n_parameters=p, unit=unit, times=times)
+        how: Any = {"n_parameters": p, "n_parts": _regressions(session.bound)}
+        return mu, *budget_without(_predictors(session.bound), mu=mu, unit=unit, times=times, **how)
 
     def _leaves_enough(self, session: FitSession, weights: WeightsWithout, p: int) -> bool:
         """True if public weights leave some records to each coefficient and the scale."""
@@ -487,9 +489,21 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 def _predictors(bound: BoundModel) -> FloatArray:
     """The design matrix, without levels of groups; no column for models that are no regression, all
     of whose records are taken as alike."""
-    if isinstance(bound, BoundRegression):
-        return bound.design.X[:, bound.design.group == 0]
-    return np.empty((bound.n, 0))
+    inner = getattr(bound, "inner", bound)  # of a survey's
+    if not isinstance(inner, BoundRegression | BoundParts):
+        return np.empty((bound.n, 0))
+    own = inner.matrix if isinstance(inner, BoundParts) else inner.design
+    return own.X[:, own.group == 0]
+
+
+def _regressions(bound: BoundModel) -> int:
+    """How many on the design matrix a model is made of: its parts, and all levels of a Categorical
+    but one."""
+    inner = getattr(bound, "inner", bound)
+    parts = [part.bound for part in inner.parts] if isinstance(inner, BoundParts) else [inner]
+    levels = (each for each in parts if isinstance(each, BoundManyLevels))
+    own = (each.n_levels for each in levels if isinstance(each.model, Categorical))
+    return len(parts) + sum(n_levels - 2 for n_levels in own)
 
 
 def _coefficients(bound: BoundModel, p: int) -> int:

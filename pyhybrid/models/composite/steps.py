@@ -370,6 +370,12 @@ class BoundParts:
     def synthesized(self) -> tuple[str, ...]:
         return (self.column,)
 
+    @cached_property
+    def matrix(self) -> Matrix:
+        """Predictors of an amount, of all records, whether they have one or not."""
+        table = self.table if self.completion is None else self.completion.of(self.table)
+        return self.amounts[0].part.bound.design.recoded(table)
+
     @property
     def predictors(self) -> tuple[str, ...]:
         names = {name for part in self.parts for name in part.bound.predictors}
