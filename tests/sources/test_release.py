@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,15 @@ from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.mechanisms.marginals import log_linear
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.sources import compare_numbers, count_distances, open_source, parts, synthesize_source
+from pyhybrid.sources import (
+    ReleaseInParts,
+    compare_numbers,
+    count_distances,
+    open_source,
+    parts,
+    rows,
+    synthesize_source,
+)
 from pyhybrid.sources.release import kinds_of, mechanism_of
 from pyhybrid.sources.source import name_of
 from tests.conftest import command, require_opendp
@@ -111,6 +120,27 @@ def test_what_is_public_and_what_is_not(folder: str, tmp_path: Path) -> None:
     described = json.loads((out / "public/metadata.json").read_text())["fileDscr"]
     assert [own["caseQnty"] for own in described] == [1000, 1000, 500]
     refuses("holds a release in parts, which is read as a table", Release.load, out)
+    assert ReleaseInParts.load(out).content_digest() == release.content_digest()
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_a_report_of_parts_says_that_it_is_a_sample(
+    file_format: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    out, page = str(tmp_path / "out"), tmp_path / "out/confidential/report.html"
+    released(folder, tmp_path / "out", file_format=file_format)
+    monkeypatch.setattr(rows, "_SAMPLE", 300)
+    assert (command("open", out), command("report", out, "--data", folder + "s")) == (2, 2)
+    assert f"pyhybrid report {out} --data TABLE makes one" in capsys.readouterr().err
+    assert command("report", out, "--data", folder) == 0
+    text = page.read_text()
+    assert re.search(r"survey: \d\d\d records, 3 columns · a sample of 2,500 records", text)
+    assert f"of {N} records were replaced" in text
+    assert "true match rate" not in text.lower(), "rows are in no common order"
+    other = parquet(survey().head(N - 1), tmp_path / "other")
+    assert command("report", out, "--data", other, "--overwrite") == 2
+    assert "the 2,500 records of the release: found 2,499" in capsys.readouterr().err
 
 
 @pytest.mark.long

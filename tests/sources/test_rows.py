@@ -97,6 +97,30 @@ def test_a_formula_releases_a_table_that_stays_where_it_is(
         assert says in refused(*given, *wrong, "--out", str(tmp_path / "x"))
 
 
+def test_a_sample_has_each_row_by_the_same_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of rows that are alike, the first ones and the last; all of a small table."""
+    n, share, times = 2000, 0.2, 30
+    df = pd.DataFrame({"id": np.arange(n), "g": np.where(np.arange(n) < 500, "a", "b"), "y": 1.5})
+    folder, found = parquet(df, tmp_path / "rows"), np.zeros(n)
+    whole, told = rows.read_sample(folder)
+    pd.testing.assert_frame_equal(whole.sort_values("id", ignore_index=True), df, check_dtype=False)
+    monkeypatch.setattr(rows, "_SAMPLE", int(share * n))
+    for _ in range(times):
+        own, told = rows.read_sample(folder, ["g", "id"])
+        assert (told, [*own], own["id"].is_unique) == (n, ["g", "id"], True)
+        assert abs(len(own) - share * n) < 6 * np.sqrt(share * (1 - share) * n)
+        found[own["id"]] += 1
+    alike = sum(len(rows.read_sample(folder, ["y"])[0]) for _ in range(times)) / times
+    assert abs(alike - share * n) < 6 * np.sqrt(share * (1 - share) * n / times)
+    square = (found - share * times) ** 2 / (times * share * (1 - share))
+    assert abs(square.mean() - 1) < 6 * np.sqrt(2 / n)
+    for part in (slice(500), slice(500, None), slice(0, None, 4)):
+        off = found[part].mean() - share * times
+        assert abs(off) < 6 * np.sqrt(times * share * (1 - share) / found[part].size)
+
+
 def test_whole_numbers_past_signed_ones_are_read(tmp_path: Path) -> None:
     """Found by fuzzing."""
     df = pd.DataFrame({"y": [1, 2, 1], "x": np.array([2**64 - 1, 3, 2**64 - 1], dtype=np.uint64)})
