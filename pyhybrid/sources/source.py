@@ -34,6 +34,12 @@ READ = ("number", "text", "logical")
 _NULL, _DOUBLE = '"NULL"', "DOUBLE"
 _NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN")
 _KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
+_OF_DUCKDB = {
+    "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
+    "HUGEINT": "decimal", "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32",
+    "UBIGINT": "uint64", "UHUGEINT": "decimal", "FLOAT": "float32", "DOUBLE": "float64",
+    "DECIMAL": "decimal", "VARCHAR": "string", "ENUM": "string", "BOOLEAN": "boolean",
+}  # fmt: skip
 _OF_POSTGRES = {
     "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
     "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string",
@@ -181,12 +187,36 @@ def files_of(pattern: str) -> tuple[str, ...]:
     return tuple(os.path.abspath(path) for path in found)
 
 
-class _DuckDB(Source):
+class _Engine(Source):
+    """A table of an engine that is asked in its own words, where types that are not read are."""
+
+    _database: str | None = None
+    _table = _NAME
+
+    @property
+    @abstractmethod
+    def _types(self) -> dict[str, tuple[str, str | None]]:
+        """The engine's name of each column's type, and that of ibis, of those that are read."""
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        kinds = super().columns
+        return {n: own if known is None else kinds[n] for n, (own, known) in self._types.items()}
+
+    @cached_property
+    def table(self) -> Any:
+        schema = {name: known or "json" for name, (_, known) in self._types.items()}
+        return load_library("ibis").table(schema, name=self._table, database=self._database)
+
+    @property
+    def _place(self) -> str:
+        return ".".join(_quoted(part) for part in (self._database, self._table) if part)
+
+
+class _DuckDB(_Engine):
     """A table `self.table` behind an own connection to DuckDB."""
 
     connection: Any
-    _database: str | None = None
-    _table = _NAME
     has_try_cast = True
 
     def in_words(self, expression: Any) -> str:
@@ -198,16 +228,19 @@ class _DuckDB(Source):
         return rows
 
     @cached_property
-    def table(self) -> Any:
-        ibis = load_library("ibis")
-        where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
+    def _types(self) -> dict[str, tuple[str, str | None]]:
         with _in_engine(self.name, quoting=True):
-            empty = self.connection.sql(f"SELECT * FROM {where} LIMIT 0").to_arrow_table()
-        schema = ibis.Schema.from_pyarrow(empty.schema)
-        return ibis.table(schema, name=self._table, database=self._database)
+            return _types_of(self.connection.sql(f"SELECT * FROM {self._place}"))
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _types_of(relation: Any) -> dict[str, tuple[str, str | None]]:
+    """Of a relation of DuckDB: without levels, widths or fields in brackets."""
+    told = zip(relation.columns, relation.types, strict=True)
+    bases = {name: re.sub(r"(?s)\(.*\)", "", str(own)) for name, own in told}
+    return {name: (own.lower(), _OF_DUCKDB.get(own)) for name, own in bases.items()}
 
 
 class ParquetFiles(_DuckDB):
@@ -285,16 +318,14 @@ class Relation(_DuckDB):
         return rows
 
     @cached_property
-    def table(self) -> Any:
-        ibis = load_library("ibis")
-        schema = ibis.Schema.from_pyarrow(self.relation.limit(0).to_arrow_table().schema)
-        return ibis.table(schema, name=_NAME)
+    def _types(self) -> dict[str, tuple[str, str | None]]:
+        return _types_of(self.relation)
 
     def close(self) -> None:
         """The connection is the user's."""
 
 
-class PostgresTable(Source):
+class PostgresTable(_Engine):
     """A table of PostgreSQL, in one read-only transaction, so that all passes see one snapshot."""
 
     def __init__(self, url: str, table: str) -> None:
@@ -316,25 +347,15 @@ class PostgresTable(Source):
         return rows
 
     @cached_property
-    def _types(self) -> dict[str, str]:
-        where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
+    def _types(self) -> dict[str, tuple[str, str | None]]:
         with _in_engine(self.name, quoting=True):
-            told = self.connection.execute(f"SELECT * FROM {where} LIMIT 0").description
-        known = load_library("psycopg").adapters.types
-        types = {each.name: known.get(each.type_code) for each in told}
-        return {name: getattr(own, "name", "a type of its own") for name, own in types.items()}
-
-    @cached_property
-    def columns(self) -> dict[str, str]:
-        kinds = super().columns
-        return {
-            name: kinds[name] if own in _OF_POSTGRES else own for name, own in self._types.items()
-        }
-
-    @cached_property
-    def table(self) -> Any:
-        schema = {name: _OF_POSTGRES.get(own, "json") for name, own in self._types.items()}
-        return load_library("ibis").table(schema, name=self._table, database=self._database)
+            told = self.connection.execute(f"SELECT * FROM {self._place} LIMIT 0").description
+        known, names = load_library("psycopg").adapters.types, {}
+        for each in told:  # an array is known by the type of its elements
+            own = known.get(each.type_code)
+            is_array = own is not None and own.oid != each.type_code
+            names[each.name] = getattr(own, "name", "a type of its own") + "[]" * is_array
+        return {name: (own, _OF_POSTGRES.get(own)) for name, own in names.items()}
 
     def close(self) -> None:
         self.connection.close()

@@ -280,6 +280,15 @@ def test_a_decimal_column_is_the_number_it_says(tmp_path: Path) -> None:
     assert found.tolist() == np.bincount(expected, minlength=found.size).tolist()
 
 
+@pytest.mark.parametrize("kind", ["INTERVAL", "UUID", "JSON", "BIT", "ENUM('a', '101')[]"])
+def test_a_type_without_cells_is_named_and_the_others_are_counted(kind: str) -> None:
+    """Seen: an interval, dropped or not, ended in a traceback; a UUID in an error without a name."""
+    source = open_source(duckdb.sql(f"SELECT NULL::{kind} AS own, 1::HUGEINT AS age"))
+    named = f"'own' of .* found {kind.partition('(')[0].lower()}"
+    refuses(named, Counted, source, {"own": DOMAIN["region"]}, hidden=["101"])
+    assert len(Counted(source, {"age": DOMAIN["age"]})) == 1
+
+
 @pytest.mark.parametrize("library", ["ibis", "duckdb"])
 def test_what_is_not_installed_is_named_with_its_extra(
     library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
