@@ -37,7 +37,7 @@ from pyhybrid.sources.drafting import columns_to_look_at
 from pyhybrid.sources.parts import ReleaseInParts
 from pyhybrid.sources.release import synthesize_source
 from pyhybrid.sources.rows import read_columns
-from pyhybrid.sources.source import Source, has_password, open_source
+from pyhybrid.sources.source import Source, open_source
 from pyhybrid.tables.domains import default_delta
 
 _MOST_SHOWN = 10
@@ -62,7 +62,6 @@ TAKEN_BY_ROWS = (
 
 def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None) -> None:
     """Release by noisy marginals, in parts; without types a draft of them is written."""
-    _check_no_password(data)
     with open_source(data) as source:
         drop = names_of(given["drop"], source.columns)
         ids = names_of(given["identifier"], source.columns)
@@ -94,17 +93,8 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
     )
 
 
-def _check_no_password(data: str) -> None:
-    if has_password(data):
-        raise InvalidInput(
-            "a table's URL must have no password, which every user of this machine could read: put "
-            "it into PGPASSWORD or ~/.pgpass"
-        )
-
-
 def rows_that_stay(data: str) -> int:
     """Number, which is public, of rows that are counted, not read, for a formula; 0 if all are."""
-    _check_no_password(data)
     with open_source(data) as source:
         ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
     return int(n) if n > rows.MOST_ROWS else 0
@@ -165,7 +155,6 @@ def columns_where_they_are(
 ) -> SourceTable:
     """Columns that formulas and mechanisms read, and those of options, of a table that stays where
     it is."""
-    _check_no_password(data)
     with open_source(data) as source:
         parsed = [parse_formula(text, [*source.columns]) for text in formulas]
         outcomes = [own.outcome for own in parsed]
@@ -189,7 +178,6 @@ def columns_where_they_are(
 
 def sample_where_it_is(data: str, columns: Sequence[str] = ()) -> pd.DataFrame:
     """Rows of a table that stays where it is, for measures that need them; says if not all."""
-    _check_no_password(data)
     rows_by_chance, n = rows.read_sample(data, columns)
     if len(rows_by_chance) < n:
         note(f"{data}: {len(rows_by_chance):,} of {n:,} rows, by chance")
@@ -204,7 +192,6 @@ def is_in_parts(release: Path) -> bool:
 def sampled_release(folder: Path, data: str) -> tuple[Release, pd.DataFrame]:
     """A release and the table that it was made from for the owner's report, where one of them is
     not read as a whole: rows of both by chance, as many of each."""
-    _check_no_password(data)
     parts = ReleaseInParts.load(folder) if is_in_parts(folder) else None
     made = Release.load(folder) if parts is None else Release.of(parts.record, [])
     n = len(made.synthetic[0]) if parts is None else parts.n_records

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pyhybrid.core.checks import did_you_mean
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
@@ -33,6 +33,8 @@ READ = ("number", "text", "logical")
 """Kinds of columns whose values are read."""
 _NULL, _DOUBLE = '"NULL"', "DOUBLE"
 _NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN")
+_SETTING = re.compile(r"[?&]([^=&]*)=([^&]*)")  # of a URL
+_SECRET = re.compile(r"(?i)(pass|password|passwd|pwd|token|secret|(^|_)key)$")
 _KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
 _OF_DUCKDB = {
     "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
@@ -157,7 +159,10 @@ def name_of(data: Any) -> str:
     """What a run that was stopped knows its data again by; no secrets."""
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
-        return without_secrets(text) if "://" in text else os.path.abspath(text)
+        url, mark, table = text.rpartition("::")
+        for secret in _secrets(url):
+            url = url.replace(secret, "")
+        return url + mark + table if "://" in text else os.path.abspath(text)
     if hasattr(data, "sql_query"):
         return str(data.sql_query())
     if hasattr(data, "get_backend"):
@@ -166,8 +171,14 @@ def name_of(data: Any) -> str:
 
 
 def stays_where_it_is(data: Any) -> bool:
-    """True of what `open_source` takes and `pandas` should not read as one file."""
+    """True of what `open_source` takes and `pandas` should not read as one file. InvalidInput for a
+    URL with a password, as what a command was given can be read by all users of the machine."""
     text = os.fspath(data)
+    if "://" in text and _secrets(text.rpartition("::")[0] or text):
+        raise InvalidInput(
+            "a table's URL must have no password, which every user of this machine could read: put "
+            "it into PGPASSWORD or ~/.pgpass"
+        )
     return "://" in text or (
         not os.path.isfile(text) and (glob.has_magic(text) or os.path.isdir(text))
     )
@@ -400,7 +411,7 @@ def _by_url(text: str) -> Source:
         raise InvalidInput(
             f"data {without_secrets(text)} must name a table after its URL: add ::TABLE"
         )
-    scheme = urlsplit(url).scheme.lower()
+    scheme = url.partition("://")[0].lower()
     if scheme == "duckdb":
         return DuckDBTable(_path_of(url), table)
     if scheme in _POSTGRES:
@@ -419,22 +430,23 @@ def _path_of(url: str) -> str:
     return absolute if from_root else beside
 
 
-def has_password(text: str) -> bool:
-    """True of a URL with a password in it."""
-    return "://" in text and _password(text) is not None
+def _secrets(url: str) -> list[str]:
+    """Password and the like; any mark may be in one, which its writer forgot to encode."""
+    told = [_user_of(url).partition(":")[2]]
+    told += [value for name, value in _SETTING.findall(url) if _SECRET.search(name)]
+    return [own for own in told if own]
 
 
-def _password(url: str) -> str | None:
-    parts = urlsplit(url)
-    asked = re.search(r"[?&]password=([^&]*)", parts.query and f"?{parts.query}")
-    return parts.password or (asked.group(1) if asked else None)
+def _user_of(url: str) -> str:
+    """What is before the host."""
+    rest = url.partition("://")[2]
+    return "" if rest.startswith("/") else rest.rpartition("@")[0]
 
 
 def without_secrets(url: str) -> str:
     """Scheme, host and database alone."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}"
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{re.split('[?#]', rest[len(_user_of(url)) :].removeprefix('@'))[0]}"
 
 
 def _with_schema(table: str) -> tuple[str | None, str]:
@@ -485,7 +497,8 @@ def _in_engine(name: str, *, quoting: bool = False, url: str = "") -> Iterator[N
         why = type(error).__name__
         if quoting or type(error).__module__.startswith("ibis."):  # said before it is asked
             words = " ".join(str(error).split())
-            for secret in filter(None, {_password(url), unquote(_password(url) or "")}):
+            parts = [part for own in _secrets(url) for part in (own, *re.split(r"[:/@?#&]", own))]
+            for secret in sorted(filter(None, {*parts, *map(unquote, parts)}), key=len)[::-1]:
                 words = words.replace(secret, "...")
             why = f"{why}: {words[:300]}"
         raise InvalidInput(f"data {name} must be readable: {why}") from None

@@ -22,7 +22,13 @@ from hypothesis import strategies as st
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.sources.counting import Counted
-from pyhybrid.sources.source import Source, open_source
+from pyhybrid.sources.source import (
+    Source,
+    name_of,
+    open_source,
+    stays_where_it_is,
+    without_secrets,
+)
 from tests.refusals import fails, refuses
 
 RNG = np.random.default_rng()
@@ -249,6 +255,9 @@ def test_units_have_their_cap(tmp_path: Path) -> None:
     with open_source(parquet(df.assign(person=None), tmp_path / "b")) as source:
         counted = Counted(source, {"age": DOMAIN["age"]})
         refuses(r"every row a unit.* is missing", counted.check_units, "person", N)
+    own = duckdb.sql("SELECT 1 AS age, 'nan'::DOUBLE AS person FROM range(2)")
+    counted = Counted(open_source(own), {"age": DOMAIN["age"]})
+    refuses("'person' of the relation is missing", counted.check_units, "person", 2)
 
 
 @pytest.mark.parametrize(("data", "words"), [
@@ -267,6 +276,18 @@ def test_what_is_no_source_is_one_line(
     Path("broken/a.parquet").write_bytes(b"PAR1 nothing")
     Path("a.csv").write_text("x\n1\n")
     refuses(words, open_source, data, hidden=["pw"])
+
+
+@pytest.mark.parametrize(
+    "url", ["me:pw@h/x", "me:a/pw@h/x", "me:a?pw@h/x", "me:a@pw@h/x", "me@h/x?sslpassword=pw"]
+)
+def test_no_password_is_told_or_taken_by_a_command(url: str) -> None:
+    """Seen: `describe` printed it, marks that are not encoded told a part, `sslpassword` went."""
+    refuses("must have no password", stays_where_it_is, f"postgres://{url}::t", hidden=["pw"])
+    assert without_secrets(f"postgres://{url}") == "postgres://h/x"
+    names = [name_of(f"postgres://{url}::{table}") for table in "tu"]
+    assert "pw" not in names[0] != names[1]
+    assert stays_where_it_is("duckdb:///a@b:c/x.db::t")
 
 
 def test_a_decimal_column_is_the_number_it_says(tmp_path: Path) -> None:
