@@ -42,7 +42,8 @@ def report(
         made, frame = sampled_release(release, data)
     else:
         made, frame = Release.load(release), read_table(data).frame
-    named = without_secrets(data) if "://" in data else Path(data).name
+    url, _, table = data.rpartition("::")
+    named = f"{without_secrets(url)}::{table}" if "://" in data else Path(data).name
     write_files({target: release_report(made, frame, table=named)}, private=True)
     show(f"{target}: the report, confidential")
 
