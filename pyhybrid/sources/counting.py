@@ -261,7 +261,8 @@ def _of_text(source: Source, column: Any, domain: ColumnDomain, name: str) -> An
         y = ibis.cases(*pairs, else_=column.try_cast("float64"))
         found = _of_numbers(ibis, y, domain, name)
         inside = ibis.ifelse(y.isnull() | y.isnan(), _OUTSIDE, found)
-    levels = [] if domain.bins else [(column == str(own), k) for k, own in enumerate(domain.levels)]
+    exact, known = source.exact(column), [] if domain.bins else domain.levels
+    levels = [(exact == source.exact(ibis.literal(str(own))), k) for k, own in enumerate(known)]
     return ibis.cases(*levels, else_=inside) if levels else inside
 
 

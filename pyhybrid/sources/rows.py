@@ -198,8 +198,10 @@ def _table(source: Source, names: Sequence[str], rows: list[tuple[Any, ...]]) ->
 
 
 def _cell(source: Source, name: str) -> Any:
-    """Decimals and floats as floats, all else as it is."""
+    """Decimals and floats as floats, texts by their bytes: alike are those of the same."""
     column = source.table[name]
+    if source.columns[name] == "text":
+        return source.exact(column)
     whole = source.columns[name] != "number" or column.type().is_integer()
     return column if whole else column.cast("float64")
 
@@ -210,5 +212,7 @@ def _column(values: list[Any], kind: str) -> pd.Series:
     if kind == "number":
         broken = any(value is None or isinstance(value, float) for value in values)
         dtype = "float64" if broken else None  # int64, or what holds larger ones
+    elif kind == "text":
+        values = [own.decode() if isinstance(own, bytes) else own for own in values]
     own: pd.Series = pd.Series(values, dtype=dtype)
     return own

@@ -91,6 +91,10 @@ class Source(ABC):
         """Kind of each column by its name: number, text, logical, or what else it holds."""
         return {str(name): _kind(dtype) for name, dtype in self.table.schema().items()}
 
+    def exact(self, text: Any) -> Any:
+        """A text as what no collation holds to be another's; bytes, where the engine has them."""
+        return text
+
     def ask(self, expression: Any) -> list[tuple[Any, ...]]:
         """Rows of an expression."""
         return self.answer(self.in_words(expression))
@@ -203,6 +207,17 @@ class _Engine(Source):
 
     _database: str | None = None
     _table = _NAME
+    _bytes_of: tuple[str, Any, tuple[str, ...]] = ("encode", lambda text: text, ())
+    """The engine's function of a text, its parameters, and what it is told beside."""
+
+    @cached_property
+    def _bytes(self) -> Any:
+        name, own, told = self._bytes_of
+        kinds = (str,) * (1 + len(told))
+        return load_library("ibis").udf.scalar.builtin(name=name, signature=(kinds, bytes))(own)
+
+    def exact(self, text: Any) -> Any:
+        return self._bytes(text, *self._bytes_of[2])
 
     @property
     @abstractmethod
@@ -338,6 +353,8 @@ class Relation(_DuckDB):
 
 class PostgresTable(_Engine):
     """A table of PostgreSQL, in one read-only transaction, so that all passes see one snapshot."""
+
+    _bytes_of = ("convert_to", lambda text, encoding: text, ("UTF8",))
 
     def __init__(self, url: str, table: str) -> None:
         psycopg, self.name = load_library("psycopg"), f"{without_secrets(url)}::{table}"
