@@ -105,22 +105,21 @@ def test_a_sample_has_each_row_by_the_same_chance(
     """Also of rows that are alike, the first ones and the last; all of a small table."""
     n, share, times = 2000, 0.2, 30
     df = pd.DataFrame({"id": np.arange(n), "g": np.where(np.arange(n) < 500, "a", "b"), "y": 1.5})
-    folder, found = parquet(df, tmp_path / "rows"), np.zeros(n)
-    whole, told = rows.read_sample(folder)
-    pd.testing.assert_frame_equal(whole.sort_values("id", ignore_index=True), df, check_dtype=False)
+    folder, found, alike = parquet(df, tmp_path / "rows"), np.zeros(n), 0
+    whole = rows.read_sample(folder)[0].sort_values("id", ignore_index=True)
+    pd.testing.assert_frame_equal(whole, df, check_dtype=False)
     monkeypatch.setattr(rows, "_SAMPLE", int(share * n))
     for _ in range(times):
         own, told = rows.read_sample(folder, ["g", "id"])
         assert (told, [*own], own["id"].is_unique) == (n, ["g", "id"], True)
         assert abs(len(own) - share * n) < 6 * np.sqrt(share * (1 - share) * n)
         found[own["id"]] += 1
-    alike = sum(len(rows.read_sample(folder, ["y"])[0]) for _ in range(times)) / times
-    assert abs(alike - share * n) < 6 * np.sqrt(share * (1 - share) * n / times)
-    square = (found - share * times) ** 2 / (times * share * (1 - share))
-    assert abs(square.mean() - 1) < 6 * np.sqrt(2 / n)
-    for part in (slice(500), slice(500, None), slice(0, None, 4)):
-        off = found[part].mean() - share * times
-        assert abs(off) < 6 * np.sqrt(times * share * (1 - share) / found[part].size)
+        alike += len(rows.read_sample(folder, ["y"])[0])
+    of_each = times * share * (1 - share)  # the variance
+    assert abs(alike - times * share * n) < 6 * np.sqrt(of_each * n)
+    assert abs(((found - share * times) ** 2).mean() / of_each - 1) < 6 * np.sqrt(2 / n)
+    for part in (found[:500], found[500:], found[::4]):
+        assert abs(part.mean() - share * times) < 6 * np.sqrt(of_each / part.size)
 
 
 def test_texts_that_a_collation_holds_alike_stay_apart(tmp_path: Path) -> None:
