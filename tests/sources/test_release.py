@@ -21,6 +21,7 @@ from pyhybrid.mechanisms.marginals import log_linear
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.sources import compare_numbers, count_distances, open_source, parts, synthesize_source
+from pyhybrid.sources.release import kinds_of, mechanism_of
 from pyhybrid.sources.source import name_of
 from tests.conftest import command, require_opendp
 from tests.refusals import fails, refuses
@@ -246,6 +247,14 @@ def test_other_noise_and_units(changes: dict[str, Any], folder: str, tmp_path: P
     release = released(folder, tmp_path / "out", unit="person", rows_per_unit=2, **changes)
     assert release.charge.unit == "person"
     assert list(written(tmp_path / "out")) == ["age", "region", "income"]
+
+
+def test_the_plan_is_a_function_of_the_types(folder: str) -> None:
+    """Order, tables and bins, of any table."""
+    made = mechanism_of(kinds_of(TYPES), {"epsilon": 1.0, "relation": "remove"})
+    assert made.order == {"region": (), "age": ("region",), "income": ("region", "age")}
+    assert made.domain["income"].levels == (0,)
+    assert made.relation == "remove"
 
 
 def test_a_table_is_described_where_it_is(
