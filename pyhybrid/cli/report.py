@@ -7,24 +7,27 @@ from pathlib import Path
 
 from pyhybrid.cli.console import note, show
 from pyhybrid.cli.options import options
+from pyhybrid.cli.sources import is_in_parts, sampled_release
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
+from pyhybrid.sources.source import stays_where_it_is, without_secrets
 
 _PAGE = Path("confidential", "report.html")
 
 
 @options
 def report(
-    release: Path, data: Path | None = None, out: Path | None = None, overwrite: bool = False
+    release: Path, data: str | None = None, out: Path | None = None, overwrite: bool = False
 ) -> None:
     """Show where the report of a release is, or make it from the confidential table.
 
     Options:
     release (RELEASE): Folder of a release.
-    data: Confidential table that the release was made from. The report is made anew, without what
-        only the fits show (chains, posterior predictive checks).
+    data: Confidential table that the release was made from: a file, or where it stays. The report
+        is made anew, without what only the fits show (chains, posterior predictive checks); of what
+        stays where it is, and of a release in parts, from about 50,000 rows of each by chance.
     out: HTML file, confidential. [default: confidential/report.html of the release]
     overwrite: Replace --out, or the report of the release.
     """
@@ -35,8 +38,13 @@ def report(
 
     target = release / _PAGE if out is None else out
     check_new_file(target, overwrite=overwrite, what="report")
-    made, frame = Release.load(release), read_table(data).frame
-    write_files({target: release_report(made, frame, table=data.name)}, private=True)
+    if stays_where_it_is(data) or is_in_parts(release):
+        made, frame = sampled_release(release, data)
+    else:
+        made, frame = Release.load(release), read_table(data).frame
+    url, _, table = data.rpartition("::")
+    named = f"{without_secrets(url)}::{table}" if "://" in data else Path(data).name
+    write_files({target: release_report(made, frame, table=named)}, private=True)
     show(f"{target}: the report, confidential")
 
 
@@ -59,9 +67,6 @@ def _page_of(release: Path) -> Path:
         if not (release / "public").is_dir():
             missing = "is no release" if release.is_dir() else "does not exist"
             raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
-        how = f"; pyhybrid report {release} --data FILE makes one"
-        if (release / "public" / "synthetic_1").is_dir():  # parts
-            how = ": utility compares it with its table, pyhybrid utility TABLE "
-            how += f"{release} --types FILE"
-        raise InvalidInput(f"{release} must have a report: it has none{how}")
+        how = f"pyhybrid report {release} --data TABLE makes one"
+        raise InvalidInput(f"{release} must have a report: it has none; {how}")
     return page

@@ -1,4 +1,4 @@
-"""`pyhybrid synthesize` and `utility` of a table that stays where it is."""
+"""`pyhybrid synthesize`, `utility` and `report` of a table that stays where it is."""
 
 from __future__ import annotations
 
@@ -28,18 +28,22 @@ from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.record import Origin
+from pyhybrid.releases.release import Release
 from pyhybrid.sources import rows
 from pyhybrid.sources.by_formula import synthesize_by_formula
 from pyhybrid.sources.comparing import compare_numbers, count_distances
 from pyhybrid.sources.drafting import columns_to_look_at
+from pyhybrid.sources.parts import ReleaseInParts
 from pyhybrid.sources.release import synthesize_source
 from pyhybrid.sources.rows import read_columns
-from pyhybrid.sources.source import Source, has_password, open_source
+from pyhybrid.sources.source import Source, open_source
 from pyhybrid.tables.domains import default_delta
 
 _MOST_SHOWN = 10
 _MANY = 20_000  # rows whose fit takes a while
 _SHOWN, _RARE = 1_000_000, 20  # records by which a model is chosen, and of a rare row at least
+_REPORT = "How near it is to the table: pyhybrid report {0} --data TABLE, then pyhybrid open {0}"
 TAKEN = (
     "data", "out", "types", "epsilon", "mechanism", "relation", "n_synthetic", "file_format",
     "ledger", "drop", "identifier", "overwrite", "delta", "select", "unit", "rows_per_unit",
@@ -58,7 +62,6 @@ TAKEN_BY_ROWS = (
 
 def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None) -> None:
     """Release by noisy marginals, in parts; without types a draft of them is written."""
-    _check_no_password(data)
     with open_source(data) as source:
         drop = names_of(given["drop"], source.columns)
         ids = names_of(given["identifier"], source.columns)
@@ -85,21 +88,13 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
         f"{source.engine}. Read a set as one table: "
         f"pandas.read_parquet({str(Path(given['out'], 'public', 'synthetic_1'))!r})"
         if given["file_format"] != "csv"
-        else f"{given['out']}: {release.n_records:,} records in CSV parts, {release.charge.cost}"
+        else f"{given['out']}: {release.n_records:,} records in CSV parts, {release.charge.cost}",
+        _REPORT.format(given["out"]),
     )
-
-
-def _check_no_password(data: str) -> None:
-    if has_password(data):
-        raise InvalidInput(
-            "a table's URL must have no password, which every user of this machine could read: put "
-            "it into PGPASSWORD or ~/.pgpass"
-        )
 
 
 def rows_that_stay(data: str) -> int:
     """Number, which is public, of rows that are counted, not read, for a formula; 0 if all are."""
-    _check_no_password(data)
     with open_source(data) as source:
         ((n,),) = source.ask(source.table.aggregate(n=source.table.count()))
     return int(n) if n > rows.MOST_ROWS else 0
@@ -146,7 +141,8 @@ def release_distinct_rows(
     show(
         f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
         f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); distinct "
-        f"rows were counted by {source.engine}, fitted and drawn by their numbers"
+        f"rows were counted by {source.engine}, fitted and drawn by their numbers",
+        _REPORT.format(given["out"]),
     )
 
 
@@ -159,7 +155,6 @@ def columns_where_they_are(
 ) -> SourceTable:
     """Columns that formulas and mechanisms read, and those of options, of a table that stays where
     it is."""
-    _check_no_password(data)
     with open_source(data) as source:
         parsed = [parse_formula(text, [*source.columns]) for text in formulas]
         outcomes = [own.outcome for own in parsed]
@@ -183,11 +178,41 @@ def columns_where_they_are(
 
 def sample_where_it_is(data: str, columns: Sequence[str] = ()) -> pd.DataFrame:
     """Rows of a table that stays where it is, for measures that need them; says if not all."""
-    _check_no_password(data)
     rows_by_chance, n = rows.read_sample(data, columns)
     if len(rows_by_chance) < n:
         note(f"{data}: {len(rows_by_chance):,} of {n:,} rows, by chance")
     return rows_by_chance
+
+
+def is_in_parts(release: Path) -> bool:
+    """True of the folder of a release in parts."""
+    return (release / "public" / "synthetic_1").is_dir()
+
+
+def sampled_release(folder: Path, data: str) -> tuple[Release, pd.DataFrame]:
+    """A release and the table that it was made from for the owner's report, where one of them is
+    not read as a whole: rows of both by chance, as many of each."""
+    parts = ReleaseInParts.load(folder) if is_in_parts(folder) else None
+    made = Release.load(folder) if parts is None else Release.of(parts.record, [])
+    n = len(made.synthetic[0]) if parts is None else parts.n_records
+    gone = {*made.decisions.drop, *made.decisions.ids}
+    read = [name for name in (*made.synthesized, *made.predictors) if name not in gone]
+    real, n_real = rows.read_sample(data, read)
+    if n_real != n:
+        raise InvalidInput(f"data must have the {n:,} records of the release: found {n_real:,}")
+    places = range(1, made.charge.n_synthetic + 1)
+    whole = (table[read] for table in made.synthetic) if parts is None else (
+        rows.read_sample(str(folder / "public" / f"synthetic_{place}"), read)[0] for place in places
+    )  # fmt: skip
+    sampled = [real, *whole]
+    few = min(map(len, sampled))
+    if few < n:
+        note(f"{few:,} of {n:,} rows, by chance")
+    real, *sets = (
+        own.sample(few, random_state=1).reset_index(drop=True) if len(own) > few else own
+        for own in sampled
+    )
+    return replace(made, synthetic=sets, origin=Origin(data=real, rows=n)), real
 
 
 def utility_where_it_is(data: str, release: Path, types: Path) -> None:

@@ -73,7 +73,10 @@ class Counted:
         if unit in self.domain:
             raise InvalidInput(f"unit {unit!r} must not be synthesized")
         table = self.source.table
-        each = table.group_by(unit=table[unit]).agg(rows=table.count())
+        own = table[unit]
+        if self.source.has_nan and own.type().is_floating():
+            own = own.nullif(load_library("ibis").literal("nan").cast("float64"))
+        each = table.group_by(unit=own).agg(rows=table.count())
         gone = load_library("ibis").ifelse(each.unit.isnull(), 1, 0).max()
         ((most, missing),) = self.source.ask(each.agg(most=each.rows.max(), missing=gone))
         if missing or most > rows:
@@ -258,7 +261,8 @@ def _of_text(source: Source, column: Any, domain: ColumnDomain, name: str) -> An
         y = ibis.cases(*pairs, else_=column.try_cast("float64"))
         found = _of_numbers(ibis, y, domain, name)
         inside = ibis.ifelse(y.isnull() | y.isnan(), _OUTSIDE, found)
-    levels = [] if domain.bins else [(column == str(own), k) for k, own in enumerate(domain.levels)]
+    exact, known = source.exact(column), [] if domain.bins else domain.levels
+    levels = [(exact == source.exact(ibis.literal(str(own))), k) for k, own in enumerate(known)]
     return ibis.cases(*levels, else_=inside) if levels else inside
 
 

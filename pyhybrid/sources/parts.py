@@ -244,6 +244,12 @@ class ReleaseInParts:
             digest=_digest(drawn),
         )
 
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> ReleaseInParts:
+        """The release that is in a folder; InvalidInput if none is, or what its rows were drawn
+        from has changed since."""
+        return ReleaseInParts.of(_drawn_in(Path(folder)), Path(folder))
+
     @property
     def statement(self) -> str:
         """The privacy statement in plain words (Markdown), fit to be published."""

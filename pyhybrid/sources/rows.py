@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 from pyhybrid.core.checks import IntArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
+from pyhybrid.releases.folder import read_json, read_released
 from pyhybrid.sources.source import READ, Source, load_library, open_source
 
 MOST_ROWS = 5_000_000
@@ -133,9 +135,11 @@ def read_sample(data: str, columns: Sequence[str] = ()) -> tuple[pd.DataFrame, i
     """Some columns, or all, of about 50,000 rows by chance, or of all if there are no more, for
     what needs rows in memory: models, matching. Confidential; no part of a release.
 
-    `data` as of `open_source`, whose InvalidInput it raises. Returns the rows, shape (rows,
-    len(columns)), and the number of all rows.
+    `data` as of `open_source`, whose InvalidInput it raises, or a folder with a set of a release in
+    CSV parts. Returns the rows, shape (rows, len(columns)), and the number of all rows.
     """
+    if parts := sorted(Path(data).glob("part_*.csv")):
+        return _sample_of_csv(parts, columns)
     ibis = load_library("ibis")
     with open_source(data) as source:
         names = _named(source, columns or [*source.columns], ())
@@ -143,6 +147,18 @@ def read_sample(data: str, columns: Sequence[str] = ()) -> tuple[pd.DataFrame, i
         ((n,),) = source.ask(cells.agg(n=cells.count()))
         some = cells if n <= _SAMPLE else cells.filter(ibis.random() < _SAMPLE / n)
         return _table(source, names, source.ask(some)), int(n)
+
+
+def _sample_of_csv(parts: Sequence[Path], columns: Sequence[str]) -> tuple[pd.DataFrame, int]:
+    """Of each part the same share of its rows, in the types of the release's schema."""
+    public = parts[0].parents[1]
+    entries = read_json(public / "metadata.json")["fileDscr"]
+    sizes = {own["fileName"]: own["caseQnty"] for own in entries}
+    n = sum(sizes[f"{path.parent.name}/{path.name}"] for path in parts)
+    schema, share = read_json(public / "schema.json"), min(1.0, _SAMPLE / n)
+    some = [read_released(path, schema).sample(frac=share) for path in parts]
+    table: pd.DataFrame = pd.concat(some, ignore_index=True)
+    return (table[[*columns]] if columns else table), n
 
 
 def _named(source: Source, columns: Sequence[str], outcomes: Sequence[str]) -> list[str]:
@@ -182,8 +198,10 @@ def _table(source: Source, names: Sequence[str], rows: list[tuple[Any, ...]]) ->
 
 
 def _cell(source: Source, name: str) -> Any:
-    """Decimals and floats as floats, all else as it is."""
+    """Decimals and floats as floats, texts by their bytes: alike are those of the same."""
     column = source.table[name]
+    if source.columns[name] == "text":
+        return source.exact(column)
     whole = source.columns[name] != "number" or column.type().is_integer()
     return column if whole else column.cast("float64")
 
@@ -194,5 +212,7 @@ def _column(values: list[Any], kind: str) -> pd.Series:
     if kind == "number":
         broken = any(value is None or isinstance(value, float) for value in values)
         dtype = "float64" if broken else None  # int64, or what holds larger ones
+    elif kind == "text":
+        values = [own.decode() if isinstance(own, bytes) else own for own in values]
     own: pd.Series = pd.Series(values, dtype=dtype)
     return own

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pyhybrid.core.checks import did_you_mean
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
@@ -33,7 +33,15 @@ READ = ("number", "text", "logical")
 """Kinds of columns whose values are read."""
 _NULL, _DOUBLE = '"NULL"', "DOUBLE"
 _NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN")
+_SETTING = re.compile(r"[?&]([^=&]*)=([^&]*)")  # of a URL
+_SECRET = re.compile(r"(?i)(pass|password|passwd|pwd|token|secret|(^|_)key)$")
 _KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
+_OF_DUCKDB = {
+    "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
+    "HUGEINT": "decimal", "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32",
+    "UBIGINT": "uint64", "UHUGEINT": "decimal", "FLOAT": "float32", "DOUBLE": "float64",
+    "DECIMAL": "decimal", "VARCHAR": "string", "ENUM": "string", "BOOLEAN": "boolean",
+}  # fmt: skip
 _OF_POSTGRES = {
     "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
     "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string",
@@ -82,6 +90,10 @@ class Source(ABC):
     def columns(self) -> dict[str, str]:
         """Kind of each column by its name: number, text, logical, or what else it holds."""
         return {str(name): _kind(dtype) for name, dtype in self.table.schema().items()}
+
+    def exact(self, text: Any) -> Any:
+        """A text as what no collation holds to be another's; bytes, where the engine has them."""
+        return text
 
     def ask(self, expression: Any) -> list[tuple[Any, ...]]:
         """Rows of an expression."""
@@ -151,7 +163,10 @@ def name_of(data: Any) -> str:
     """What a run that was stopped knows its data again by; no secrets."""
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
-        return without_secrets(text) if "://" in text else os.path.abspath(text)
+        url, mark, table = text.rpartition("::")
+        for secret in _secrets(url):
+            url = url.replace(secret, "")
+        return url + mark + table if "://" in text else os.path.abspath(text)
     if hasattr(data, "sql_query"):
         return str(data.sql_query())
     if hasattr(data, "get_backend"):
@@ -160,8 +175,14 @@ def name_of(data: Any) -> str:
 
 
 def stays_where_it_is(data: Any) -> bool:
-    """True of what `open_source` takes and `pandas` should not read as one file."""
+    """True of what `open_source` takes and `pandas` should not read as one file. InvalidInput for a
+    URL with a password, as what a command was given can be read by all users of the machine."""
     text = os.fspath(data)
+    if "://" in text and _secrets(text.rpartition("::")[0] or text):
+        raise InvalidInput(
+            "a table's URL must have no password, which every user of this machine could read: put "
+            "it into PGPASSWORD or ~/.pgpass"
+        )
     return "://" in text or (
         not os.path.isfile(text) and (glob.has_magic(text) or os.path.isdir(text))
     )
@@ -181,12 +202,47 @@ def files_of(pattern: str) -> tuple[str, ...]:
     return tuple(os.path.abspath(path) for path in found)
 
 
-class _DuckDB(Source):
+class _Engine(Source):
+    """A table of an engine that is asked in its own words, where types that are not read are."""
+
+    _database: str | None = None
+    _table = _NAME
+    _bytes_of: tuple[str, Any, tuple[str, ...]] = ("encode", lambda text: text, ())
+    """The engine's function of a text, its parameters, and what it is told beside."""
+
+    @cached_property
+    def _bytes(self) -> Any:
+        name, own, told = self._bytes_of
+        kinds = (str,) * (1 + len(told))
+        return load_library("ibis").udf.scalar.builtin(name=name, signature=(kinds, bytes))(own)
+
+    def exact(self, text: Any) -> Any:
+        return self._bytes(text, *self._bytes_of[2])
+
+    @property
+    @abstractmethod
+    def _types(self) -> dict[str, tuple[str, str | None]]:
+        """The engine's name of each column's type, and that of ibis, of those that are read."""
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        kinds = super().columns
+        return {n: own if known is None else kinds[n] for n, (own, known) in self._types.items()}
+
+    @cached_property
+    def table(self) -> Any:
+        schema = {name: known or "json" for name, (_, known) in self._types.items()}
+        return load_library("ibis").table(schema, name=self._table, database=self._database)
+
+    @property
+    def _place(self) -> str:
+        return ".".join(_quoted(part) for part in (self._database, self._table) if part)
+
+
+class _DuckDB(_Engine):
     """A table `self.table` behind an own connection to DuckDB."""
 
     connection: Any
-    _database: str | None = None
-    _table = _NAME
     has_try_cast = True
 
     def in_words(self, expression: Any) -> str:
@@ -198,16 +254,19 @@ class _DuckDB(Source):
         return rows
 
     @cached_property
-    def table(self) -> Any:
-        ibis = load_library("ibis")
-        where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
+    def _types(self) -> dict[str, tuple[str, str | None]]:
         with _in_engine(self.name, quoting=True):
-            empty = self.connection.sql(f"SELECT * FROM {where} LIMIT 0").to_arrow_table()
-        schema = ibis.Schema.from_pyarrow(empty.schema)
-        return ibis.table(schema, name=self._table, database=self._database)
+            return _types_of(self.connection.sql(f"SELECT * FROM {self._place}"))
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _types_of(relation: Any) -> dict[str, tuple[str, str | None]]:
+    """Of a relation of DuckDB: without levels, widths or fields in brackets."""
+    told = zip(relation.columns, relation.types, strict=True)
+    bases = {name: re.sub(r"(?s)\(.*\)", "", str(own)) for name, own in told}
+    return {name: (own.lower(), _OF_DUCKDB.get(own)) for name, own in bases.items()}
 
 
 class ParquetFiles(_DuckDB):
@@ -285,17 +344,17 @@ class Relation(_DuckDB):
         return rows
 
     @cached_property
-    def table(self) -> Any:
-        ibis = load_library("ibis")
-        schema = ibis.Schema.from_pyarrow(self.relation.limit(0).to_arrow_table().schema)
-        return ibis.table(schema, name=_NAME)
+    def _types(self) -> dict[str, tuple[str, str | None]]:
+        return _types_of(self.relation)
 
     def close(self) -> None:
         """The connection is the user's."""
 
 
-class PostgresTable(Source):
+class PostgresTable(_Engine):
     """A table of PostgreSQL, in one read-only transaction, so that all passes see one snapshot."""
+
+    _bytes_of = ("convert_to", lambda text, encoding: text, ("UTF8",))
 
     def __init__(self, url: str, table: str) -> None:
         psycopg, self.name = load_library("psycopg"), f"{without_secrets(url)}::{table}"
@@ -316,25 +375,15 @@ class PostgresTable(Source):
         return rows
 
     @cached_property
-    def _types(self) -> dict[str, str]:
-        where = ".".join(_quoted(part) for part in (self._database, self._table) if part)
+    def _types(self) -> dict[str, tuple[str, str | None]]:
         with _in_engine(self.name, quoting=True):
-            told = self.connection.execute(f"SELECT * FROM {where} LIMIT 0").description
-        known = load_library("psycopg").adapters.types
-        types = {each.name: known.get(each.type_code) for each in told}
-        return {name: getattr(own, "name", "a type of its own") for name, own in types.items()}
-
-    @cached_property
-    def columns(self) -> dict[str, str]:
-        kinds = super().columns
-        return {
-            name: kinds[name] if own in _OF_POSTGRES else own for name, own in self._types.items()
-        }
-
-    @cached_property
-    def table(self) -> Any:
-        schema = {name: _OF_POSTGRES.get(own, "json") for name, own in self._types.items()}
-        return load_library("ibis").table(schema, name=self._table, database=self._database)
+            told = self.connection.execute(f"SELECT * FROM {self._place} LIMIT 0").description
+        known, names = load_library("psycopg").adapters.types, {}
+        for each in told:  # an array is known by the type of its elements
+            own = known.get(each.type_code)
+            is_array = own is not None and own.oid != each.type_code
+            names[each.name] = getattr(own, "name", "a type of its own") + "[]" * is_array
+        return {name: (own, _OF_POSTGRES.get(own)) for name, own in names.items()}
 
     def close(self) -> None:
         self.connection.close()
@@ -379,7 +428,7 @@ def _by_url(text: str) -> Source:
         raise InvalidInput(
             f"data {without_secrets(text)} must name a table after its URL: add ::TABLE"
         )
-    scheme = urlsplit(url).scheme.lower()
+    scheme = url.partition("://")[0].lower()
     if scheme == "duckdb":
         return DuckDBTable(_path_of(url), table)
     if scheme in _POSTGRES:
@@ -398,22 +447,23 @@ def _path_of(url: str) -> str:
     return absolute if from_root else beside
 
 
-def has_password(text: str) -> bool:
-    """True of a URL with a password in it."""
-    return "://" in text and _password(text) is not None
+def _secrets(url: str) -> list[str]:
+    """Password and the like; any mark may be in one, which its writer forgot to encode."""
+    told = [_user_of(url).partition(":")[2]]
+    told += [value for name, value in _SETTING.findall(url) if _SECRET.search(name)]
+    return [own for own in told if own]
 
 
-def _password(url: str) -> str | None:
-    parts = urlsplit(url)
-    asked = re.search(r"[?&]password=([^&]*)", parts.query and f"?{parts.query}")
-    return parts.password or (asked.group(1) if asked else None)
+def _user_of(url: str) -> str:
+    """What is before the host."""
+    rest = url.partition("://")[2]
+    return "" if rest.startswith("/") else rest.rpartition("@")[0]
 
 
 def without_secrets(url: str) -> str:
     """Scheme, host and database alone."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}"
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{re.split('[?#]', rest[len(_user_of(url)) :].removeprefix('@'))[0]}"
 
 
 def _with_schema(table: str) -> tuple[str | None, str]:
@@ -464,7 +514,8 @@ def _in_engine(name: str, *, quoting: bool = False, url: str = "") -> Iterator[N
         why = type(error).__name__
         if quoting or type(error).__module__.startswith("ibis."):  # said before it is asked
             words = " ".join(str(error).split())
-            for secret in filter(None, {_password(url), unquote(_password(url) or "")}):
+            parts = [part for own in _secrets(url) for part in (own, *re.split(r"[:/@?#&]", own))]
+            for secret in sorted(filter(None, {*parts, *map(unquote, parts)}), key=len)[::-1]:
                 words = words.replace(secret, "...")
             why = f"{why}: {words[:300]}"
         raise InvalidInput(f"data {name} must be readable: {why}") from None

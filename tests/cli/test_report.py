@@ -10,27 +10,19 @@ import pytest
 from tests.conftest import Run
 
 
-@pytest.fixture
-def released(run: Run, tmp_path: Path) -> Path:
-    csv, out = tmp_path / "survey.csv", tmp_path / "out"
-    pd.DataFrame({"g": ["a", "b", "a", "c"] * 50}).to_csv(csv, index=False)
-    made = run(
-        "synthesize", str(csv), "--mechanism", "perturbed_histogram:levels=a+b+c,epsilon=1",
-        "--formula", "g ~ 1", "--out", str(out),
-    )  # fmt: skip
-    assert made[0] == 0, made[2]
-    return out
-
-
 def test_a_report_is_found_made_anew_and_opened(
-    run: Run, released: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    csv, released = tmp_path / "survey.csv", tmp_path / "out"
+    pd.DataFrame({"g": ["a", "b", "a", "c"] * 50}).to_csv(csv, index=False)
+    mechanism = ["--mechanism", "perturbed_histogram:levels=a+b+c,epsilon=1", "--formula", "g ~ 1"]
+    assert run("synthesize", str(csv), *mechanism, "--out", str(released))[0] == 0
     page = released / "confidential" / "report.html"
     assert run("report", str(released))[1].strip() == str(page)
     page.unlink()
     code, _, error = run("report", str(released))
-    assert (code, "--data FILE makes one" in error) == (2, True)
-    data = str(released.parent / "survey.csv")
+    assert (code, "--data TABLE makes one" in error) == (2, True)
+    data = str(csv)
     assert run("report", str(released), "--data", data)[0] == 0
     assert "<html" in page.read_text()
     assert page.stat().st_mode & 0o077 == 0

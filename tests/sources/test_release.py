@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,9 +95,14 @@ def test_a_release_is_the_table_again(tmp_path: Path) -> None:
     assert own["age", "90 %"] == df.age.quantile(0.9, interpolation="lower")
 
 
-def test_what_is_public_and_what_is_not(folder: str, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    release = released(folder, out)
+@pytest.mark.parametrize(("file_format", "m"), [("parquet", 1), ("csv", 2)])
+def test_what_is_public_and_what_is_not(
+    file_format: str, m: int, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """And the report, which says that it is of a sample."""
+    out, page = tmp_path / "out", tmp_path / "out/confidential/report.html"
+    release = released(folder, out, file_format=file_format, n_synthetic=m)
     statement = (out / "public/privacy_statement.md").read_text()
     assert "Counted where the records are, by DuckDB" in statement
     assert f"of {N} records were replaced" in statement
@@ -109,19 +115,26 @@ def test_what_is_public_and_what_is_not(folder: str, tmp_path: Path) -> None:
     assert {p.stat().st_mode & 0o777 for p in out.glob("public/synthetic_1/*")} == {0o644}
     assert str(release.entropy) not in repr(release) + repr(release.record)
     described = json.loads((out / "public/metadata.json").read_text())["fileDscr"]
-    assert [own["caseQnty"] for own in described] == [1000, 1000, 500]
+    assert [own["caseQnty"] for own in described] == [1000, 1000, 500] * m
     refuses("holds a release in parts, which is read as a table", Release.load, out)
-
-
-@pytest.mark.long
-def test_sets_of_csv_by_two_workers(folder: str, tmp_path: Path) -> None:
-    released(folder, tmp_path / "out", n_synthetic=2, file_format="csv", workers=2)
-    first, second = (
-        pd.concat(map(pd.read_csv, sorted((tmp_path / "out/public" / f"synthetic_{m}").iterdir())))
-        for m in (1, 2)
+    assert parts.ReleaseInParts.load(out).content_digest() == release.content_digest()
+    monkeypatch.setattr("pyhybrid.sources.rows._SAMPLE", 300)
+    if m > 1:
+        one, two = (pd.read_csv(out / f"public/synthetic_{k}/part_00001.csv") for k in (1, 2))
+        assert not one.equals(two)
+    assert (command("open", str(out)), command("report", str(out), "--data", f"{folder}s")) == (
+        2,
+        2,
     )
-    assert len(first) == len(second) == N
-    assert not first.reset_index().equals(second.reset_index())
+    assert f"pyhybrid report {out} --data TABLE makes one" in capsys.readouterr().err
+    assert command("report", str(out), "--data", folder) == 0
+    text = page.read_text()
+    assert re.search(r"survey: \d\d\d records, 3 columns · a sample of 2,500 records", text)
+    assert f"of {N} records were replaced" in text
+    assert "true match rate" not in text.lower(), "rows are in no common order"
+    other = parquet(survey().head(N - 1), tmp_path / "other")
+    assert command("report", str(out), "--data", other, "--overwrite") == 2
+    assert "the 2,500 records of the release: found 2,499" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -11,7 +11,9 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli import sources as cli_sources
-from pyhybrid.sources import read_columns, rows
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.sources import open_source, read_columns, rows
+from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.rows import count_rows
 from tests.conftest import Run, require_opendp
 from tests.refusals import refuses
@@ -95,6 +97,43 @@ def test_a_formula_releases_a_table_that_stays_where_it_is(
     ):
         given = asked[:2] if "~" in wrong[1] else asked
         assert says in refused(*given, *wrong, "--out", str(tmp_path / "x"))
+
+
+def test_a_sample_has_each_row_by_the_same_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of rows that are alike, the first ones and the last; all of a small table."""
+    n, share, times = 2000, 0.2, 30
+    df = pd.DataFrame({"id": np.arange(n), "g": np.where(np.arange(n) < 500, "a", "b"), "y": 1.5})
+    folder, found, alike = parquet(df, tmp_path / "rows"), np.zeros(n), 0
+    whole = rows.read_sample(folder)[0].sort_values("id", ignore_index=True)
+    pd.testing.assert_frame_equal(whole, df, check_dtype=False)
+    monkeypatch.setattr(rows, "_SAMPLE", int(share * n))
+    for _ in range(times):
+        own, told = rows.read_sample(folder, ["g", "id"])
+        assert (told, [*own], own["id"].is_unique) == (n, ["g", "id"], True)
+        assert abs(len(own) - share * n) < 6 * np.sqrt(share * (1 - share) * n)
+        found[own["id"]] += 1
+        alike += len(rows.read_sample(folder, ["y"])[0])
+    of_each = times * share * (1 - share)  # the variance
+    assert abs(alike - times * share * n) < 6 * np.sqrt(of_each * n)
+    assert abs(((found - share * times) ** 2).mean() / of_each - 1) < 6 * np.sqrt(2 / n)
+    for part in (found[:500], found[500:], found[::4]):
+        assert abs(part.mean() - share * times) < 6 * np.sqrt(of_each / part.size)
+
+
+def test_texts_that_a_collation_holds_alike_stay_apart(tmp_path: Path) -> None:
+    """Seen: a record with "A" made an "A" of the "a" of all others, whatever a charge says."""
+    with duckdb.connect(tmp_path / "own.db") as connection:
+        connection.execute("CREATE TABLE t (y INT, x VARCHAR COLLATE NOCASE)")
+        connection.execute("INSERT INTO t VALUES (1, 'A'), (1, 'a'), (2, 'a'), (2, NULL)")
+    url = f"duckdb:///{tmp_path}/own.db::t"
+    assert len(count_rows(url, ["x"], outcomes=["y"]).table) == 4
+    found = read_columns(url, ["x"], outcomes=["y"])["x"]
+    assert sorted(found.dropna()) == ["A", "a", "a"]
+    with open_source(url) as source:
+        counted = Counted(source, {"x": ColumnDomain(levels=("a", "b", "A"), missing=True)})
+    assert counted.alone[("x",)][:, 0].tolist() == [2, 0, 1, 1]
 
 
 def test_whole_numbers_past_signed_ones_are_read(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ IntArray = npt.NDArray[np.int64]
 _HUGE = np.float64(1e300)  # beyond any edge
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _FEW = 10  # numbers of a reference with at most so many values are levels
+_DENSE_GAIN = 16  # of a dense product beside a sum over pairs that are not 0, for each of them
+_MOST_PAIRS = 2**24  # rows times squared outcomes
 PARTS = 16
 """Parts that a record is shared out in: whole numbers, as the noise is made for."""
 ALONE = ""
@@ -589,6 +591,28 @@ def stacked(predictors: Sequence[Predictor]) -> Rows:
         times=times.astype(np.float64),
         of_record=of_record.astype(np.int64),
     )
+
+
+def with_ones(cells: sparse.csr_array) -> FloatArray:
+    """Dense, after a column of ones."""
+    dense = np.asarray(cells.todense())
+    return np.hstack([np.ones((dense.shape[0], 1)), dense])
+
+
+def pairs_of(design: FloatArray, n_outcomes: int) -> sparse.csr_array | None:
+    """Products of all pairs of columns of a row of `design` (R, B), shape (R, B^2), where so few
+    are not 0 that sums over them take less time than those of dense products, or None."""
+    own = sparse.csr_array(design)
+    held, width = np.diff(own.indptr), design.shape[1]
+    ends = np.concatenate([[0], np.cumsum(held**2)])
+    if ends[-1] * _DENSE_GAIN > design.size * width or held.size * n_outcomes**2 > _MOST_PAIRS:
+        return None
+    left = np.repeat(np.arange(own.nnz), np.repeat(held, held))
+    place = np.arange(ends[-1]) - np.repeat(ends[:-1], held**2)
+    right = np.repeat(own.indptr[:-1], held**2) + place % np.repeat(held, held**2)
+    columns = own.indices[left].astype(np.int64) * width + own.indices[right]
+    products = own.data[left] * own.data[right]
+    return sparse.csr_array((products, columns, ends), shape=(held.size, width**2))
 
 
 def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArray:

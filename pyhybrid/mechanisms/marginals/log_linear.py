@@ -63,7 +63,9 @@ from pyhybrid.mechanisms.marginals.domain import (
     Rows,
     of_cells,
     of_nothing,
+    pairs_of,
     stacked,
+    with_ones,
 )
 
 DRIFT = 0.1
@@ -107,18 +109,18 @@ def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
     return np.asarray(score)
 
 
-def with_ones(cells: sparse.csr_array) -> FloatArray:
-    """Dense, after a column of ones."""
-    dense = np.asarray(cells.todense())
-    return np.hstack([np.ones((dense.shape[0], 1)), dense])
-
-
-def covariance(p: FloatArray, times: FloatArray, design: FloatArray) -> FloatArray:
+def covariance(
+    p: FloatArray, times: FloatArray, design: FloatArray, pairs: sparse.csr_array | None = None
+) -> FloatArray:
     """Of sums over rows of 1{y = k} times columns of `design` (R, B), given these, shape
-    (K, B, K, B)."""
+    (K, B, K, B); `pairs` as of `pairs_of`."""
     root, shape = np.sqrt(times)[:, None] * p, (p.shape[1], design.shape[1])
-    each = (root[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
-    covariances = (each.T @ each).reshape(*shape, *shape)  # of one matrix: BLAS computes half
+    if pairs is None:
+        each = (root[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
+        covariances = (each.T @ each).reshape(*shape, *shape)  # of one matrix: BLAS computes half
+    else:
+        both = pairs.T @ (root[:, :, None] * root[:, None, :]).reshape(p.shape[0], -1)
+        covariances = both.reshape(*shape[1:] * 2, *shape[:1] * 2).transpose(2, 0, 3, 1).copy()
     np.negative(covariances, out=covariances)
     for k in range(shape[0]):
         covariances[k, :, k] += design.T @ ((times * p[:, k])[:, None] * design)
@@ -295,7 +297,6 @@ class Problem:
         self.variances = np.broadcast_to(
             np.maximum(self.variance, _LEAST), self.noisy.shape
         ).ravel()
-        self.turned = sparse.csr_array(self.cells.T)
         n_known = 0 if self.known is None else self.known.outcome.size
         total = self.times.sum()
         width = self.noisy.shape[0] * (1 + self.noisy.shape[1])
@@ -305,6 +306,7 @@ class Problem:
             rows = self.rng.choice(self.times.size, n_rows, p=self.times / total)
             self.some, self.some_times = self.cells[rows], np.full(n_rows, total / n_rows)
         self.some_design = with_ones(self.some)
+        self.pairs = pairs_of(self.some_design, self.noisy.shape[0])
         self.known_rows = np.arange(n_known)
         if n_known > n_rows:
             self.known_rows = self.rng.choice(n_known, n_rows, replace=False)
@@ -313,23 +315,22 @@ class Problem:
         """Mode and curvature of the posterior."""
         effects = self.start() if start is None else start
         scales = np.full(len(self.prior.of_predictors), _START)
-        converged, steps = False, 0
+        converged, steps, mean = False, 0, self.mean(effects)
         most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
         for step in range(1, most + 1):
             steps, precision = step, self.prior.precision(scales)
-            local = self.local(effects)
+            local = self.local(effects, mean)
             root = linalg.cholesky(local.information + precision, lower=True)
             gradient = local.gradient - precision @ effects.ravel()
             move = linalg.cho_solve((root, True), gradient)
-            length = self.line_search(effects, move, precision, local)
-            effects = effects + length * move.reshape(effects.shape)
+            length, effects, mean = self.line_search(effects, move, precision, local)
             found = _new_scales(effects, root, scales, self.prior)
             changed = np.abs(np.log(found / scales)).max()
             scales = found
             if length * np.sqrt(abs(move @ gradient)) < _CLOSE and changed < _CLOSE:
                 converged = True
                 break
-        local = self.local(effects)
+        local = self.local(effects, mean)
         return LogLinear(
             mode=effects,
             information=local.information,
@@ -352,13 +353,14 @@ class Problem:
     def mean(self, effects: FloatArray) -> FloatArray:
         """mu, shape (K, L)."""
         p = probabilities(effects, self.cells)
-        found: FloatArray = np.asarray(self.turned @ (self.times[:, None] * p)).T
+        found: FloatArray = np.asarray(self.cells.T @ (self.times[:, None] * p)).T  # row by row
         return found
 
     def line_search(
         self, effects: FloatArray, move: FloatArray, precision: FloatArray, local: _Local
-    ) -> float:
-        """Largest of 1, 1/2, 1/4, ... that lowers the objective at fixed weights."""
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Largest of 1, 1/2, 1/4, ... that lowers the objective at fixed weights, 0 if none does,
+        with the effects there and their mean."""
 
         def objective(at: FloatArray, mean: FloatArray) -> float:
             rest = (self.noisy - mean).ravel()
@@ -370,23 +372,24 @@ class Problem:
         before, length = objective(effects, local.mean), 1.0
         while length > 1e-3:
             at = effects + length * move.reshape(effects.shape)
-            if objective(at, self.mean(at)) <= before:
-                return length
+            mean = self.mean(at)
+            if objective(at, mean) <= before:
+                return length, at, mean
             length /= 2
-        return 0.0
+        return 0.0, effects, local.mean
 
-    def local(self, effects: FloatArray) -> _Local:
-        """Information and gradient of the likelihood at `effects`."""
+    def local(self, effects: FloatArray, mean: FloatArray) -> _Local:
+        """Information and gradient of the likelihood at `effects`, whose mean is known."""
         n_rows, n_columns = self.noisy.shape
         slope = self._fisher(effects)
-        mean = self.mean(effects)
         spread = slope[..., 1:].reshape(n_rows * n_columns, -1) + self._of_unknown(mean)
         spread.flat[:: spread.shape[0] + 1] += self.variances
         weights = linalg.cholesky(spread, lower=True)
         flat = slope.reshape(n_rows * n_columns, -1)
-        weighted = linalg.cho_solve((weights, True), flat)
-        information = flat.T @ weighted
-        gradient = weighted.T @ (self.noisy - mean).ravel()
+        both = np.column_stack([flat, (self.noisy - mean).ravel()])
+        half = linalg.solve_triangular(weights, both, lower=True, overwrite_b=True)
+        product = half.T @ half  # of one matrix: BLAS computes half
+        information, gradient = product[:-1, :-1], product[:-1, -1]
         if self.known is not None:
             own, slope_of_own = self.known.local(effects, self.known_rows)
             information, gradient = information + own, gradient + slope_of_own
@@ -395,7 +398,7 @@ class Problem:
     def _fisher(self, effects: FloatArray) -> FloatArray:
         """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
         p = probabilities(effects, self.some)
-        return covariance(p, self.some_times, self.some_design)[:, 1:]
+        return covariance(p, self.some_times, self.some_design, self.pairs)[:, 1:]
 
     def _of_unknown(self, mean: FloatArray) -> FloatArray:
         """Covariance from the unknown numbers of records in cells of confidential predictors."""
@@ -421,7 +424,8 @@ def _new_scales(
 ) -> FloatArray:
     """MacKay's update: squared effects over the number of them that the tables determine."""
     n_rows, n_columns = effects.shape
-    spread = linalg.cho_solve((root, True), np.eye(root.shape[0]))
+    lower = linalg.lapack.dpotri(root, lower=1)[0]
+    spread = np.tril(lower) + np.tril(lower, -1).T
     spread = spread.reshape(n_rows, n_columns, n_rows, n_columns)
     rows, each = prior._inverses
     found, squares = np.empty_like(scales), prior.squares(effects)

@@ -37,6 +37,8 @@ from pyhybrid.models.formula.values import first_row, kind_of, numbers_of, row_l
 _READ_FIRST: Mapping[str, str] = {
     "str": "; read it first, e.g. pd.read_csv('survey.csv')",
     "PosixPath": "; read it first, e.g. pd.read_csv('survey.csv')",
+    "DuckDBPyRelation": "; ph.sources releases it where it is, or reads it: read_columns",
+    "Table": "; ph.sources releases it where it is, or reads it: read_columns",  # of ibis
     "dict": "; make one of it: pd.DataFrame(data)",
     "ndarray": "; make one of it: pd.DataFrame(data, columns=[...])",
     "Series": "; make one of it: data.to_frame()",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pyhybrid.mechanisms.marginals import log_linear
+from pyhybrid.mechanisms.marginals import domain, log_linear
 from pyhybrid.mechanisms.marginals.log_linear import Known, Prior, Problem, probabilities
 
 NOMINAL = np.full(2, np.nan)
@@ -26,8 +26,12 @@ def some_effects(seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(scale=0.7, size=(3, 5))
 
 
-def test_mean_and_covariance_of_the_tables_by_enumeration() -> None:
-    """All 27 outcomes of three records, each with its probability."""
+@pytest.mark.parametrize("gain", [0, 1e9])
+def test_mean_and_covariance_of_the_tables_by_enumeration(
+    gain: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All 27 outcomes of three records, each with its probability; sums over pairs, or dense."""
+    monkeypatch.setattr(domain, "_DENSE_GAIN", gain)
     effects = some_effects()
     p = probabilities(effects, CELLS)
     dense = np.asarray(CELLS.todense())
@@ -40,6 +44,7 @@ def test_mean_and_covariance_of_the_tables_by_enumeration() -> None:
         first += chance * table.ravel()
         second += chance * np.outer(table, table)
     own = problem(np.zeros((3, 4)), np.ones(3))
+    assert (own.pairs is None) == (gain > 0)
     np.testing.assert_allclose(own.mean(effects).ravel(), first, atol=1e-12)
     covariance = own._fisher(effects)[..., 1:].reshape(12, 12)
     np.testing.assert_allclose(covariance, second - np.outer(first, first), atol=1e-12)
