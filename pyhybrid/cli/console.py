@@ -269,6 +269,8 @@ class _State:
         if self.total <= 0:
             return said
         said += f": {self.done} of {self.total} ({self.done / self.total:.0%})"
+        if self.done >= self.total:  # weights, bounds and estimates have no steps to count
+            return f"{said}, computing from it"
         if self.done <= 0:
             return said + ", time left not known yet"
         # Between two counts the rest falls, down to the time of one count.

@@ -14,13 +14,13 @@ import pandas as pd
 import typer
 
 from pyhybrid.cli.console import note, progress_bars
+from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import (
     chosen_mechanism,
     default_models,
     mechanisms_asked_for,
     named,
     names_of,
-    open_ledger,
     options,
     others_given,
     reference_model,

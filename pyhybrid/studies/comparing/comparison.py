@@ -254,6 +254,9 @@ def _released(task: _Task) -> _Released:
     shared = {
         f.name: getattr(task.session, f.name) for f in fields(task.session)
     }  # fits are shared, too
+    tell = task.session.progress
+    if tell is not None:
+        shared["progress"] = lambda label, *counts: tell(f"{task.name}: {label}", *counts)
     recording = _RecordingSession(**shared)
     release = task.mechanism.release_from(
         recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
