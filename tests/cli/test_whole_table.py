@@ -170,7 +170,9 @@ def test_one_cell_changes_how_no_other_is_read(
     (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
     (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
     (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
-    (["--epsilon", "4", "--types", "own.json"], "'person': it looks like an identifier"),
+    (["--epsilon", "-1"], "--epsilon must be above 0"),
+    (["--epsilon", "4", "--drop", "person,name,const", "--reference", "empty.csv",
+     "--holds-no-released-record"], "--reference must have the columns that are synthesized: age"),
     (["--epsilon", "4", "--types", "own.json"], "Leave them out (--drop person,name,const)"),
     (["--epsilon", "4", "--types", "empty.json"], "the type of a column or more: found none"),
     (["--epsilon", "4", "--unit", "sex"], "--unit and --rows-per-unit must be given together"),
@@ -178,6 +180,7 @@ def test_one_cell_changes_how_no_other_is_read(
 def test_what_is_wrong_is_one_line(refused: Run, csv: Path, more: list[str], said: str) -> None:
     (csv.parent / "own.json").write_text('{"sex": {"kind": "Nominal", "levels": ["f", "m"]}}')
     (csv.parent / "empty.json").write_text("{}")
+    (csv.parent / "empty.csv").write_text("sex\nf\nm\n")
     assert said in refused("synthesize", str(csv), "--out", str(csv.parent / "released"), *more)
 
 

@@ -184,7 +184,7 @@ def compare(
     else:
         asked = {
             name: _released(
-                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn)
+                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn, name=name)
             )
             for name, mechanism in mechanisms.items()
         }
@@ -237,7 +237,7 @@ class _Task:
     mechanism: PseudoPosteriorMechanism
     n_synthetic: int
     n_drawn: int
-    name: str = ""
+    name: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
