@@ -101,10 +101,10 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Charges alone: bounds and estimates are in `table` and `estimates`, confidential."""
         rows = [
-            (name, release.charge.cost, release.charge.kind, f"{release.charge.n_synthetic} sets")
+            (name, release.charge.cost, release.charge.kind, release.charge.n_synthetic)
             for name, release in self.releases.items()
         ]
-        header = ("mechanism", "privacy loss", "kind", "")
+        header = ("mechanism", "privacy loss", "kind", "synthetic sets")
         return html_table(f"Comparison on {self.outcome}", header, rows)
 
 
