@@ -644,7 +644,7 @@ def _release_within(
     if release.charge.epsilon > target:
         raise BudgetExceeded(
             f"a release must cost at most --epsilon {target:g}: refits without single "
-            f"records raised it to {release.charge.epsilon:g}; give a lower target"
+            f"records raised it to {release.charge.epsilon:g}; give a smaller one"
         )
     return release
 

@@ -480,7 +480,7 @@ def present(values: FloatArray) -> FloatArray:
     """Values that are not missing; InvalidInput if all are."""
     kept = values[~np.isnan(values)]
     if not kept.size:
-        raise InvalidInput("the outcome must have a value in each set: all are missing in one")
+        raise InvalidInput("the outcome must have a value in each set: one set has none")
     return np.asarray(kept)
 
 

@@ -277,7 +277,7 @@ def _check_numbers(bound: BoundModel) -> None:
     if levels_of_outcome(bound) is not None:
         raise InvalidInput(
             f"a risk-utility curve needs an outcome of numbers: {bound.synthesized[0]!r} has "
-            "levels; compare shows their shares by mechanism, or take a model of counts"
+            "levels; take compare, which shows their shares, or a model of counts"
         )
 
 
