@@ -250,6 +250,8 @@ def _complete(
         for point, alpha in weights.items()
     ]
     done = len(grid) - len(missing)
+    if progress is not None:
+        progress("curve points", done, len(grid))
     failures = []
     for ended in run_tasks(point_rows, tasks, workers=workers, executor=executor):
         if ended.error is not None:
