@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -256,7 +257,7 @@ def _released(task: _Task) -> _Released:
     }  # fits are shared, too
     tell = task.session.progress
     if tell is not None:
-        shared["progress"] = lambda label, *counts: tell(f"{task.name}: {label}", *counts)
+        shared["progress"] = partial(_tell_of, tell, task.name)
     recording = _RecordingSession(**shared)
     release = task.mechanism.release_from(
         recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
@@ -264,6 +265,11 @@ def _released(task: _Task) -> _Released:
     made = {key[0] for key in (*recording.store.sampled, *recording.store.exact)}
     whole = {fit for fit in recording.asked if fit[0] in made}  # refits without a record are not
     return _Released(release=release, asked=whole, session=recording)
+
+
+def _tell_of(tell: FitProgress, name: str, label: str, done: int, total: int) -> None:
+    """Progress of one mechanism, with its name."""
+    tell(f"{name}: {label}", done, total)
 
 
 def _released_in_parallel(
@@ -296,6 +302,8 @@ def _released_in_parallel(
             )
         )
     finished, failures = {}, []
+    if session.progress is not None:
+        session.progress("mechanisms", 0, len(tasks))
     for ended in run_tasks(_released, tasks, workers=workers, executor=executor):
         if ended.result is None:
             failures.append(ended)
