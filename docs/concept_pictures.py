@@ -1,7 +1,7 @@
-"""The pictures of the concept pages, in docs/pages/images: what an epsilon allows, and strict
-releases of the RAND visits against the data.
+"""The pictures of the concept pages, in docs/pages/images: what an epsilon allows, also of persons
+with several rows, what stays as it is, and strict releases of the RAND visits against the data.
 
-`python docs/concept_pictures.py` draws both anew. Releases are sampled exactly and without a seed,
+`python docs/concept_pictures.py` draws them anew. Releases are sampled exactly and without a seed,
 so that bars move a little.
 """
 
@@ -20,8 +20,10 @@ IMAGES = Path(__file__).parent / "pages" / "images"
 
 
 def main() -> None:
-    """Both pictures."""
+    """All pictures."""
     allowed()
+    several_rows()
+    unchanged()
     strict_releases()
 
 
@@ -38,6 +40,40 @@ def allowed() -> None:
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     _save(figure, "allowed")
+
+
+def several_rows() -> None:
+    """How sure a guess of 50 % can become about a person with several rows, at epsilon 1 a row."""
+    figure = Figure(figsize=(8, 2.6), layout="constrained")
+    axes = figure.subplots()
+    rows = np.arange(1, 6)
+    bars = axes.bar(rows - 0.2, 1 / (1 + np.exp(-rows)), 0.4, label="epsilon 1 for each row")
+    axes.bar_label(bars, fmt=lambda value: f"{value:.0%}")
+    person = np.full(rows.size, 1 / (1 + np.exp(-1.0)))
+    bars = axes.bar(rows + 0.2, person, 0.4, label="epsilon 1 for each person (--unit)")
+    axes.bar_label(bars, fmt=lambda value: f"{value:.0%}")
+    axes.axhline(0.5, color="0.5", linestyle="--", linewidth=1)
+    axes.set(xlabel="rows of the person", ylabel="at most, from 50%", ylim=(0, 1.1))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.spines[["top", "right"]].set_visible(False)
+    _save(figure, "several_rows")
+
+
+def unchanged() -> None:
+    """Three invented records before and after a release that replaces one of their columns."""
+    figure = Figure(figsize=(8, 1.7), layout="constrained")
+    kept = [["97", "north"], ["41", "south"], ["35", "south"]]
+    incomes = {"data": ["31,200", "58,900", "47,000"], "release": ["36,400", "52,100", "61,700"]}
+    for axes, (title, values) in zip(figure.subplots(1, 2), incomes.items(), strict=True):
+        axes.set_title(title)
+        axes.axis("off")
+        cells = [[*known, income] for known, income in zip(kept, values, strict=True)]
+        table = axes.table(cells, colLabels=["age", "region", "income"], loc="center")
+        table.scale(1, 1.4)
+        for row in range(1, 4):
+            table[row, 2].set_facecolor("#cfe5f5" if title == "release" else "white")
+    _save(figure, "unchanged")
 
 
 def strict_releases() -> None:

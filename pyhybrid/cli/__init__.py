@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import shlex
 import signal
 import sys
 import warnings
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any, TextIO
 
@@ -23,7 +25,6 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # escapes for letters that the locale lacks
             stream.reconfigure(errors="backslashreplace")
     _stop_on_signals()
-    MODELS_IN_USE.clear()
     try:
         from pyhybrid.cli.app import run
 
@@ -44,7 +45,7 @@ def _one_line(error: Exception) -> str:
     """Messages are one line; only a compiler's keeps its lines, with the caret in its place."""
     from pyhybrid.core.errors import SamplingError
 
-    text = in_options(str(error))
+    text = str(error)
     return text if isinstance(error, SamplingError) else " ".join(text.split())
 
 
@@ -65,6 +66,9 @@ _OPTIONS = (
     (r"\(without weights it would", "(--mechanism unweighted would"),
     (r" \(astype\('category'\), logicals\)", ""),
     (r"\b\w+=True \((--[\w-]+)\)", r"\1"),
+    (r"\btake the model (?=categorical)", "give --model "),
+    (r"Give more warm-up and draws", "Give more --warmup and --draws"),
+    (r"must exist, or be given budget, .*", "must exist: pyhybrid ledger create makes one"),
     (r"\ballow_unlike=True", "--allow-unlike"),
     (r"\ba ph\.ComposedModel", "--model composed:program=FILE"),
     (r"\bon_not_converged='warn'", "--on-not-converged warn"),
@@ -75,16 +79,13 @@ _OPTIONS = (
 """What messages say in Python, as patterns, and in the command line."""
 
 
-def in_options(text: str) -> str:
-    """A message with the options of the command line in place of Python's arguments."""
+def in_options(text: str, models: Sequence[str] = ()) -> str:
+    """A message with the options of the command line in place of Python's arguments. `models` are
+    those of --model, as given or chosen, which a message that adds to one prints in full."""
     for pattern, option in _OPTIONS:
         text = re.sub(pattern, option, text)
-    return re.sub(r"--model NAME:([\w=+.]*\w)", lambda found: _models(text, found), text)
-
-
-MODELS_IN_USE: dict[str, str] = {}
-"""By formula, what --model names its model by, as given or chosen: messages that say what to add to
-it print all of it."""
+    added = functools.partial(_models, text, models)
+    return re.sub(r"--model NAME:([\w=+.]*\w)", added, text)
 
 
 def with_option(text: str, added: str) -> str:
@@ -95,13 +96,13 @@ def with_option(text: str, added: str) -> str:
     return f"{name}:{','.join([*kept, added])}"
 
 
-def _models(text: str, found: re.Match[str]) -> str:
+def _models(text: str, models: Sequence[str], found: re.Match[str]) -> str:
     """--model with the option that the message adds; once for each formula if there are several,
     and added where the message names a step of them, to its own."""
     step = re.search(r"\bstep (\d+)", text)
     texts = [
         own if step is not None and int(step[1]) != place else with_option(own, found[1])
-        for place, own in enumerate(MODELS_IN_USE.values(), 1)
+        for place, own in enumerate(models, 1)
     ]
     return " ".join(f"--model {shlex.quote(own)}" for own in texts or [f"NAME:{found[1]}"])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.cli.options import build_model, default_model, options
+from pyhybrid.cli.options import build_model, default_model, options, sampler_settings
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
@@ -39,6 +39,11 @@ def calibrate(
     histogram: tuple[float, float, int] | None = None,
     engine: str = "auto",
     seed: int | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    adapt_delta: float | None = None,
+    on_not_converged: str = "raise",
     overwrite: bool = False,
 ) -> None:
     """Freeze weights and cap on reference records, for strict releases of new ones.
@@ -72,6 +77,8 @@ def calibrate(
         raise InvalidInput("--public-predictors and --histogram go with --private")
     chosen, frame = _model_of(model, formula, source, private=private)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
+                             "settings": sampler_settings(chains, warmup, draws, adapt_delta),
+                             "on_not_converged": on_not_converged,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
         if private:

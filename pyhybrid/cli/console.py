@@ -246,11 +246,12 @@ def progress_lines(
 
 @dataclass
 class _State:
-    """Where things stand: the step, and since when."""
+    """Where things stand: the step, since when, and from what count, which a resumed run has."""
 
     started: float = field(default_factory=time.monotonic)
     label: str = "starting"
     step_started: float = field(default_factory=time.monotonic)
+    begun: int = 0
     done: int = 0
     total: int = 0
     counted: float | None = None  # when `done` changed
@@ -259,6 +260,7 @@ class _State:
         now = time.monotonic()
         if label != self.label:
             self.label, self.step_started, self.counted = label, now, None
+            self.begun = int(done)
         elif int(done) != self.done:
             self.counted = now
         self.done, self.total = int(done), int(total)
@@ -269,11 +271,13 @@ class _State:
         if self.total <= 0:
             return said
         said += f": {self.done} of {self.total} ({self.done / self.total:.0%})"
-        if self.done <= 0:
+        if self.done >= self.total:  # weights, bounds and estimates have no steps to count
+            return f"{said}, computing from it"
+        if self.done <= self.begun:
             return said + ", time left not known yet"
         # Between two counts the rest falls, down to the time of one count.
         at = now if self.counted is None else min(now, self.counted)
-        each = (at - self.step_started) / self.done
+        each = (at - self.step_started) / (self.done - self.begun)
         left = max(each * (self.total - self.done) - (now - at), each)
         return f"{said}, about {_clock(left)} left of this step"
 

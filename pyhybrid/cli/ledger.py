@@ -1,17 +1,19 @@
-"""`pyhybrid ledger create` and `pyhybrid ledger show`."""
+"""`pyhybrid ledger create`, `pyhybrid ledger show` and --ledger of `synthesize`."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from pyhybrid.cli.console import show, table_of
 from pyhybrid.cli.options import options
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.conversions import epsilon_text
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.ledger import Ledger, LedgerEntry
 
 commands = typer.Typer(
@@ -89,3 +91,35 @@ def _note(entry: LedgerEntry) -> str:
     if entry.charge["draw_quantile"] < 1:
         notes.append(f"draw quantile {entry.charge['draw_quantile']:g}")
     return ", ".join(notes)
+
+
+def open_ledger(
+    given: Mapping[str, Any], name: str, relation: str, delta: float | None, epsilon: float | None
+) -> Ledger | None:
+    """The ledger of --ledger, checked before any work for a release that it would refuse: by a
+    mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
+    path, allow_unlike = given["ledger"], given["allow_unlike"]
+    if path is None:
+        return None
+    ledger = Ledger(path, allow_unlike=allow_unlike)
+    if ledger.left == 0:
+        raise BudgetExceeded(
+            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
+        )
+    if relation != ledger.relation and not allow_unlike:
+        raise InvalidInput(
+            f"charges in ledger {path} must be for {ledger.relation} one record: {name} "
+            f"would be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
+        )
+    if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
+        raise InvalidInput(
+            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
+            f"found {delta:g}; give --delta, or --accounting range"
+        )
+    added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
+    if epsilon is not None and epsilon > ledger.left and added:
+        raise BudgetExceeded(
+            f"ledger {path} must have budget for this release: it would cost "
+            f"{epsilon_text(epsilon)}, and {epsilon_text(ledger.left)} is left"
+        )
+    return ledger

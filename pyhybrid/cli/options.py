@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import math
@@ -9,6 +10,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -16,11 +18,11 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 import typer
 
-from pyhybrid.cli import MODELS_IN_USE
+from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note
 from pyhybrid.cli.tables import read_by_column
 from pyhybrid.core.checks import check_choice, did_you_mean
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.survey import SurveyDesign
@@ -49,12 +51,11 @@ from pyhybrid.models import (
 )
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
-from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, epsilon_text, mu_of_epsilon
-from pyhybrid.releases.ledger import Ledger
+from pyhybrid.models.registry import BUILT, chosen_model, declared_by, name_and_settings
+from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 
-TWO_PART, ZERO_INFLATED, OWN_PROGRAM, COMPOSED = "two_part", "zero_inflated", "stan", "composed"
-MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, COMPOSED, OWN_PROGRAM)
+OWN_PROGRAM, COMPOSED = "stan", "composed"
+MODEL_NAMES = (*BUILT, COMPOSED, OWN_PROGRAM)
 """What --model can name."""
 
 _SHARED = f"""
@@ -94,6 +95,7 @@ html: Write a report with figures to this HTML file.
 """Arguments and options that several commands share, in the form of their docstrings."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_MODELS: ContextVar[dict[str, str]] = ContextVar("what --model names each formula's model by")
 _ROW = re.compile(r"^(\w+)(?: \((.+?)\))?: (.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
 
 
@@ -102,6 +104,7 @@ def options(command: Command) -> Command:
 
     A row is ``name: help``; ``name (--other): help`` names the option otherwise; ``name
     (argument):`` or ``name (METAVAR):`` is an argument. Parameters without a row are shared ones.
+    Errors speak of options, too.
     """
     said, _, own = inspect.getdoc(command).partition("\n\nOptions:\n")  # type: ignore[union-attr]
     rows = {name: (how, help_) for name, how, help_ in _ROW.findall(f"{_SHARED}{own}")}
@@ -120,7 +123,20 @@ def options(command: Command) -> Command:
             described = typer.Option(*([plain] if named else []), help=text)
         command.__annotations__[name] = Annotated[hints[name], described]
     command.__doc__ = said
-    return command
+
+    @functools.wraps(command)
+    def in_its_options(*args: Any, **given: Any) -> Any:
+        models: dict[str, str] = {}
+        token = _MODELS.set(models)
+        try:
+            return command(*args, **given)
+        except PyhybridError as error:
+            error.args = (in_options(str(error), tuple(models.values())),)
+            raise
+        finally:
+            _MODELS.reset(token)
+
+    return in_its_options  # type: ignore[return-value]
 
 
 def listed(text: str) -> list[str]:
@@ -157,11 +173,10 @@ def build_model(text: Model | str | None, formula: str) -> Model:
     ``"composed:program=own.stan"`` or ``"stan:program=own.stan,predict=y_rep"`` for a program of
     the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
     """
-    if text is None:
-        MODELS_IN_USE[formula] = "negative_binomial"
+    if text is None or isinstance(text, str):
+        _MODELS.get({})[formula] = text or "negative_binomial"
     if not isinstance(text, str):
         return text or DefaultModel(formula)
-    MODELS_IN_USE[formula] = text
     name, given = named(text)
     missing = check_choice(given.pop("missing", "refuse"), "missing", _MISSING)
     fill, marked = _numbers_by_name(given.pop("fill", "")), None
@@ -181,9 +196,9 @@ def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
         return _stan_model(given, formula)
     if name == COMPOSED:
         return _composed(given, formula)
-    if name == TWO_PART:
+    if name == "two_part":
         return _two_part(given, formula)
-    if name == ZERO_INFLATED:
+    if name == "zero_inflated":
         counts: Any = _single_model(given.pop("count", "negative_binomial"), given, formula)
         return ZeroInflated(counts)
     cls: Any = MODELS[check_choice(name, "--model", MODEL_NAMES)]
@@ -416,9 +431,12 @@ def default_models(
 
 def reference_model(models: Sequence[str], formula: str, reference: pd.DataFrame) -> Model:
     """The model named, with what a reference declares, or the one that is chosen by it."""
-    if not models:
-        return default_model(formula, reference, of_reference=True)
-    return declared_by(build_model(models[0], formula), formula, reference)
+    try:
+        if not models:
+            return default_model(formula, reference, of_reference=True)
+        return declared_by(build_model(models[0], formula), formula, reference)
+    except InvalidInput as error:
+        raise InvalidInput(f"--reference: {error}") from None
 
 
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
@@ -427,7 +445,7 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     model = chosen_model(formula, df, of_reference=of_reference)
     own, settings = name_and_settings(model)
     given = ",".join(f"{key}={value}" for key, value in settings.items())
-    MODELS_IN_USE[formula] = f"{own}:{given}" if given else own
+    _MODELS.get({})[formula] = f"{own}:{given}" if given else own
     if "missing" in settings:
         own += ":missing=model"
     if own != (default_name(formula, df) or "negative_binomial"):
@@ -644,38 +662,6 @@ def converted(value: Any, kind: Any, key: str) -> Any:
     except ValueError:
         what = "a number" if kind is float else "a whole number"
         raise InvalidInput(f"{key} must be {what}: found {value!r}") from None
-
-
-def open_ledger(
-    given: Mapping[str, Any], name: str, relation: str, delta: float | None, epsilon: float | None
-) -> Ledger | None:
-    """The ledger of --ledger, checked before any work for a release that it would refuse: by a
-    mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
-    path, allow_unlike = given["ledger"], given["allow_unlike"]
-    if path is None:
-        return None
-    ledger = Ledger(path, allow_unlike=allow_unlike)
-    if ledger.left == 0:
-        raise BudgetExceeded(
-            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
-        )
-    if relation != ledger.relation and not allow_unlike:
-        raise InvalidInput(
-            f"charges in ledger {path} must be for {ledger.relation} one record: {name} "
-            f"would be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
-        )
-    if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
-        raise InvalidInput(
-            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
-            f"found {delta:g}; give --delta, or --accounting range"
-        )
-    added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
-    if epsilon is not None and epsilon > ledger.left and added:
-        raise BudgetExceeded(
-            f"ledger {path} must have budget for this release: it would cost "
-            f"{epsilon_text(epsilon)}, and {epsilon_text(ledger.left)} is left"
-        )
-    return ledger
 
 
 def others_given(context: typer.Context, taken: Sequence[str]) -> list[str]:

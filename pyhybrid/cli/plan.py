@@ -178,6 +178,12 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
         draft = drafted_types({name: df[name] for name in own})
         raise InvalidInput(write_draft(path, draft, risky, given))
     check_decided(risky, decided, map(str, df.columns), own)
+    lacks = [name for name in own if like is not None and not (name in like or name in types)]
+    if lacks:
+        raise InvalidInput(
+            f"--reference must have the columns that are synthesized: {', '.join(lacks)} are not "
+            "in it; declare them in --types, or leave them out (--drop)"
+        )
     return Table(
         df,
         sensitive=own,

@@ -375,7 +375,7 @@ def check_afterwards(
     whole = {*synthesized, *sums}
     for name in changed:
         if name not in whole:
-            raise InvalidInput(f"{name!r} must be synthesized, to be changed afterwards: it is not")
+            raise InvalidInput(f"only a synthesized column is changed afterwards: {name!r} is not")
     said = [
         {what: {"unit": own.get("unit"), "reads": [n for n in names if n not in whole]}}
         for what, names in read.items()

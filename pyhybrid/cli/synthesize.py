@@ -14,13 +14,13 @@ import pandas as pd
 import typer
 
 from pyhybrid.cli.console import note, progress_bars
+from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import (
     chosen_mechanism,
     default_models,
     mechanisms_asked_for,
     named,
     names_of,
-    open_ledger,
     options,
     others_given,
     reference_model,
@@ -39,7 +39,12 @@ from pyhybrid.cli.released import (
     save_with_these,
 )
 from pyhybrid.cli.tables import SourceTable, read_table
-from pyhybrid.core.checks import check_choice, check_count, check_output_folder
+from pyhybrid.core.checks import (
+    check_choice,
+    check_count,
+    check_output_folder,
+    check_positive,
+)
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, PyhybridError, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitProgress, FitSession
@@ -220,6 +225,8 @@ def synthesize(
         raise InvalidInput(
             "--holds-no-released-record goes with --reference, --calibration or --plan"
         )
+    if epsilon is not None:
+        check_positive(epsilon, "--epsilon")
     design = survey_design(survey)
     asked = read_afterwards(
         households, total, rows, public, unit=unit or (None if design is None else design.unit)
@@ -637,7 +644,7 @@ def _release_within(
     if release.charge.epsilon > target:
         raise BudgetExceeded(
             f"a release must cost at most --epsilon {target:g}: refits without single "
-            f"records raised it to {release.charge.epsilon:g}; give a lower target"
+            f"records raised it to {release.charge.epsilon:g}; give a smaller one"
         )
     return release
 

@@ -45,8 +45,10 @@ class NotebookBar:
 
     def __call__(self, label: str, done: int, total: int) -> None:
         with self._lock:
-            another = self._drawn is not None and label != self._step[0]
-            self._step = label, done, total
+            step, before = (label, done, total), self._step
+            ended = step != before and done >= total > 0
+            another = self._drawn is not None and (label != before[0] or ended)
+            self._step = step
             if another or time.monotonic() >= self._due:
                 self._draw()
 
@@ -108,15 +110,16 @@ def html_rows(title: str, rows: Mapping[str, object]) -> str:
 
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table with a caption, whose first column names the rows; everything is escaped."""
-    head = "".join(f'<th scope="col">{_cell(name)}</th>' for name in header)
+    left = 'style="text-align:left"'
+    head = "".join(f'<th scope="col" {left}>{_cell(name)}</th>' for name in header)
     body = "".join(
-        f'<tr><th scope="row" style="text-align:left">{_cell(first)}</th>'
-        + "".join(f'<td style="text-align:left">{_cell(each)}</td>' for each in rest)
+        f'<tr><th scope="row" {left}>{_cell(first)}</th>'
+        + "".join(f"<td {left}>{_cell(each)}</td>" for each in rest)
         + "</tr>"
         for first, *rest in rows
     )
     return (
-        f'<table><caption style="text-align:left">{_cell(title)}</caption>'
+        f"<table><caption {left}>{_cell(title)}</caption>"
         f"{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
     )
 

@@ -102,7 +102,7 @@ class MaskedImputation(KeySynthesis):
     order : sequence of str, optional
         Of the keys in the sequence. By default nominal, binary, ordered, continuous.
     types : mapping of column to {"continuous", "binary", "ordered", "nominal"}, optional
-        Where what follows from the data is not meant; see `pyhybrid.masking.columns`.
+        Types other than those that follow from the data; see `pyhybrid.masking.columns`.
     limits : mapping of key to (lower, upper), optional
         Released values of a continuous key are moved into them. Public, not read from the data.
     subgroups : RiskSubgroups, optional

@@ -424,7 +424,7 @@ def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bo
     for name, given in masks.items():
         if name not in columns:
             raise InvalidInput(
-                f"masks must be on keys: {name!r} is none; keys are {', '.join(columns)}"
+                f"masks must be for keys: {name!r} is none; keys are {', '.join(columns)}"
             )
         for group, mask in _by_subgroup(given).items():
             if group not in SUBGROUPS:

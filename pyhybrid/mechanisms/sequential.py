@@ -586,6 +586,8 @@ def fit_apart(
             sent = replace(step.session, progress=None, settings=settings)
             tasks.append(replace(step, session=sent))
     fitted, failures = list(steps), []
+    if progress is not None:
+        progress("columns", 0, len(tasks))
     ended_tasks = run_tasks(_fitted, tasks, workers=workers, executor=executor)
     for done, ended in enumerate(ended_tasks, start=1):
         step = steps[ended.task.place]

@@ -168,6 +168,11 @@ def default_name(formula: str, df: pd.DataFrame) -> str | None:
         if kind == "numbers":
             return None
         n_levels = 2 if kind == "logicals" else int(values.nunique())
+    return name_for_levels(n_levels, ordered=ordered)
+
+
+def name_for_levels(n_levels: int, *, ordered: bool) -> str:
+    """Name in `MODELS` of the model for so many levels."""
     if n_levels <= 2:
         return "bernoulli"
     return "ordinal" if ordered else "categorical"

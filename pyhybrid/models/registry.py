@@ -20,7 +20,7 @@ from pyhybrid.models.columns.support import FEW, decimals_of
 from pyhybrid.models.composite.steps import PartsModel
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
-from pyhybrid.models.default_model import DefaultModel, near, rule_for
+from pyhybrid.models.default_model import DefaultModel, name_for_levels, near, rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
@@ -69,8 +69,11 @@ def _zero_inflated(
     return ZeroInflated(count, zero=Bernoulli(formula, prior=prior))
 
 
+_OF_PARTS: Mapping[str, tuple[type, Callable[..., Any]]] = {
+    "two_part": (TwoPart, _two_part), "zero_inflated": (ZeroInflated, _zero_inflated)
+}  # fmt: skip
 BUILT: Mapping[str, Callable[..., Any]] = {
-    **MODELS, "two_part": _two_part, "zero_inflated": _zero_inflated
+    **MODELS, **{name: make for name, (_, make) in _OF_PARTS.items()}
 }  # fmt: skip
 """Makers of models by name; each takes a formula and settings."""
 
@@ -238,8 +241,7 @@ def _name_and_options(
     if isinstance(kind, Leveled):
         declared = {"levels": kind.levels} if numbers or of_reference else {}
         ordered = numbers or bool(getattr(outcome.dtype, "ordered", False))
-        several = "ordinal" if ordered else "categorical"
-        return "bernoulli" if len(kind.levels) == 2 else several, declared
+        return name_for_levels(len(kind.levels), ordered=ordered), declared
     if isinstance(kind, Counts) and kind.upper is None:
         ends = {"lower": int(held.min()), "upper": int(held.max())}
         if of_reference or held.var() >= held.mean() or not near(**ends):
@@ -295,7 +297,7 @@ def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
         return name, {**settings, "missing": "predictors" if model.complete else "model"}
     own: Any = getattr(model, "positive", getattr(model, "count", model))
     names = {getattr(make, "__name__", ""): name for name, make in MODELS.items()}
-    names |= {"TwoPart": "two_part", "ZeroInflated": "zero_inflated"}
+    names |= {part.__name__: name for name, (part, _) in _OF_PARTS.items()}
     negative = getattr(model, "negative", None)
     settings = {} if negative is None else {"negative": names[negative.name]}
     for each in fields(own):
@@ -306,13 +308,12 @@ def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
     return names.get(model.name, model.name), settings
 
 
-_OF_PARTS = (TwoPart, WithMissing, ZeroInflated)
-
-
 def described_model(settings: Mapping[str, Any]) -> Model:
     """The model that `Model.describe` described, which may say more than the options that make the
     model, and leaves defaults out."""
-    classes = {getattr(make, "__name__", ""): make for make in (*MODELS.values(), *_OF_PARTS)}
+    parts = (part for part, _ in _OF_PARTS.values())
+    makers = (*MODELS.values(), WithMissing, *parts)
+    classes = {getattr(make, "__name__", ""): make for make in makers}
     if settings["model"] not in classes:
         raise InvalidInput(
             f"the calibration's model must be built in or given (model=, or --formula and --model "

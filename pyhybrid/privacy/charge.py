@@ -270,8 +270,8 @@ class PrivacyCharge:
             "neighbors": f"{self.relation} {self.protected}",
             "synthetic sets": self.n_synthetic,
             "posterior draws released": self.n_draws_released,
-            "assumed": "; ".join(self.assumes),
-            "not covered": "; ".join(self.not_covered),
+            "assumed": " ".join(self.assumes),
+            "not covered": " ".join(self.not_covered),
         }
         return html_rows(f"Privacy charge of {self.mechanism}", rows)
 

@@ -211,7 +211,7 @@ def epsilon_of_range(
     ----------
     loss_range : float
         R in nats, >= 0, finite: `loss_ranges(...).overall`, or a + b of clipped terms. Under
-        "replace" it must hold for every record that could take a place, too.
+        "replace" it must also hold for every record that could replace another.
     n_draws_released, relation, kind
         As in `epsilon_of_bound`; [DR19] sec. 3.
 

@@ -254,9 +254,10 @@ def count_without(
     scale: float = 1.0,
     shift: float = 0.0,
 ) -> CountWithout:
-    """Count weights of `radius_risk` (y, radius, kind, pattern), recounted without each record.
+    """Count weights as each record leaves: the risks of the others are counted again without it.
 
-    `scale` and `shift` as in `count_weights`; [H22] sec. 2, [V25] alg. 3.
+    `y`, `radius`, `kind` and `pattern` as in `radius_risk`, `scale` and `shift` as in
+    `count_weights`; [H22] sec. 2, [V25] alg. 3.
     """
     check_finite(scale, "scale"), check_finite(shift, "shift")
     values, groups = _values_by_pattern(y, radius, kind, pattern)

@@ -186,9 +186,9 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
 def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> FloatArray:
     """One weight for all n records: min(1, target / unweighted), shape (n,).
 
-    Both are overall Lipschitz bounds in nats, above 0: the one wanted, and that of the unweighted
-    fit. This is the exponential mechanism under a log-likelihood utility:
-    alpha = epsilon / (2 Delta) [S22] sec. 3.1; [MT07].
+    `target_bound` and `unweighted_bound` are overall Lipschitz bounds in nats, above 0: the one
+    wanted, and that of the unweighted fit. This is the exponential mechanism under a
+    log-likelihood utility: alpha = epsilon / (2 Delta) [S22] sec. 3.1; [MT07].
     """
     n = check_count(n, "n")
     target = check_positive(target_bound, "target_bound")
@@ -276,10 +276,11 @@ def budget_power(leverage: FloatArray, *, mu: float) -> FloatArray:
 def budget_risk(log_lik: Any) -> FloatArray:
     """Risk of a record, as a normal deviation, shape (n,), nats.
 
-    The largest of the standard deviation of its log-likelihood, and of a fifth of how far it is
-    from its mean five normal deviations out, to either side, by its expansion to third order
-    (`pyhybrid.privacy.diagnostics`): there a probability of one in a million is decided, and terms
-    that curve are further out than their deviation says. Infinite where a value is not finite.
+    The larger of two numbers: the standard deviation of the record's log-likelihood; and a fifth of
+    its distance from its mean at five normal deviations, to either side, by its expansion to third
+    order (`pyhybrid.privacy.diagnostics`). Probabilities of one in a million are decided there, and
+    a log-likelihood that curves is further out than its deviation says. Infinite where a value is
+    not finite.
 
     Parameters
     ----------

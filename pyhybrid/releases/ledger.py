@@ -102,7 +102,7 @@ class LedgerEntry:
     sha256 : str
         Hash of this entry and of all before it.
     other_data : bool
-        True if it was taken although it is of other data than the ledger's first release.
+        True if its data are not those of the ledger's first release.
     """
 
     number: int
@@ -459,8 +459,8 @@ class Ledger:
             whose = " and ".join(sorted(str(unit or "single rows") for unit in units))
             raise InvalidInput(
                 f"charges in ledger {self.path} must have one unit of privacy, {whose}: found "
-                f"{charge.unit or 'single rows'}; what is hidden of a person is not the sum of the "
-                "two. Give unit= to all, or allow_unlike=True, which labels the sum"
+                f"{charge.unit or 'single rows'}; the two do not add up to a guarantee for "
+                "a person. Give unit= to all, or allow_unlike=True, which labels the sum"
             )
         if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
             raise InvalidInput(

@@ -90,7 +90,7 @@ class Release(ReleaseRecord):
         rows = {
             "synthesized": ", ".join(self.synthesized),
             "synthetic sets": f"{c.n_synthetic} of {len(self.synthetic[0]):,} records, from "
-            f"{c.n_draws_released} draw(s)",
+            f"{c.n_draws_released} draw{'s' * (c.n_draws_released > 1)}",
             "privacy loss": f"{c.cost} ({c.kind}, {c.relation} {c.protected})",
         }
         return html_rows(f"Release by {c.mechanism}", rows)

@@ -87,7 +87,11 @@ def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
 
 def _composition(charge: PrivacyCharge, in_ledger: bool) -> Iterator[_Row]:
     drawn, sets = charge.n_draws_released, charge.n_synthetic
-    yield "Synthetic sets", f"{sets} from {drawn} posterior draw(s), all in epsilon", _FINE
+    yield (
+        "Synthetic sets",
+        f"{sets} from {drawn} posterior draw{'s' * (drawn > 1)}, all in epsilon",
+        _FINE,
+    )
     if in_ledger:
         yield "Other releases of these data", "their epsilons add up in the ledger charged", _FINE
     else:

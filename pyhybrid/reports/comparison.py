@@ -11,7 +11,6 @@ import pandas as pd
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
-from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.fits import (
     bounds_by_weight,
@@ -29,7 +28,7 @@ from pyhybrid.reports.page import (
     render_page,
     section,
 )
-from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell
+from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell, weights_of
 from pyhybrid.studies.comparing import curve as curves
 from pyhybrid.studies.comparing.comparison import (
     DATA,
@@ -114,7 +113,7 @@ def _charges(comparison: Comparison) -> Section:
     rows = [
         [
             charge_name(comparison, row["mechanism"], gap=" "),
-            _weights_of(comparison.releases[row["mechanism"]]),
+            weights_of(comparison.releases[row["mechanism"]]),
             epsilon_text(float(row["epsilon"])),
             row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
             f"{row['lipschitz_bound']:.3f}",
@@ -128,11 +127,6 @@ def _charges(comparison: Comparison) -> Section:
               "Effective size", "Refits / saved"]  # fmt: skip
     table = Table(header=header, rows=rows, numbers=True)
     return section("comparison, charges", tables=[table], title=charges_title(comparison))
-
-
-def _weights_of(release: Release) -> str:
-    """How the weights were made, whatever name the candidate has."""
-    return f"{release.charge.mechanism}{', re-weighted' if release.reweighted else ''}"
 
 
 def _estimates(comparison: Comparison) -> Section:

@@ -344,6 +344,11 @@ def _costs_unlike(table: pd.DataFrame) -> list[str]:
     )
 
 
+def weights_of(release: Release) -> str:
+    """How the weights were made, whatever name the candidate has."""
+    return f"{release.charge.mechanism}{', re-weighted' if release.reweighted else ''}"
+
+
 def comparison_verdict(comparison: Comparison) -> Section:
     """Epsilon of each mechanism, and how near its estimates are to those of the data."""
     ends = comparison.estimates.set_index(["source", "statistic"])[["estimate", "lower", "upper"]]
@@ -354,10 +359,15 @@ def comparison_verdict(comparison: Comparison) -> Section:
     measures = _OF_MEAN if of_numbers else _OF_SHARES
     words = {name: worst_of(cell.word for cell in own) for name, own in cells.items()}
     costs = {name: release.charge.epsilon for name, release in comparison.releases.items()}
+    ways = dict.fromkeys(COUNTED.get(way, "") for way in comparison.table["accounting"])
+    said = sentence("verdict of a comparison", "table", counted=" and ".join(filter(None, ways)))
     table = Table(
-        caption=f"{sentence('verdict of a comparison', 'table')} {limits_text(measures.values())}",
-        header=["Mechanism", "Epsilon", *measures],
-        rows=[[name, epsilon_text(cost), *cells[name]] for name, cost in costs.items()],
+        caption=f"{said} {limits_text(measures.values())}",
+        header=["Mechanism", "Weights", "Epsilon", *measures],
+        rows=[
+            [name, weights_of(comparison.releases[name]), epsilon_text(cost), *cells[name]]
+            for name, cost in costs.items()
+        ],
         numbers=True,
     )
     wrong = [
@@ -406,7 +416,7 @@ def _costs_more(comparison: Comparison) -> list[str]:
             most=epsilon_text(release.charge.epsilon),
             least=epsilon_text(plain.charge.epsilon),
             risk=release.reweighted.risk,
-            accounting=release.charge.accounting,
+            counted=COUNTED.get(release.charge.accounting, "by the cap"),
         )
         for name, release in comparison.releases.items()
         for other, plain in comparison.releases.items()

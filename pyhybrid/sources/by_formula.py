@@ -84,9 +84,9 @@ def synthesize_by_formula(
 ) -> ReleaseInParts:
     """Release a column by a regression on others, of any number of rows that are few distinct ones.
 
-    The release is that of ``mechanism.release`` on the same rows, which come in another order:
-    weights, risks and charges are computed once for records that are alike, and counted as often
-    as these occur, of which one leaves.
+    The release is that of ``mechanism.release`` on the same rows in another order. Weights, risks
+    and charges are computed once for records that are alike, and count as often as these occur.
+    What leaves is one record.
 
     Parameters
     ----------

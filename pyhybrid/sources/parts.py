@@ -421,6 +421,8 @@ def _draw_all(
                 parts.append(_Part(folder=str(folder), place=place, part=part, path=str(path)))
     total, failures = drawn.n_parts * len(drawn.sets), []
     done = total - len(parts)
+    if progress is not None:
+        progress("parts", done, total)
     for ended in run_tasks(_draw, parts, workers=workers, executor=executor):
         if ended.error is not None:
             failures.append(ended)

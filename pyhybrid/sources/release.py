@@ -64,8 +64,8 @@ def synthesize_source(
     """Release a whole table by noisy marginals without moving it: cells are counted where the
     records are, and synthetic rows are written part by part.
 
-    A run that was stopped goes on when it is called again with the same arguments: what was charged
-    is not charged, and what was drawn is not drawn, again.
+    A run that was stopped goes on when it is called again with the same arguments. Nothing is
+    charged or drawn twice.
 
     Parameters
     ----------

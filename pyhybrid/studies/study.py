@@ -50,8 +50,8 @@ class Published:
     shown : str
         As published.
     low, high : float
-        What counts as agreement: the mean over databases, give or take 2 Monte Carlo standard
-        errors, reaches into [low, high].
+        Ours agrees if the mean over databases, give or take 2 Monte Carlo standard errors, overlaps
+        [low, high].
     one_database : bool
         The number is that of one database. Ours may then lie anywhere among databases: give or
         take 3 standard deviations, as all its numbers err together.

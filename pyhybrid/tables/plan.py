@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_count, check_positive, did_you_mean
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import html_table
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import Step
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number, kind_from_dict
@@ -161,19 +162,19 @@ class Plan:
         return "\n".join([*lines, *(line for text in below for line in _wrapped(text, "  "))])
 
     def _repr_html_(self) -> str:
+        header = ("", "column", "model", "given", "of epsilon", "why")
         rows = [
-            {
-                "": place,
-                "column": column.name,
-                "model": column.model,
-                "given": ", ".join(column.predictors) or "none",
-                "of epsilon": f"{column.share:.1%}",
-                "why": _why(column, self.table.df, share=False),
-            }
+            (
+                place,
+                column.name,
+                column.model,
+                ", ".join(column.predictors) or "none",
+                f"{column.share:.1%}",
+                _why(column, self.table.df, share=False),
+            )
             for place, column in enumerate(self.columns, start=1)
         ]
-        with pd.option_context("display.max_colwidth", None):
-            table: str = pd.DataFrame(rows).to_html(index=False, border=0)
+        table = html_table(f"Plan for {len(self.table.df):,} rows", header, rows)
         notes = [*(f"Rule: {rule}" for rule in self.table.rules), *_notes(self)]
         below = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
         return f"{table}<ul>{below}</ul>" if below else table

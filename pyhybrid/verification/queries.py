@@ -30,9 +30,8 @@ ColumnTypes = Mapping[Any, tuple[Any, ...] | None]
 
 @runtime_checkable
 class Query(Protocol):
-    """One number of a table, as a `text` in words, which is public. `columns` are those read (a
-    formula's are read by name), `smallest` the fewest records from which it can be estimated at
-    all.
+    """A question for one number of a table. `text` says it in words, and is public; `columns` are
+    those that it reads (of a formula, by name); `smallest` is the fewest records that give it.
     """
 
     @property

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from typing import Any
 
 import pytest
 
@@ -31,8 +30,10 @@ def test_numbers_in_the_name_of_a_step_are_left_out() -> None:
         state.report(label, 1, 2)
         line = state.line(time.monotonic())
         assert not any(text in line for text in ("4735", "1e-05", "9512")), line
-    state.report("visits2: synthetic data", 1, 2)
-    assert "visits2" in state.line(time.monotonic())
+    state.report("visits2: curve points", 6, 8)  # six were there: one minute is that of one point
+    state.report("visits2: curve points", 7, 8)
+    state.counted = state.step_started + 60
+    assert "visits2: curve points: 7 of 8 (88%), about 1:00" in state.line(state.counted)
 
 
 def test_a_long_step_without_a_report_of_its_own_still_writes_lines() -> None:
@@ -61,8 +62,7 @@ def test_outside_a_terminal_lines_are_written(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert EVERY <= 30
-    quick: Any = lambda: progress_lines(every=0.02)  # noqa: E731
-    monkeypatch.setattr("pyhybrid.cli.console.progress_lines", quick)
+    monkeypatch.setattr("pyhybrid.cli.console.progress_lines", lambda: progress_lines(every=0.02))
     with progress_bars() as report:
         report("fit", 1, 4)
         time.sleep(0.5)

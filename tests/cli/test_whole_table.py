@@ -93,8 +93,8 @@ def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path)
     assert code == 0, error
     assert "2 other columns are published unchanged: name, region" in shown
     assert "POOR visits: error of the mean" in shown or "POOR wage: error of the mean" in shown
-    assert "too large for this column's counts. Try --epsilon 0.02, or" in shown
-    assert shown.count("too large for this column's counts") == 1
+    assert "too large for such counts. Try --epsilon 0.02, or" in shown
+    assert shown.count("too large for such counts") == 1
 
 
 def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
@@ -170,7 +170,9 @@ def test_one_cell_changes_how_no_other_is_read(
     (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
     (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
     (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
-    (["--epsilon", "4", "--types", "own.json"], "'person': it looks like an identifier"),
+    (["--epsilon", "-1"], "--epsilon must be above 0"),
+    (["--epsilon", "4", "--drop", "person,name,const", "--reference", "empty.csv",
+     "--holds-no-released-record"], "--reference must have the columns that are synthesized: age"),
     (["--epsilon", "4", "--types", "own.json"], "Leave them out (--drop person,name,const)"),
     (["--epsilon", "4", "--types", "empty.json"], "the type of a column or more: found none"),
     (["--epsilon", "4", "--unit", "sex"], "--unit and --rows-per-unit must be given together"),
@@ -178,6 +180,7 @@ def test_one_cell_changes_how_no_other_is_read(
 def test_what_is_wrong_is_one_line(refused: Run, csv: Path, more: list[str], said: str) -> None:
     (csv.parent / "own.json").write_text('{"sex": {"kind": "Nominal", "levels": ["f", "m"]}}')
     (csv.parent / "empty.json").write_text("{}")
+    (csv.parent / "empty.csv").write_text("sex\nf\nm\n")
     assert said in refused("synthesize", str(csv), "--out", str(csv.parent / "released"), *more)
 
 

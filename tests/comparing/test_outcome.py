@@ -60,7 +60,7 @@ def test_only_the_most_frequent_levels_are_shown() -> None:
 
 
 def test_a_curve_of_levels_is_refused_with_what_to_do() -> None:
-    with pytest.raises(InvalidInput, match="'way' has levels; compare shows their shares by mech"):
+    with pytest.raises(InvalidInput, match="'way' has levels; take compare, which shows their"):
         ph.studies.risk_utility_curve(ph.Categorical("way ~ 1"), TABLE, scales=[1.0], **OPTIONS)
 
 

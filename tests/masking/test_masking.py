@@ -410,7 +410,7 @@ BAD_DATA = {
 BAD_SETTINGS = {
     "mask on no key": (
         {"masks": {"income": ph.masking.GaussianMask(variance=1)}},
-        "masks must be on keys: 'income' is none",
+        "masks must be for keys: 'income' is none",
     ),
     "mask of another type": (
         {"masks": {"sex": ph.masking.GaussianMask(variance=1)}},

@@ -22,7 +22,7 @@ CELLS = [
     "release.plot()",
     "release.inference_data()",
     "from pyhybrid.core import html\n"
-    "html._PATIENCE = html._EVERY = 0\n"
+    "html._PATIENCE, html._EVERY = 0, 60\n"
     "sent, hook = [], lambda message: sent.append(message) or message\n"
     "get_ipython().display_pub.register_hook(hook)\n"
     "ph.Unweighted(ph.Poisson('visits ~ 1')).release(df, **asked, on_not_converged='warn')\n"
@@ -66,7 +66,7 @@ def test_progress_is_a_bar_and_then_gone(outputs: list[list[dict[str, object]]])
     assert bar["data"]["text/html"] == ""  # type: ignore[index]
     sent = ast.literal_eval(told["data"]["text/plain"])  # type: ignore[index]
     assert {kind for kind, _ in sent[1:]} == {"update_display_data"} != {sent[0][0]}
-    assert any(drawn.startswith('<progress max="2400" value="') for _, drawn in sent)
+    assert any(drawn.startswith('<progress max="2400" value="2400"') for _, drawn in sent)
 
 
 @pytest.mark.long

@@ -119,7 +119,7 @@ def test_a_plan_prints_in_80_columns_and_says_why(plan: Any) -> None:
     assert "  1. voted: bernoulli given age, sex" in lines
     assert any("Nominal, declared; two levels; 20.0% of epsilon" in line for line in lines)
     assert "Rule: wage <= income" in lines
-    assert "<td>voted</td>" in plan._repr_html_()
+    assert ">voted</td>" in plan._repr_html_()
     assert repr(plan) == "<Plan for voted, region, visits, wage, income>"
 
 
@@ -127,7 +127,7 @@ def test_html_escapes_what_names_hold(survey: pd.DataFrame) -> None:
     own = survey.rename(columns={"voted": "<b>&"})
     types = {"<b>&": TYPES["voted"]}
     plan = ph.Table(own, sensitive=["<b>&"], drop=["name", "person"], types=types).plan()
-    assert "<td>&lt;b&gt;&amp;</td>" in plan._repr_html_()
+    assert ">&lt;b&gt;&amp;</td>" in plan._repr_html_()
 
 
 def test_json_gives_the_plan_back(plan: Any, survey: pd.DataFrame, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float
 
 
 def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
-    r"""Sets drawn from a posterior that holds the noise of a private release: T = (1 + 1/m) b - v.
+    r"""Combine sets of a posterior that knows of a private release's noise: T = (1 + 1/m) b - v.
 
     The rule of [RRR03], but T is at least (1 + 1/m) v: a posterior given noisy statistics is no
     narrower than the sampling of the records alone. With it b >= 2 v, and

@@ -261,8 +261,8 @@ def table_distance(
 def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
     """Half of [overlap / original length + overlap / synthetic length].
 
-    overlap = min(upper ends) - max(lower ends), negative for disjoint intervals, by how far they
-    are apart. 1 for equal intervals, at most 0 for disjoint ones, without a lower end.
+    overlap = min(upper ends) - max(lower ends); for disjoint intervals minus their distance. The
+    measure is 1 for equal intervals and at most 0 for disjoint ones, without a lower limit.
 
     Parameters
     ----------

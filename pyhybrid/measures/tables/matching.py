@@ -47,8 +47,8 @@ class AttributeRisk:
         The same without knowledge of the target's keys: the share of ALL synthetic records whose
         sensitive value lies within the radius of the target's, averaged over targets and sets.
     holdout : float or None
-        Mean of A_i over records that were not in the data. `overall` above it is what being in
-        the data adds to the risk; what is left is learned about anybody.
+        Mean of A_i over records that were not in the data. By how far `overall` is
+        above it, being in the data adds to the risk. The rest is learned about anybody.
     n_no_match : float
         Targets without a match, average over the sets.
     n_targets, n_sets : int

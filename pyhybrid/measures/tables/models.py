@@ -415,7 +415,7 @@ def fit_model(
     if (errors <= _ROUNDING * np.abs(np.asarray(fit.params, dtype=np.float64))).any():
         raise InvalidInput(
             f"{model} {formula!r} must leave something unexplained in {name}: standard errors are "
-            "0 but for rounding, as where an outcome is constant or a function of its predictors"
+            "0, as for an outcome that is constant or a function of its predictors"
         )
     return fit
 

@@ -445,7 +445,10 @@ def calibrate(
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
-    bound = model.bind(read_in_forms(reference_data, forms_of(model, reference_data)))
+    try:
+        bound = model.bind(read_in_forms(reference_data, forms_of(model, reference_data)))
+    except InvalidInput as error:
+        raise InvalidInput(f"reference: {error}") from None
     centered = bound.takes_center if center is None else check_flag(center, "center")
     if centered and not bound.takes_center:
         raise InvalidInput(

@@ -364,7 +364,8 @@ class ColumnDomain:
         if empty.size:
             raise InvalidInput(
                 f"each bin of {name!r} must hold a multiple of its step {step:g} that is no level: "
-                f"bin {empty[0] + 1} holds none; whole edges declare whole numbers, step= others"
+                f"bin {empty[0] + 1} holds none; edges that are whole numbers declare a step of 1, "
+                "step= another"
             )
         many = (past - held - first[:-1])[bins]
         drawn: IntArray = first[bins] + np.minimum((at * many).astype(np.int64), many - 1)

@@ -481,7 +481,7 @@ class NoisyMarginals(NoiseMechanism):
         if self.delta is not None and self.delta * len(df) >= 1:
             raise InvalidInput(
                 f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
-                f"{self.delta:g}; a larger one would allow to publish a record as it is"
+                f"{self.delta:g}; a larger one would allow a record to be published as it is"
             )
         if isinstance(df, pd.DataFrame):
             check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)

@@ -82,7 +82,7 @@ class TwoPart(PartsModel):
         if self.sign is not None and self.negative is None:
             raise InvalidInput("sign goes with negative: give a model of the amounts below 0")
         if self.negative is not None and self.point != 0:
-            raise InvalidInput("negative goes with a point of 0")
+            raise InvalidInput(f"negative goes with a point of 0: found {self.point:g}")
         if self.negative is not None and self.sign is None:
             object.__setattr__(self, "sign", self.zero)
         outcomes = sorted({outcome_of(model) for model in self.models.values()})

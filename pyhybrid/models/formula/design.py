@@ -212,7 +212,7 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
             "its values are numbers written as text, so make numbers of them by pd.to_numeric()"
             if _numbers_as_text(values)
             else "take the model categorical (ordinal if its levels have an order, bernoulli if "
-            "there are two), or leave it alone"
+            "there are two), or make numbers of it"
         )
         raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}; {instead}")
     y = values.to_numpy(dtype=np.float64)

@@ -103,7 +103,7 @@ def tokens_of(text: str, name: str, *, lenient: bool = False) -> tuple[Token, ..
         if match is None:
             raise InvalidInput(
                 f"program {name!r} must be Stan without strings, #include, open comments and "
-                f"characters beyond ASCII: line {line} has what cannot be read"
+                f"characters beyond ASCII: line {line} has one of them"
             )
         if match.lastgroup in ("space", None):
             space += "\n" if "\n" in match[0] else " "

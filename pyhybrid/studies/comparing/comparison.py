@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,10 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Charges alone: bounds and estimates are in `table` and `estimates`, confidential."""
         rows = [
-            (name, release.charge.cost, release.charge.kind, f"{release.charge.n_synthetic} sets")
+            (name, release.charge.cost, release.charge.kind, release.charge.n_synthetic)
             for name, release in self.releases.items()
         ]
-        header = ("mechanism", "privacy loss", "kind", "")
+        header = ("mechanism", "privacy loss", "kind", "synthetic sets")
         return html_table(f"Comparison on {self.outcome}", header, rows)
 
 
@@ -184,7 +185,7 @@ def compare(
     else:
         asked = {
             name: _released(
-                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn)
+                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn, name=name)
             )
             for name, mechanism in mechanisms.items()
         }
@@ -237,7 +238,7 @@ class _Task:
     mechanism: PseudoPosteriorMechanism
     n_synthetic: int
     n_drawn: int
-    name: str = ""
+    name: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -254,6 +255,9 @@ def _released(task: _Task) -> _Released:
     shared = {
         f.name: getattr(task.session, f.name) for f in fields(task.session)
     }  # fits are shared, too
+    tell = task.session.progress
+    if tell is not None:
+        shared["progress"] = partial(_tell_of, tell, task.name)
     recording = _RecordingSession(**shared)
     release = task.mechanism.release_from(
         recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
@@ -261,6 +265,11 @@ def _released(task: _Task) -> _Released:
     made = {key[0] for key in (*recording.store.sampled, *recording.store.exact)}
     whole = {fit for fit in recording.asked if fit[0] in made}  # refits without a record are not
     return _Released(release=release, asked=whole, session=recording)
+
+
+def _tell_of(tell: FitProgress, name: str, label: str, done: int, total: int) -> None:
+    """Progress of one mechanism, with its name."""
+    tell(f"{name}: {label}", done, total)
 
 
 def _released_in_parallel(
@@ -293,6 +302,8 @@ def _released_in_parallel(
             )
         )
     finished, failures = {}, []
+    if session.progress is not None:
+        session.progress("mechanisms", 0, len(tasks))
     for ended in run_tasks(_released, tasks, workers=workers, executor=executor):
         if ended.result is None:
             failures.append(ended)
@@ -477,7 +488,7 @@ def present(values: FloatArray) -> FloatArray:
     """Values that are not missing; InvalidInput if all are."""
     kept = values[~np.isnan(values)]
     if not kept.size:
-        raise InvalidInput("the outcome must have a value in each set: all are missing in one")
+        raise InvalidInput("the outcome must have a value in each set: one set has none")
     return np.asarray(kept)
 
 

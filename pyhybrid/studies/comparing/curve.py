@@ -250,6 +250,8 @@ def _complete(
         for point, alpha in weights.items()
     ]
     done = len(grid) - len(missing)
+    if progress is not None:
+        progress("curve points", done, len(grid))
     failures = []
     for ended in run_tasks(point_rows, tasks, workers=workers, executor=executor):
         if ended.error is not None:
@@ -277,7 +279,7 @@ def _check_numbers(bound: BoundModel) -> None:
     if levels_of_outcome(bound) is not None:
         raise InvalidInput(
             f"a risk-utility curve needs an outcome of numbers: {bound.synthesized[0]!r} has "
-            "levels; compare shows their shares by mechanism, or take a model of counts"
+            "levels; take compare, which shows their shares, or a model of counts"
         )
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from pyhybrid.core.checks import check_count
 from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.engines import Engine
+from pyhybrid.engines import Engine, resolve_engine
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.primitives.noise import opendp_version
 from pyhybrid.running.tasks import Done, run_tasks
@@ -82,6 +82,7 @@ def run_audits(
     """
     n = check_count(runs, "runs", at_least=3000)
     check_count(workers, "workers")
+    resolve_engine(engine)  # an unknown one is refused before minutes of work
     steps = [*_steps(n, engine)]
     ended: dict[int, Done[_Step, list[AuditFinding]]] = {}
     for done in run_tasks(_findings, steps, workers=workers):
