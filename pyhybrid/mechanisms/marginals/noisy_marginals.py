@@ -36,8 +36,10 @@ from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     ColumnDomain,
     Predictor,
+    most_cells,
     of_public,
     read_domain,
+    spread,
 )
 from pyhybrid.mechanisms.marginals.log_linear import Chain, Factors
 from pyhybrid.mechanisms.marginals.measurement import (
@@ -46,9 +48,7 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     Records,
     Reference,
-    most_cells,
     reference_of,
-    within,
 )
 from pyhybrid.mechanisms.marginals.selection import ROUNDS, SELECTS, chosen_tables
 from pyhybrid.mechanisms.mechanism import (
@@ -399,7 +399,7 @@ class NoisyMarginals(NoiseMechanism):
         model; sets to be compared have the sampling noise that rules for several count on."""
         cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
         return columns_of(
-            cells, self.domain, measured.domain, shares, random, f"{name}", df.index, even=even
+            cells, measured.fine, measured.domain, shares, random, f"{name}", df.index, even=even
         )
 
     def _charge(self, m: int) -> PrivacyCharge:
@@ -443,7 +443,7 @@ class NoisyMarginals(NoiseMechanism):
             charge=self._charge(m),
             noise=_noise_of(measured.answers, measured.choices),
             settings=self._settings(measured),
-            domain={name: self.domain[name] for name in self.synthesizes},
+            domain=measured.fine,
             sets=tuple(
                 (chain.factors(own), alone) for own, alone in zip(effects, drawn, strict=True)
             ),
@@ -568,6 +568,27 @@ def columns_of(
         values[column] = domain[column].values(own, rng, like, even=even)
     columns: pd.DataFrame = pd.DataFrame(values, index=index)
     return columns
+
+
+def within(
+    domain: ColumnDomain,
+    few: ColumnDomain,
+    cells: IntArray,
+    shares: FloatArray,
+    rng: np.random.Generator,
+    *,
+    even: bool = False,
+) -> IntArray:
+    """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
+    bins were merged, by `shares` (K,); `even`: spread over each cell, not one by one."""
+    first = len(domain.levels)
+    cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
+    low, high = below[start[cells]], below[start[cells + 1]]
+    at = low + (high - low) * (spread(cells, rng) if even else rng.random(cells.size))
+    places = np.searchsorted(below, at, side="right") - 1
+    return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
 
 
 def check_predictors(
