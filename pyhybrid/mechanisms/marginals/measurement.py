@@ -32,17 +32,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import linalg, sparse
 
-from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.censored.center import shares_records
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     PARTS,
@@ -51,7 +50,6 @@ from pyhybrid.mechanisms.marginals.domain import (
     merged,
     most_cells,
     of_nothing,
-    of_public,
 )
 from pyhybrid.mechanisms.marginals.log_linear import (
     MOST_EFFECTS,
@@ -83,6 +81,7 @@ _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LEVEL = 10.0  # of a log count
 _SD_OF_LINE = 1.0  # of what second differences leave free, about that density
 _SPREAD = 1.7  # of the density about it, in units
+_TAIL = (2.0, 1.5)  # (df + 1) / 2 of a t density, of even bins and of wider ones far out
 _MOST_OF_REFERENCE = 1500  # effects of a column, with those that a reference alone informs,
 _MANY = 10  # of so many columns; of more fewer, so that all take no longer
 _UNTOLD = 1e3  # deviation of a count that was not measured, in n
@@ -459,11 +458,11 @@ class OneWay:
         widths[alone] = 0
         room, single = (np.bincount(parent, own, whole.size) for own in (widths, held))
         most = np.where(room > 0, np.minimum(1, _FULL * whole / np.maximum(single, size)), 1)
-        full = (room == 0) & (single > 0)
+        full = room == 0
         most[full] = whole[full] / single[full]
-        rest = whole - most * single
-        counts = most[parent] * held + (rest / np.maximum(room, 1e-300))[parent] * widths
-        root = (whole / np.maximum(rest, 1e-300) * (room > 0))[parent][:, None] * self.root[parent]
+        rest = np.where(full, 0, whole - most * single)
+        counts = most[parent] * held + (rest / np.where(full, 1, room))[parent] * widths
+        root = (whole / np.where(full, np.inf, rest))[parent][:, None] * self.root[parent]
         root[alone] = 0
         share = -size / np.maximum(rest, size)[parent]
         noise = np.where(parent[:, None] == parent[alone], share[:, None], 0.0)
@@ -534,7 +533,7 @@ class _OneWayProblem:
                 middle = domain.center, domain.unit
             if middle is not None:
                 away = ((edges[1:] + edges[:-1]) / 2 - middle[0]) / (_SPREAD * middle[1])
-                self.offset[bins] -= 2 * np.log1p(away**2)
+                self.offset[bins] -= _TAIL[int(np.ptp(widths) > 1)] * np.log1p(away**2)
         if n_bins > 2:
             second = _roughness(np.array(domain.bins), noisy[bins])
             values, self.design[bins, bins] = linalg.eigh(second)
@@ -663,59 +662,3 @@ class Reference:
         own = predictors_of(reads, self.public, places, domain, len(self.table))
         whole = sparse.csr_array(sparse.hstack([each.cells for each in own], format="csr"))
         return Known(outcome=places[column], cells=whole / PARTS, weight=self.weight)
-
-
-def reference_of(
-    table: Any,
-    weight: float,
-    df: pd.DataFrame,
-    domain: Mapping[str, ColumnDomain],
-    given: Sequence[str],
-) -> tuple[Reference, dict[str, Predictor]]:
-    """The reference, and the data's public predictors, coded together; InvalidInput for a reference
-    that lacks a column, has values outside of their domain, or shares more records with the data
-    than chance explains."""
-    if not isinstance(table, pd.DataFrame):
-        raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
-    synthesized = [name for name in domain if name not in given]
-    for name in (*synthesized, *given):
-        if name not in table.columns:
-            raise InvalidInput(
-                f"reference must have the column {name!r}: it has not"
-                f"{did_you_mean(name, table.columns)}"
-            )
-    if not len(table):
-        raise InvalidInput("reference must have rows: it has none")
-    if shares_records(table, df, [*synthesized, *given]):
-        raise InvalidInput(
-            "reference must be other records than those to be released: it shares more of them "
-            "than chance explains, and what is read from it costs no epsilon"
-        )
-    both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
-    reference = Reference(
-        table=table.reset_index(drop=True),
-        weight=weight,
-        public={name: _part(own, slice(len(df), None)) for name, own in both.items()},
-    )
-    for name in synthesized:
-        try:
-            domain[name].places(reference.table[name])
-        except InvalidInput as error:
-            raise InvalidInput(f"reference: {error}") from None
-    return reference, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
-
-
-def _together(one: pd.Series, other: pd.Series, domain: ColumnDomain | None) -> Predictor:
-    if one.dtype != other.dtype and not _numbers(one, other):
-        one, other = one.astype(object), other.astype(object)
-    both: pd.Series = pd.concat([one, other], ignore_index=True)
-    both.name = one.name
-    return of_public(both, domain)
-
-
-def _numbers(*columns: pd.Series) -> bool:
-    return all(pd.api.types.is_numeric_dtype(each.dtype) for each in columns)
-
-
-def _part(predictor: Predictor, rows: slice) -> Predictor:
-    return replace(predictor, cells=sparse.csr_array(predictor.cells[rows]))

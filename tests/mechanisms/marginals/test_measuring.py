@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from pyhybrid.core.randomness import streams
-from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
-from pyhybrid.mechanisms.marginals.measurement import Measuring, most_cells, reference_of
+from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, most_cells, of_public
+from pyhybrid.mechanisms.marginals.measurement import Measuring
+from pyhybrid.mechanisms.marginals.noisy_marginals import reference_of
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 from tests.refusals import refuses
