@@ -53,6 +53,24 @@ def test_values_come_back_in_their_cell_and_declared_form(
     np.testing.assert_array_equal(drawn.isna(), values.isna())
 
 
+def test_a_single_number_is_counted_once_and_gets_a_bin_alone() -> None:
+    domain = Domain(levels=(0,), bins=(0, 10, 100, 1000), step=1, missing=True)
+    assert domain.singles.tolist() == list(range(1001))
+    seen = domain.single_of(pd.Series([0, 1, 250.4, 1000, None, 7]))
+    assert seen.tolist() == [0, 1, 250, 1000, 1001, 7]
+    assert Domain(bins=(0, 1, 2, 2.5), step=1).singles.size == 0, "each has a bin already"
+    wide = Domain(bins=(0, 1, 1e6), step=0.01)
+    assert wide.singles.tolist() == list(range(0, 10**8 + 1, 50_000)), "round ones"
+    assert wide.single_of(pd.Series([500.0, 500.01])).tolist() == [1, wide.singles.size]
+    fine, numbers = domain.with_singles(np.array([1.0, 99, 250, 1000])), pd.Series(range(1001))
+    cells, before = fine.places(numbers), domain.places(numbers)
+    alone = [1, 99, 250, 1000]
+    assert (np.bincount(cells)[cells[alone]] == 1).all()
+    assert all(np.unique(before[cells == cell]).size == 1 for cell in np.unique(cells))
+    drawn = fine.values(np.repeat(cells[alone], 9), np.random.default_rng(1), pd.Series([0] * 36))
+    assert drawn.tolist() == np.repeat(alone, 9).tolist()
+
+
 def test_cells_by_brute_force() -> None:
     domain = Domain(levels=(0, 7), bins=(-3, 0, 5, 11), step=0.1, missing=True)
     expected = {-3: 2, -1: 2, 0: 0, 1: 3, 4.9: 3, 5: 4, 7: 1, 11: 4, np.nan: 5}

@@ -48,11 +48,15 @@ def test_columns_alone_and_tables_hold_every_record_once() -> None:
         assert (np.asarray(each.cells.sum(axis=1)).ravel() == PARTS).all()
 
 
-@pytest.mark.parametrize("delta", [None, 1e-6])
-def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "of_income"), [(2.0, None, 1), (2.0, 1e-6, 2), (40.0, 1e-6, 3)]
+)
+def test_both_steps_cost_no_more_than_the_price(
+    epsilon: float, delta: float | None, of_income: int
+) -> None:
     """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
     require_opendp()
-    price = Price.of(2.0, delta)
+    price = Price.of(epsilon, delta)
     found = measuring(price=price).of(TABLE)
     first, *others = found.answers
     if delta is None:
@@ -65,7 +69,7 @@ def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
     assert sum(spent) <= whole
     assert sum(spent) > 0.99 * whole
     assert spent[0] == pytest.approx(0.2 * whole, rel=0.02)
-    assert len(first.tables()) == (2 if delta is None else 3), "bins in blocks, too"
+    assert len(first.tables()) == 1 + of_income, "bins, blocks of them, single numbers"
     assert sum(len(own.tables()) for own in others) == 3
     assert others[0].scale >= others[-1].scale, "of fewer cells, and of more"
 
