@@ -291,7 +291,7 @@ class ColumnDomain:
             return np.zeros(0)
         sizes = (digit * 10**power for power in itertools.count() for digit in (1, 5))
         size = next(own for own in sizes if (last - first) / own < _MOST_SINGLES)
-        return size * np.arange(-(-first // size), last // size + 1.0)
+        return np.asarray(size * np.arange(-(-first // size), last // size + 1.0))
 
     def single_of(self, values: pd.Series) -> IntArray:
         """Place of each record among the M `singles`, M for all others, shape (n,)."""

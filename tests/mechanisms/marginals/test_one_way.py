@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measurement import fit_one_way, merged
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, merged
+from pyhybrid.mechanisms.marginals.measurement import fit_one_way
 from pyhybrid.mechanisms.marginals.noisy_marginals import within
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
