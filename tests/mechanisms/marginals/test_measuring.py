@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 from pyhybrid.core.randomness import streams
-from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, most_cells, of_public
+from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
 from pyhybrid.mechanisms.marginals.measurement import Measuring
 from pyhybrid.mechanisms.marginals.noisy_marginals import reference_of
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
-from tests.refusals import refuses
 
 RNG = np.random.default_rng(8)
 N = 400
@@ -114,14 +113,6 @@ def test_the_reference_counts_beside_the_noise() -> None:
         assert np.abs(found.modes["income"] - true).max() < 0.02
         made = measuring(reference=reference).chain(found, N, streams(1)).simulate(streams(2), "")
         assert abs(made["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)
-
-
-def test_models_that_are_too_large_are_refused_and_merged_bins_count() -> None:
-    assert most_cells(DOMAIN["income"], 6) == 7
-    assert most_cells(DOMAIN["income"], None) == 41
-    measuring().check_sizes()
-    large = {**DOMAIN, "sex": ColumnDomain(levels=tuple(range(900)))}
-    refuses(r"cells of 'sex' times .* must be at most", measuring(domain=large).check_sizes)
 
 
 def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() -> None:

@@ -9,7 +9,6 @@ from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, merged
 from pyhybrid.mechanisms.marginals.measurement import fit_one_way
-from pyhybrid.mechanisms.marginals.noisy_marginals import within
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
 AMOUNTS = ColumnDomain(levels=(0,), bins=GRID, missing=True)
@@ -141,22 +140,3 @@ def test_two_bins_are_left_of_a_column_in_one_of_them(place: int) -> None:
     shares = np.zeros(own.n_cells)
     shares[place] = 1.0
     assert merged(own, shares, 12).n_cells >= 2
-
-
-def test_cells_are_drawn_within_merged_ones_by_their_shares() -> None:
-    shares = counts(1) / counts(1).sum()
-    few = merged(AMOUNTS, shares, 5)
-    rng = np.random.default_rng(2)
-    places = np.repeat(np.arange(few.n_cells), 4000)
-    found = within(AMOUNTS, few, places, shares, rng)
-    assert (found[places == 0] == 0).all()
-    assert (found[places == few.n_cells - 1] == AMOUNTS.n_cells - 1).all()
-    for cell in range(1, few.n_cells - 1):
-        own = found[places == cell]
-        inside = (np.array(GRID)[:-1] >= few.bins[cell - 1]) & (
-            np.array(GRID)[1:] <= few.bins[cell]
-        )
-        expected = np.where(inside, shares[1:-1], 0) / shares[1:-1][inside].sum()
-        seen = np.bincount(own - 1, minlength=inside.size) / own.size
-        assert np.abs(seen - expected).max() < 5 * 0.5 / np.sqrt(own.size)
-        assert seen[~inside].sum() == 0
