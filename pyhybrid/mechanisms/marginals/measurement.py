@@ -18,7 +18,9 @@ levels have no s. Both scales maximize the approximate marginal likelihood. Diff
 the scale arsinh((y - median) / unit): a long tail is few steps long there, so that what noise
 drowns keeps falling. Noise that is cut at zero in each of many empty cells would add up, and move a
 mean by more than all else. Blocks of bins, wider the further they are from the center, have a table
-of their own where noise is Gaussian: they measure a tail with less noise than its bins do.
+of their own where noise is Gaussian: they measure a tail with less noise than its bins do. So have
+single numbers of a range of many steps. One whose count is above 5 sigma is cut out of its bin: the
+bin keeps its smoothed total, and what the number leaves of it is even over the rest.
 
 References
 ----------
