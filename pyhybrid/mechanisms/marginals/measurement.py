@@ -295,14 +295,13 @@ class Measuring:
         }
 
     def singles(self, df: Records, n_wide: int) -> dict[str, CrossTable]:
-        """Counts of single numbers of columns of bins, for the same reasons, and where their noise
-        is small beside n."""
+        """Counts of single numbers of columns of bins, where noise is Gaussian, one set is drawn, and
+        the noise is small beside n."""
         names = [n for n in self.order if len(self.domain[n].bins) > _FEWEST_EDGES]
         names = [n for n in names if self.domain[n].singles.size]
         noise = self.price.part(self.share / (len(self.order) + n_wide + max(len(names), 1)))
         if (
             not isinstance(df, pd.DataFrame)
-            or self.reference is not None
             or self.price.rho is None
             or self.for_intervals
             or _OUT * size_of_noise(noise, self.relation) > _MOST_OF_A_SINGLE * len(df)

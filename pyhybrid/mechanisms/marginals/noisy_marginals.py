@@ -139,8 +139,8 @@ class NoisyMarginals(NoiseMechanism):
         gives no such interval, is always drawn at the mode, and evenly: its tables are those of
         the model but for about a record in each cell, without the noise of a sample. Columns of
         bins then start from a density about noisy quartiles, which brings tails nearer to the
-        data, and, with a delta and without a reference, numbers that stand out of the noise get a
-        cell; several sets have neither, as intervals would be too short.
+        data, and, with a delta, numbers that stand out of the noise get a cell; several sets have
+        neither, as intervals would be too short.
     reference : DataFrame, optional
         Other records, public or historical: their likelihood is added to that of the noisy tables.
         Where they differ from the data, this costs accuracy, not privacy; they are **not
