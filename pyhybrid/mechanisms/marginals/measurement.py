@@ -295,8 +295,8 @@ class Measuring:
         }
 
     def singles(self, df: Records, n_wide: int) -> dict[str, CrossTable]:
-        """Counts of single numbers of columns of bins, where noise is Gaussian, one set is drawn, and
-        the noise is small beside n."""
+        """Counts of single numbers of columns of bins, where noise is Gaussian and small beside n,
+        and one set is drawn."""
         names = [n for n in self.order if len(self.domain[n].bins) > _FEWEST_EDGES]
         names = [n for n in names if self.domain[n].singles.size]
         noise = self.price.part(self.share / (len(self.order) + n_wide + max(len(names), 1)))
