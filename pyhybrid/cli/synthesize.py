@@ -392,7 +392,13 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
             raise InvalidInput("the column of --unit must be in --drop or --keep of pyhybrid plan")
     names = [column.name for column in planned.columns]
     check_afterwards(asked, planned.table.df, names, planned.decisions, planned.kept)
-    release = _release_by_plan(planned, texts[0], given, fitting)
+    try:
+        release = _release_by_plan(planned, texts[0], given, fitting)
+    except SamplingError as error:
+        raise type(error)(
+            f"{error}; nothing was released. --mechanism marginals needs no sampler: all columns "
+            "come from noisy marginals, strict at this epsilon"
+        ) from None
     if own_plan and given["types"] is not None:
         say_unconfirmed(read_types(given["types"]))
     return _Made(release=release, source=source, decisions=planned.decisions, book=book)

@@ -355,7 +355,8 @@ class FitSession:
             if self.has_fixed_draws:
                 tried = "within draws whose number was fixed beforehand"
                 more = ", max_draws above draws to let chains go on"
-            message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
+            whose = f"{', '.join(self.bound.synthesized)}: {label}"
+            message = f"{whose} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
             message += remedy_if_published(self.bound.program.name)
             if self.on_not_converged == "raise":
                 raise NotConverged(

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measurement import merged
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, merged
 from pyhybrid.models.columns.kinds import Number
 from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.release import mechanism_of

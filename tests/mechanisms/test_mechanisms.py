@@ -90,7 +90,7 @@ STRICT_RULE = ConvergenceRule(ess_per_chain=1e9)
 def test_chains_that_do_not_converge_are_refused_after_more_draws_and_one_retry() -> None:
     labels: list[str] = []
     told = {"rule": STRICT_RULE, "progress": lambda label, a, b: labels.append(label)}
-    fails(NotConverged, "effective sample size", _release, ph.Unweighted(MODEL), **told)
+    fails(NotConverged, "y: unweighted fit did not conv", _release, ph.Unweighted(MODEL), **told)
     assert list(dict.fromkeys(labels)) == [
         "unweighted fit", "unweighted fit, more draws", "unweighted fit, again",
     ]  # fmt: skip

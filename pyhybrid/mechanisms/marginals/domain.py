@@ -12,8 +12,9 @@ steps, which would weaken them.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ from pyhybrid.privacy.histogram import in_steps
 IntArray = npt.NDArray[np.int64]
 _HUGE = np.float64(1e300)  # beyond any edge
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
+_MOST_SINGLES = 10_000
+_FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 _FEW = 10  # numbers of a reference with at most so many values are levels
 _DENSE_GAIN = 16  # of a dense product beside a sum over pairs that are not 0, for each of them
 _MOST_PAIRS = 2**24  # rows times squared outcomes
@@ -277,6 +280,44 @@ class ColumnDomain:
             reached = rank(_float_at(middle)) >= wanted
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
         return np.unique(_float_at(high))
+
+    @property
+    def singles(self) -> FloatArray:
+        """Numbers, in steps, that many records may share: all that can occur, or round ones where
+        these are too many; none if each bin holds one alone. Shape (M,)."""
+        if self._step is None or not self.bins:
+            return np.zeros(0)
+        low, high = in_steps(np.array([self.bins[0], self.bins[-1]]), self._step)
+        first, last = math.ceil(low), math.floor(high)
+        if last - first < len(self.bins) - 1:
+            return np.zeros(0)
+        sizes = (digit * 10**power for power in itertools.count() for digit in (1, 5))
+        size = next(own for own in sizes if (last - first) / own < _MOST_SINGLES)
+        return np.asarray(size * np.arange(-(-first // size), last // size + 1.0))
+
+    def single_of(self, values: pd.Series) -> IntArray:
+        """Place of each record among the M `singles`, M for all others, shape (n,)."""
+        singles, y = self.singles, np.rint(in_steps(numbers_in(values), self._step or 1.0))
+        y = np.clip(y, singles[0], singles[-1]) if self.clamp else y
+        place = np.minimum(np.searchsorted(singles, y), singles.size - 1)
+        return np.where(singles[place] == y, place, singles.size).astype(np.int64)
+
+    def with_singles(self, found: FloatArray) -> ColumnDomain:
+        """A domain in which each of the numbers `found`, in steps, ascending, is a bin alone."""
+        step = self._step or 1.0
+        edges, points = (in_steps(np.array(own, dtype=np.float64), step)
+                         for own in (self.bins, self.levels))  # fmt: skip
+        if found.size and found[-1] == np.floor(edges[-1]):  # the last bin is closed
+            edges[-1] = found[-1] + 0.5
+        own = np.concatenate([edges, found, found + 1])
+        inside = np.unique(own[(own >= edges[0]) & (own <= edges[-1])])
+        kept = with_steps(inside, np.sort(points[points == np.rint(points)])) * step
+        return replace(self, bins=(self.bins[0], *snapped(kept[1:-1], step).tolist(), kept[-1]))
+
+    def least(self) -> FloatArray:
+        """The smallest number in each cell but that of missing values, shape (K,)."""
+        places = np.arange(self.n_cells - self.missing)
+        return self._numbers(places, np.zeros(places.size), "")
 
     @property
     def form(self) -> Form:
@@ -625,3 +666,40 @@ def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArra
     numbers = np.empty(groups.size)
     numbers[order] = (place + rng.random(groups.size)) / times[own]
     return numbers
+
+
+def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
+    """Cells of a column in tables with predictors, at most."""
+    merged_bins = 0 if most_bins is None else max(0, len(domain.bins) - 1 - most_bins)
+    return domain.n_cells - merged_bins
+
+
+def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:
+    """The domain with neighboring bins merged to at most so many, of equal parts of the root of
+    share times width: equal shares would put a whole tail into one bin, equal widths nearly all
+    records."""
+    first, n_bins = len(domain.levels), len(domain.bins) - 1
+    if n_bins <= most_bins:
+        return domain
+    held = shares[first : first + n_bins]
+    along = np.cumsum(np.sqrt(held * np.diff(domain.bins)))
+    inner = np.searchsorted(along, along[-1] * np.arange(1, most_bins) / most_bins) + 1
+    # where all are in the last bin two are left, as a domain needs
+    inner = np.unique(inner[inner < n_bins] if (inner < n_bins).any() else n_bins - 1)
+    cuts = _with_records([0, *inner, n_bins], held, most_bins)
+    return replace(domain, bins=tuple(domain.bins[cut] for cut in cuts))
+
+
+def _with_records(cuts: Sequence[int], shares: FloatArray, most_bins: int) -> list[int]:
+    """Cuts without the bins that hold too little, the thinnest first; two bins are left."""
+    least = _FEWEST * shares.sum() / most_bins
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    kept = list(cuts)
+    while len(kept) > 3:
+        held = np.diff(below[kept])
+        thin = int(np.argmin(held))
+        if held[thin] >= least:
+            break
+        left = thin > 0 and (thin == len(held) - 1 or held[thin - 1] <= held[thin + 1])
+        del kept[thin if left else thin + 1]
+    return kept

@@ -18,7 +18,9 @@ levels have no s. Both scales maximize the approximate marginal likelihood. Diff
 the scale arsinh((y - median) / unit): a long tail is few steps long there, so that what noise
 drowns keeps falling. Noise that is cut at zero in each of many empty cells would add up, and move a
 mean by more than all else. Blocks of bins, wider the further they are from the center, have a table
-of their own where noise is Gaussian: they measure a tail with less noise than its bins do.
+of their own where noise is Gaussian: they measure a tail with less noise than its bins do. So have
+single numbers of a range of many steps. One whose count is above 5 sigma is cut out of its bin: the
+bin keeps its smoothed total, and what the number leaves of it is even over the rest.
 
 References
 ----------
@@ -32,25 +34,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import linalg, sparse
 
-from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.censored.center import shares_records
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     PARTS,
     ColumnDomain,
     Predictor,
+    merged,
+    most_cells,
     of_nothing,
-    of_public,
-    spread,
 )
 from pyhybrid.mechanisms.marginals.log_linear import (
     MOST_EFFECTS,
@@ -62,8 +63,16 @@ from pyhybrid.mechanisms.marginals.log_linear import (
     power_of_known,
     predictors_of,
 )
+from pyhybrid.models.columns.support import of_steps
 from pyhybrid.primitives.selection import NoisyChoice
-from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, noisy_tables
+from pyhybrid.primitives.tables import (
+    CountedTable,
+    CrossTable,
+    NoisyTables,
+    Price,
+    noisy_tables,
+    size_of_noise,
+)
 
 IntArray = npt.NDArray[np.int64]
 _BY_CELLS = {"laplace": 1 / 2, "gaussian": 2 / 3}
@@ -74,6 +83,7 @@ _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LEVEL = 10.0  # of a log count
 _SD_OF_LINE = 1.0  # of what second differences leave free, about that density
 _SPREAD = 1.7  # of the density about it, in units
+_TAIL = (2.0, 1.5)  # (df + 1) / 2 of a t density, of even bins and of wider ones far out
 _MOST_OF_REFERENCE = 1500  # effects of a column, with those that a reference alone informs,
 _MANY = 10  # of so many columns; of more fewer, so that all take no longer
 _UNTOLD = 1e3  # deviation of a count that was not measured, in n
@@ -81,7 +91,9 @@ _FEWEST_EDGES = 3  # of a column that is smoothed
 _FARTHEST = 2.0  # that a log count moves in a step
 _LEAST = 0.5  # records: what is not in a reference may be in the data
 _MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
-_FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
+_OUT = 5.0  # deviations of noise from which on a number's count stands out
+_MOST_OF_A_SINGLE = 0.1  # of n, that a count must have to stand out; else none is looked for
+_FULL = 0.95  # of a bin that its singles take at most, where others are in it
 
 
 @runtime_checkable
@@ -112,12 +124,13 @@ class Measured:
     """What came out: functions of noisy counts, all of it.
 
     `order` are the predictors that each column was measured with, `noisy` its tables with each of
-    these, `domain` what they were counted in, `alone` what was found of columns of bins alone. The
-    prices of all `answers` and `choices` (of tables to measure) add."""
+    these, `domain` what they were counted in, `alone` what was found of columns of bins alone, in
+    cells of `fine`. The prices of all `answers` and `choices` (of tables to measure) add."""
 
     order: Mapping[str, tuple[str, ...]]
     noisy: Mapping[str, tuple[Measurement, ...]]
     domain: Mapping[str, ColumnDomain]
+    fine: Mapping[str, ColumnDomain]
     alone: Mapping[str, OneWay]
     answers: tuple[NoisyTables, ...]
     choices: tuple[NoisyChoice, ...] = ()
@@ -142,11 +155,13 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class First:
-    """Columns alone: the `answer`, the smooth shares of those with bins, the domain with bins
-    merged by them, and each column's counts in its merged domain (K, 1)."""
+    """Columns alone: the `answer`, the smooth shares of those with bins, in cells of `fine`, in
+    which numbers that stand out are alone, the domain with bins merged by them, and each column's
+    counts in its merged domain (K, 1)."""
 
     answer: NoisyTables
     alone: Mapping[str, OneWay]
+    fine: Mapping[str, ColumnDomain]
     domain: Mapping[str, ColumnDomain]
     tables: Mapping[str, Measurement]
 
@@ -199,19 +214,26 @@ class Measuring:
         counted = dict(zip(self.order, self.one_way(df, tuple(self.order)), strict=True))
         blocks = self.blocks()
         wide = [counted[name].in_blocks(own) for name, own in blocks.items()]
-        answer = self.noisy([*counted.values(), *wide], self.price.part(self.share))
-        tables = answer.tables()
+        singles = self.singles(df, len(wide))
+        answer = self.noisy(
+            [*counted.values(), *wide, *singles.values()], self.price.part(self.share)
+        )
+        tables = iter(answer.tables())
         counts = dict(zip(self.order, tables, strict=False))
-        of_blocks = dict(zip(blocks, tables[len(counts) :], strict=True))
-        coarse = {name: (block, of_blocks[name].ravel()) for name, block in blocks.items()}
+        coarse = {name: (block, next(tables).ravel()) for name, block in blocks.items()}
         alone = self.alone(counts, answer.variance, len(df), coarse)
-        domain = self.merged(alone)
+        fine = dict(self.domain)
+        for name in singles:
+            own = self.domain[name], next(tables).ravel()[:-1]
+            fine[name], alone[name] = alone[name].with_singles(*own, answer.variance, len(df))
+        domain = self.merged(alone, fine)
         return First(
             answer=answer,
             alone=alone,
+            fine=fine,
             domain=domain,
             tables={
-                name: alone[name].in_few(len(df), self.domain[name], domain[name])
+                name: alone[name].in_few(len(df), fine[name], domain[name])
                 if name in alone
                 else Measurement(counts=counts[name], variance=answer.variance)
                 for name in self.order
@@ -235,6 +257,7 @@ class Measuring:
             order=order,
             noisy=noisy,
             domain=domain,
+            fine=self.domain if first is None else first.fine,
             alone={} if first is None else first.alone,
             answers=answers if first is None else (first.answer, *answers),
         )
@@ -271,6 +294,29 @@ class Measuring:
             name: block for name, block in own.items() if block[-1] + 1 < _MOST_BLOCKS * block.size
         }
 
+    def singles(self, df: Records, n_wide: int) -> dict[str, CrossTable]:
+        """Counts of single numbers of columns of bins, where noise is Gaussian and small beside n,
+        and one set is drawn."""
+        names = [n for n in self.order if len(self.domain[n].bins) > _FEWEST_EDGES]
+        names = [n for n in names if self.domain[n].singles.size]
+        noise = self.price.part(self.share / (len(self.order) + n_wide + max(len(names), 1)))
+        if (
+            not isinstance(df, pd.DataFrame)
+            or self.price.rho is None
+            or self.for_intervals
+            or _OUT * size_of_noise(noise, self.relation) > _MOST_OF_A_SINGLE * len(df)
+        ):
+            return {}
+        cells = of_nothing(len(df)).cells
+        return {
+            name: CrossTable(
+                codes=self.domain[name].single_of(df[name]),
+                n_rows=self.domain[name].singles.size + 1,
+                cells=cells,
+            )
+            for name in names
+        }
+
     def alone(
         self,
         counts: Mapping[str, FloatArray],
@@ -294,10 +340,12 @@ class Measuring:
             if len(self.domain[name].bins) > _FEWEST_EDGES
         }
 
-    def merged(self, alone: Mapping[str, OneWay]) -> dict[str, ColumnDomain]:
+    def merged(
+        self, alone: Mapping[str, OneWay], fine: Mapping[str, ColumnDomain]
+    ) -> dict[str, ColumnDomain]:
         """The domain with the bins of columns that were measured alone merged."""
-        most = self.most_bins or 0
-        few = {name: merged(self.domain[name], alone[name].shares, most) for name in self.binned}
+        bins = {name: min(self.most_bins or 0, len(self.domain[name].bins) - 1) for name in alone}
+        few = {name: merged(fine[name], alone[name].shares, most) for name, most in bins.items()}
         return {**self.domain, **few}
 
     def chain(self, measured: Measured, n: int, random: Streams) -> Chain:
@@ -366,12 +414,6 @@ class Measuring:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 
-def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
-    """Cells of a column in tables with predictors, at most."""
-    merged_bins = 0 if most_bins is None else max(0, len(domain.bins) - 1 - most_bins)
-    return domain.n_cells - merged_bins
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneWay:
     """Posterior of the log counts of a domain's cells given one noisy table: its `mode` (K,), and a
@@ -396,6 +438,37 @@ class OneWay:
         return Measurement(
             counts=np.add.reduceat(counts, starts)[:, None], variance=variance[:, None]
         )
+
+    def with_singles(
+        self, domain: ColumnDomain, noisy: FloatArray, variance: float, n: int
+    ) -> tuple[ColumnDomain, OneWay]:
+        """The domain with each of its singles alone whose count of `noisy` (M,) stands out of the
+        noise, and its cells: what their bin has beside them is even over the rest of it."""
+        size, levels = math.sqrt(variance), np.array(domain.levels, dtype=np.float64)
+        numbers = of_steps(domain.singles, domain.step or 1.0)
+        places = np.flatnonzero((noisy > _OUT * size) & ~np.isin(numbers, levels))
+        if not places.size:
+            return domain, self
+        fine = domain.with_singles(domain.singles[places])
+        least, whole = pd.Series(fine.least()), n * self.shares
+        parent = np.append(domain.cells_of(least), np.full(int(fine.missing), whole.size - 1))
+        alone = fine.cells_of(pd.Series(numbers[places]))
+        held, widths = np.zeros(fine.n_cells), np.ones(fine.n_cells)
+        held[alone] = noisy[places]
+        widths[levels.size : levels.size + len(fine.bins) - 1] = np.diff(fine.bins)
+        widths[alone] = 0
+        room, single = (np.bincount(parent, own, whole.size) for own in (widths, held))
+        most = np.where(room > 0, np.minimum(1, _FULL * whole / np.maximum(single, size)), 1)
+        full = room == 0
+        most[full] = whole[full] / single[full]
+        rest = np.where(full, 0, whole - most * single)
+        counts = most[parent] * held + (rest / np.where(full, 1, room))[parent] * widths
+        root = (whole / np.where(full, np.inf, rest))[parent][:, None] * self.root[parent]
+        root[alone] = 0
+        share = -size / np.maximum(rest, size)[parent]
+        noise = np.where(parent[:, None] == parent[alone], share[:, None], 0.0)
+        noise[alone] = np.diag(size / counts[alone])
+        return fine, OneWay(mode=np.log(counts), root=np.hstack([root, noise]))
 
     def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
         """n draws of the shares."""
@@ -461,7 +534,7 @@ class _OneWayProblem:
                 middle = domain.center, domain.unit
             if middle is not None:
                 away = ((edges[1:] + edges[:-1]) / 2 - middle[0]) / (_SPREAD * middle[1])
-                self.offset[bins] -= 2 * np.log1p(away**2)
+                self.offset[bins] -= _TAIL[int(np.ptp(widths) > 1)] * np.log1p(away**2)
         if n_bins > 2:
             second = _roughness(np.array(domain.bins), noisy[bins])
             values, self.design[bins, bins] = linalg.eigh(second)
@@ -569,58 +642,6 @@ def _roughness(edges: FloatArray, noisy: FloatArray) -> FloatArray:
     return np.asarray(bends.T @ bends)
 
 
-def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:
-    """The domain with neighboring bins merged to at most so many, of equal parts of the root of
-    share times width: equal shares would put a whole tail into one bin, equal widths nearly all
-    records."""
-    first, n_bins = len(domain.levels), len(domain.bins) - 1
-    if n_bins <= most_bins:
-        return domain
-    held = shares[first : first + n_bins]
-    along = np.cumsum(np.sqrt(held * np.diff(domain.bins)))
-    inner = np.searchsorted(along, along[-1] * np.arange(1, most_bins) / most_bins) + 1
-    # where all are in the last bin two are left, as a domain needs
-    inner = np.unique(inner[inner < n_bins] if (inner < n_bins).any() else n_bins - 1)
-    cuts = _with_records([0, *inner, n_bins], held, most_bins)
-    return replace(domain, bins=tuple(domain.bins[cut] for cut in cuts))
-
-
-def _with_records(cuts: Sequence[int], shares: FloatArray, most_bins: int) -> list[int]:
-    """Cuts without the bins that hold too little, the thinnest first; two bins are left."""
-    least = _FEWEST * shares.sum() / most_bins
-    below = np.concatenate([[0.0], np.cumsum(shares)])
-    kept = list(cuts)
-    while len(kept) > 3:
-        held = np.diff(below[kept])
-        thin = int(np.argmin(held))
-        if held[thin] >= least:
-            break
-        left = thin > 0 and (thin == len(held) - 1 or held[thin - 1] <= held[thin + 1])
-        del kept[thin if left else thin + 1]
-    return kept
-
-
-def within(
-    domain: ColumnDomain,
-    few: ColumnDomain,
-    cells: IntArray,
-    shares: FloatArray,
-    rng: np.random.Generator,
-    *,
-    even: bool = False,
-) -> IntArray:
-    """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
-    bins were merged, by `shares` (K,); `even`: spread over each cell, not one by one."""
-    first = len(domain.levels)
-    cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
-    below = np.concatenate([[0.0], np.cumsum(shares)])
-    start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
-    low, high = below[start[cells]], below[start[cells + 1]]
-    at = low + (high - low) * (spread(cells, rng) if even else rng.random(cells.size))
-    places = np.searchsorted(below, at, side="right") - 1
-    return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Reference:
     """A reference table, the power of its likelihood, in (0, 1], and its public predictors in the
@@ -642,59 +663,3 @@ class Reference:
         own = predictors_of(reads, self.public, places, domain, len(self.table))
         whole = sparse.csr_array(sparse.hstack([each.cells for each in own], format="csr"))
         return Known(outcome=places[column], cells=whole / PARTS, weight=self.weight)
-
-
-def reference_of(
-    table: Any,
-    weight: float,
-    df: pd.DataFrame,
-    domain: Mapping[str, ColumnDomain],
-    given: Sequence[str],
-) -> tuple[Reference, dict[str, Predictor]]:
-    """The reference, and the data's public predictors, coded together; InvalidInput for a reference
-    that lacks a column, has values outside of their domain, or shares more records with the data
-    than chance explains."""
-    if not isinstance(table, pd.DataFrame):
-        raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
-    synthesized = [name for name in domain if name not in given]
-    for name in (*synthesized, *given):
-        if name not in table.columns:
-            raise InvalidInput(
-                f"reference must have the column {name!r}: it has not"
-                f"{did_you_mean(name, table.columns)}"
-            )
-    if not len(table):
-        raise InvalidInput("reference must have rows: it has none")
-    if shares_records(table, df, [*synthesized, *given]):
-        raise InvalidInput(
-            "reference must be other records than those to be released: it shares more of them "
-            "than chance explains, and what is read from it costs no epsilon"
-        )
-    both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
-    reference = Reference(
-        table=table.reset_index(drop=True),
-        weight=weight,
-        public={name: _part(own, slice(len(df), None)) for name, own in both.items()},
-    )
-    for name in synthesized:
-        try:
-            domain[name].places(reference.table[name])
-        except InvalidInput as error:
-            raise InvalidInput(f"reference: {error}") from None
-    return reference, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
-
-
-def _together(one: pd.Series, other: pd.Series, domain: ColumnDomain | None) -> Predictor:
-    if one.dtype != other.dtype and not _numbers(one, other):
-        one, other = one.astype(object), other.astype(object)
-    both: pd.Series = pd.concat([one, other], ignore_index=True)
-    both.name = one.name
-    return of_public(both, domain)
-
-
-def _numbers(*columns: pd.Series) -> bool:
-    return all(pd.api.types.is_numeric_dtype(each.dtype) for each in columns)
-
-
-def _part(predictor: Predictor, rows: slice) -> Predictor:
-    return replace(predictor, cells=sparse.csr_array(predictor.cells[rows]))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
 from pyhybrid.core.checks import (
     FloatArray,
@@ -32,12 +33,15 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD, SAY_SO, not_covered_by_noise
+from pyhybrid.mechanisms.censored.center import shares_records
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     ColumnDomain,
     Predictor,
+    most_cells,
     of_public,
     read_domain,
+    spread,
 )
 from pyhybrid.mechanisms.marginals.log_linear import Chain, Factors
 from pyhybrid.mechanisms.marginals.measurement import (
@@ -46,9 +50,6 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     Records,
     Reference,
-    most_cells,
-    reference_of,
-    within,
 )
 from pyhybrid.mechanisms.marginals.selection import ROUNDS, SELECTS, chosen_tables
 from pyhybrid.mechanisms.mechanism import (
@@ -138,7 +139,8 @@ class NoisyMarginals(NoiseMechanism):
         gives no such interval, is always drawn at the mode, and evenly: its tables are those of
         the model but for about a record in each cell, without the noise of a sample. Columns of
         bins then start from a density about noisy quartiles, which brings tails nearer to the
-        data; several sets start from none, as intervals would be too short.
+        data, and, with a delta, numbers that stand out of the noise get a cell; several sets have
+        neither, as intervals would be too short.
     reference : DataFrame, optional
         Other records, public or historical: their likelihood is added to that of the noisy tables.
         Where they differ from the data, this costs accuracy, not privacy; they are **not
@@ -399,7 +401,7 @@ class NoisyMarginals(NoiseMechanism):
         model; sets to be compared have the sampling noise that rules for several count on."""
         cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
         return columns_of(
-            cells, self.domain, measured.domain, shares, random, f"{name}", df.index, even=even
+            cells, measured.fine, measured.domain, shares, random, f"{name}", df.index, even=even
         )
 
     def _charge(self, m: int) -> PrivacyCharge:
@@ -443,7 +445,7 @@ class NoisyMarginals(NoiseMechanism):
             charge=self._charge(m),
             noise=_noise_of(measured.answers, measured.choices),
             settings=self._settings(measured),
-            domain={name: self.domain[name] for name in self.synthesizes},
+            domain=measured.fine,
             sets=tuple(
                 (chain.factors(own), alone) for own, alone in zip(effects, drawn, strict=True)
             ),
@@ -568,6 +570,83 @@ def columns_of(
         values[column] = domain[column].values(own, rng, like, even=even)
     columns: pd.DataFrame = pd.DataFrame(values, index=index)
     return columns
+
+
+def within(
+    domain: ColumnDomain,
+    few: ColumnDomain,
+    cells: IntArray,
+    shares: FloatArray,
+    rng: np.random.Generator,
+    *,
+    even: bool = False,
+) -> IntArray:
+    """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
+    bins were merged, by `shares` (K,); `even`: spread over each cell, not one by one."""
+    first = len(domain.levels)
+    cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
+    low, high = below[start[cells]], below[start[cells + 1]]
+    at = low + (high - low) * (spread(cells, rng) if even else rng.random(cells.size))
+    places = np.searchsorted(below, at, side="right") - 1
+    return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
+
+
+def reference_of(
+    table: Any,
+    weight: float,
+    df: pd.DataFrame,
+    domain: Mapping[str, ColumnDomain],
+    given: Sequence[str],
+) -> tuple[Reference, dict[str, Predictor]]:
+    """The reference, and the data's public predictors, coded together; InvalidInput for a reference
+    that lacks a column, has values outside of their domain, or shares more records with the data
+    than chance explains."""
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
+    synthesized = [name for name in domain if name not in given]
+    for name in (*synthesized, *given):
+        if name not in table.columns:
+            raise InvalidInput(
+                f"reference must have the column {name!r}: it has not"
+                f"{did_you_mean(name, table.columns)}"
+            )
+    if not len(table):
+        raise InvalidInput("reference must have rows: it has none")
+    if shares_records(table, df, [*synthesized, *given]):
+        raise InvalidInput(
+            "reference must be other records than those to be released: it shares more of them "
+            "than chance explains, and what is read from it costs no epsilon"
+        )
+    both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
+    reference = Reference(
+        table=table.reset_index(drop=True),
+        weight=weight,
+        public={name: _part(own, slice(len(df), None)) for name, own in both.items()},
+    )
+    for name in synthesized:
+        try:
+            domain[name].places(reference.table[name])
+        except InvalidInput as error:
+            raise InvalidInput(f"reference: {error}") from None
+    return reference, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
+
+
+def _together(one: pd.Series, other: pd.Series, domain: ColumnDomain | None) -> Predictor:
+    if one.dtype != other.dtype and not _numbers(one, other):
+        one, other = one.astype(object), other.astype(object)
+    both: pd.Series = pd.concat([one, other], ignore_index=True)
+    both.name = one.name
+    return of_public(both, domain)
+
+
+def _numbers(*columns: pd.Series) -> bool:
+    return all(pd.api.types.is_numeric_dtype(each.dtype) for each in columns)
+
+
+def _part(predictor: Predictor, rows: slice) -> Predictor:
+    return replace(predictor, cells=sparse.csr_array(predictor.cells[rows]))
 
 
 def check_predictors(

@@ -108,7 +108,7 @@ class _Rounds:
         """Every column alone, its bins merged, and the model of independent columns."""
         self.measuring, self.random, names = measuring, random, tuple(measuring.order)
         first = measuring.first(df)
-        self.alone, self.domain = first.alone, first.domain
+        self.alone, self.fine, self.domain = first.alone, first.fine, first.domain
         self.noisy = {name: {ALONE: table} for name, table in first.tables.items()}
         self.tables = by_candidate(measuring, measuring.two_way(df, self.domain))
         self.true = {clique: true_counts(table) for clique, table in self.tables.items()}
@@ -201,6 +201,7 @@ class _Rounds:
             noisy={name: tuple(self.noisy[name][own] for own in reads)
                    for name, reads in order.items()},
             domain=self.domain,
+            fine=self.fine,
             alone=self.alone,
             answers=tuple(self.answers),
             choices=tuple(self.choices),

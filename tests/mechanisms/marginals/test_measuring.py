@@ -8,10 +8,10 @@ import pytest
 
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
-from pyhybrid.mechanisms.marginals.measurement import Measuring, most_cells, reference_of
+from pyhybrid.mechanisms.marginals.measurement import Measuring
+from pyhybrid.mechanisms.marginals.noisy_marginals import reference_of
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
-from tests.refusals import refuses
 
 RNG = np.random.default_rng(8)
 N = 400
@@ -47,11 +47,15 @@ def test_columns_alone_and_tables_hold_every_record_once() -> None:
         assert (np.asarray(each.cells.sum(axis=1)).ravel() == PARTS).all()
 
 
-@pytest.mark.parametrize("delta", [None, 1e-6])
-def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "of_income"), [(2.0, None, 1), (2.0, 1e-6, 2), (40.0, 1e-6, 3)]
+)
+def test_both_steps_cost_no_more_than_the_price(
+    epsilon: float, delta: float | None, of_income: int
+) -> None:
     """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
     require_opendp()
-    price = Price.of(2.0, delta)
+    price = Price.of(epsilon, delta)
     found = measuring(price=price).of(TABLE)
     first, *others = found.answers
     if delta is None:
@@ -64,7 +68,7 @@ def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
     assert sum(spent) <= whole
     assert sum(spent) > 0.99 * whole
     assert spent[0] == pytest.approx(0.2 * whole, rel=0.02)
-    assert len(first.tables()) == (2 if delta is None else 3), "bins in blocks, too"
+    assert len(first.tables()) == 1 + of_income, "bins, blocks of them, single numbers"
     assert sum(len(own.tables()) for own in others) == 3
     assert others[0].scale >= others[-1].scale, "of fewer cells, and of more"
 
@@ -109,14 +113,6 @@ def test_the_reference_counts_beside_the_noise() -> None:
         assert np.abs(found.modes["income"] - true).max() < 0.02
         made = measuring(reference=reference).chain(found, N, streams(1)).simulate(streams(2), "")
         assert abs(made["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)
-
-
-def test_models_that_are_too_large_are_refused_and_merged_bins_count() -> None:
-    assert most_cells(DOMAIN["income"], 6) == 7
-    assert most_cells(DOMAIN["income"], None) == 41
-    measuring().check_sizes()
-    large = {**DOMAIN, "sex": ColumnDomain(levels=tuple(range(900)))}
-    refuses(r"cells of 'sex' times .* must be at most", measuring(domain=large).check_sizes)
 
 
 def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() -> None:

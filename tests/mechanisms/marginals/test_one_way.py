@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measurement import fit_one_way, merged, within
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, merged
+from pyhybrid.mechanisms.marginals.measurement import fit_one_way
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
 AMOUNTS = ColumnDomain(levels=(0,), bins=GRID, missing=True)
@@ -33,7 +34,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
         of_tail.append([own[tail].sum() for own in (found.shares, plain)])
         assert abs(found.shares[0] - 0.1) < 5 * sd / 4000
         assert abs(found.shares[-1] - 0.05) < 5 * sd / 4000
-    for found_, least in ((errors, 0.7), (of_tail, 0.5)):
+    for found_, least in ((errors, 0.75), (of_tail, 0.5)):
         smoothed, plainly = np.mean(found_, axis=0)
         assert smoothed < least * plainly
     drawn = np.array(found.sample(50, np.random.default_rng(1)))
@@ -42,6 +43,31 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     assert drawn.std(axis=0).min() > 0
     exact = fit_one_way(counts(200_000), variance=0.0, domain=AMOUNTS, n=200_000)
     assert np.abs(exact.shares - truth / 4000).max() < 1e-3, "without noise counts come back"
+
+
+def test_a_number_that_stands_out_is_alone_and_its_bin_keeps_its_total() -> None:
+    """Rents of which every fourth is 500, under ten noises: its share within five deviations, all
+    bins as smoothed, hardly another of the 2,666 multiples of 5."""
+    n, sd, others = 4000, 12.0, 0
+    rents = np.where(np.arange(n) % 4, np.rint(LAW.ppf((np.arange(n) + 0.5) / n)), 500)
+    domain = replace(AMOUNTS, levels=(), missing=False, step=1)
+    own: pd.Series = pd.Series(rents)
+    whole = np.bincount(domain.places(own), minlength=domain.n_cells)
+    single = np.bincount(domain.single_of(own))[:-1]
+    for seed in range(10):
+        noisy, of_singles = (
+            true + np.random.default_rng(seed).normal(0, sd, true.size) for true in (whole, single)
+        )
+        coarse = fit_one_way(noisy, variance=sd**2, domain=domain, n=n)
+        fine, found = coarse.with_singles(domain, of_singles, sd**2, n)
+        cell = int(fine.places(pd.Series([500]))[0])
+        assert fine.bins[cell : cell + 2] == (500, 501)
+        assert abs(found.shares[cell] - single[100] / n) < 5 * sd / n
+        merged_again = found.in_few(n, fine, domain)
+        np.testing.assert_allclose(merged_again.counts.ravel(), n * coarse.shares)
+        others += len(fine.bins) - len(domain.bins) - 2
+        assert np.isfinite(found.sample(2, np.random.default_rng(seed))).all()
+    assert others <= 20
 
 
 def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
@@ -114,22 +140,3 @@ def test_two_bins_are_left_of_a_column_in_one_of_them(place: int) -> None:
     shares = np.zeros(own.n_cells)
     shares[place] = 1.0
     assert merged(own, shares, 12).n_cells >= 2
-
-
-def test_cells_are_drawn_within_merged_ones_by_their_shares() -> None:
-    shares = counts(1) / counts(1).sum()
-    few = merged(AMOUNTS, shares, 5)
-    rng = np.random.default_rng(2)
-    places = np.repeat(np.arange(few.n_cells), 4000)
-    found = within(AMOUNTS, few, places, shares, rng)
-    assert (found[places == 0] == 0).all()
-    assert (found[places == few.n_cells - 1] == AMOUNTS.n_cells - 1).all()
-    for cell in range(1, few.n_cells - 1):
-        own = found[places == cell]
-        inside = (np.array(GRID)[:-1] >= few.bins[cell - 1]) & (
-            np.array(GRID)[1:] <= few.bins[cell]
-        )
-        expected = np.where(inside, shares[1:-1], 0) / shares[1:-1][inside].sum()
-        seen = np.bincount(own - 1, minlength=inside.size) / own.size
-        assert np.abs(seen - expected).max() < 5 * 0.5 / np.sqrt(own.size)
-        assert seen[~inside].sum() == 0
