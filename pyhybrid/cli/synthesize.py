@@ -39,12 +39,7 @@ from pyhybrid.cli.released import (
     save_with_these,
 )
 from pyhybrid.cli.tables import SourceTable, read_table
-from pyhybrid.core.checks import (
-    check_choice,
-    check_count,
-    check_output_folder,
-    check_positive,
-)
+from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, PyhybridError, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitProgress, FitSession

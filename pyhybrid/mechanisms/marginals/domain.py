@@ -635,12 +635,6 @@ def stacked(predictors: Sequence[Predictor]) -> Rows:
     )
 
 
-def with_ones(cells: sparse.csr_array) -> FloatArray:
-    """Dense, after a column of ones."""
-    dense = np.asarray(cells.todense())
-    return np.hstack([np.ones((dense.shape[0], 1)), dense])
-
-
 def pairs_of(design: FloatArray, n_outcomes: int) -> sparse.csr_array | None:
     """Products of all pairs of columns of a row of `design` (R, B), shape (R, B^2), where so few
     are not 0 that sums over them take less time than those of dense products, or None."""

@@ -65,7 +65,6 @@ from pyhybrid.mechanisms.marginals.domain import (
     of_nothing,
     pairs_of,
     stacked,
-    with_ones,
 )
 
 DRIFT = 0.1
@@ -107,6 +106,11 @@ def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
     np.exp(score, out=score)
     score /= score.sum(axis=1, keepdims=True)
     return np.asarray(score)
+
+
+def with_ones(cells: sparse.csr_array) -> FloatArray:
+    """Dense, after a column of ones."""
+    return np.hstack([np.ones((cells.shape[0], 1)), np.asarray(cells.todense())])
 
 
 def covariance(
