@@ -19,7 +19,8 @@ import pandas as pd
 import pyhybrid as ph
 from benchmarks import tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measurement import Measured, within
+from pyhybrid.mechanisms.marginals.measurement import Measured
+from pyhybrid.mechanisms.marginals.noisy_marginals import within
 from pyhybrid.tables.synthesis import marginals_by_plan
 
 __all__ = ["run"]

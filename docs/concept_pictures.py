@@ -53,7 +53,7 @@ def several_rows() -> None:
     bars = axes.bar(rows + 0.2, person, 0.4, label="epsilon 1 for each person (--unit)")
     axes.bar_label(bars, fmt=lambda value: f"{value:.0%}")
     axes.axhline(0.5, color="0.5", linestyle="--", linewidth=1)
-    axes.set(xlabel="rows of the person", ylabel="at most, from 50%", ylim=(0, 1.1))
+    axes.set(xlabel="rows of the person", ylabel="certainty, at most", ylim=(0, 1.1))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     axes.spines[["top", "right"]].set_visible(False)
