@@ -68,7 +68,7 @@ transformed data {
   // trials, all rows of equal predictors share these logarithms: each has the weight of those with
   // more successes than j, or more failures.
   array[n] int place = places_of_rows(append_col(offsets, X));
-  int shared = use_cap == 0 && max(place) * n_trials <= 5 * n;
+  int shared = use_cap == 0 && max(place) <= 5.0 * n / n_trials;
   int n_places = shared ? max(place) : n;
   vector[n_places] place_offsets = offsets[1:n_places];
   matrix[n_places, K] place_X = X[1:n_places];
