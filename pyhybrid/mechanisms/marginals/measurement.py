@@ -343,9 +343,13 @@ class Measuring:
     def merged(
         self, alone: Mapping[str, OneWay], fine: Mapping[str, ColumnDomain]
     ) -> dict[str, ColumnDomain]:
-        """The domain with the bins of columns that were measured alone merged."""
-        bins = {name: min(self.most_bins or 0, len(self.domain[name].bins) - 1) for name in alone}
-        few = {name: merged(fine[name], alone[name].shares, most) for name, most in bins.items()}
+        """The domain with the bins of columns that were measured alone merged, to as many as they
+        had where `most_bins` is None."""
+        bins = {name: len(self.domain[name].bins) - 1 for name in alone}
+        few = {
+            name: merged(fine[name], alone[name].shares, min(self.most_bins or most, most))
+            for name, most in bins.items()
+        }
         return {**self.domain, **few}
 
     def chain(self, measured: Measured, n: int, random: Streams) -> Chain:

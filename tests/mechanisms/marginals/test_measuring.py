@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
 from pyhybrid.mechanisms.marginals.measurement import Measuring
@@ -127,3 +128,12 @@ def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() 
         shares.append(found.max() / found.min())
     assert shares[0] < 1.01
     assert shares[1] > 100
+
+
+def test_without_most_bins_a_column_keeps_its_bins() -> None:
+    """Seen: under select="private" two were left."""
+    domain = {name: ColumnDomain(bins=tuple(range(9)), step=1) for name in "abc"}
+    table = pd.DataFrame({name: np.arange(400) % 8 for name in domain})
+    mechanism = ph.NoisyMarginals(domain=domain, epsilon=1, select="private")
+    found = mechanism._measuring(table).first(table).domain
+    assert [own.bins for own in found.values()] == [own.bins for own in mechanism.domain.values()]
