@@ -55,7 +55,7 @@ def test_a_task_that_fails_loses_only_itself() -> None:
 
 def test_what_cannot_travel_to_a_worker_is_named() -> None:
     ended = list(run_tasks(abs, [1, lambda: None, 2], workers=2))  # type: ignore[list-item]
-    assert [d.result for d in ended if d.error is None] == [1, 2]
+    assert {d.task: d.result for d in ended if d.error is None} == {1: 1, 2: 2}
     (error,) = [d.error for d in ended if d.error is not None]
     assert isinstance(error, InvalidInput)
     assert "must be picklable" in str(error)
