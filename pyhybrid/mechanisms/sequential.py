@@ -28,6 +28,7 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
+from pyhybrid.mechanisms.marginals.noisy_marginals import PUBLIC, BoundTables, NoisyMarginals
 from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
@@ -45,8 +46,9 @@ from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 
-Step = PseudoPosteriorMechanism | PerturbedHistogram
-Joined = BoundModel | BoundHistogram
+Step = PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals
+Counted = BoundHistogram | BoundTables
+Joined = BoundModel | Counted
 """A step joined to the table."""
 
 
@@ -56,8 +58,9 @@ class SequentialSynthesis(Mechanism):
 
     Parameters
     ----------
-    mechanisms : sequence of PseudoPosteriorMechanism or PerturbedHistogram
-        One per column, in the order of synthesis, all of one relation. A model may read columns
+    mechanisms : sequence of PseudoPosteriorMechanism, PerturbedHistogram or NoisyMarginals
+        One per column, in the order of synthesis, all of one relation; noisy marginals may make
+        several columns, beside predictors that are published as they are. A model may read columns
         synthesized before its own; it must not read one that is synthesized later, whose true
         values would shape what is released. A strict step takes the levels of a text column
         synthesized before it as declared by the step of that column; a term that codes levels of
@@ -89,10 +92,10 @@ class SequentialSynthesis(Mechanism):
         if not isinstance(self.mechanisms, (list, tuple)) or not self.mechanisms:
             raise InvalidInput("mechanisms must be a list of at least one mechanism")
         for place, mechanism in enumerate(self.mechanisms, start=1):
-            if not isinstance(mechanism, PseudoPosteriorMechanism | PerturbedHistogram):
+            if not isinstance(mechanism, Step):
                 raise InvalidInput(
-                    f"step {place} must be a mechanism over a model, or a perturbed histogram: "
-                    f"found {type(mechanism).__name__}"
+                    f"step {place} must be a mechanism over a model, a perturbed histogram or "
+                    f"noisy marginals: found {type(mechanism).__name__}"
                 )
         relations = sorted({mechanism.relation for mechanism in self.mechanisms})
         if len(relations) > 1:
@@ -223,6 +226,7 @@ class SequentialSynthesis(Mechanism):
         strict = map(_is_strict, self.mechanisms, bounds)
         own = compress(bounds, strict)
         rules_met_by(read, rules, {name: None for each in own for name in each.synthesized})
+        _check_drawn(bounds, rules)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         random = streams(options.seed)
@@ -360,7 +364,7 @@ def _check_reads(mechanism: Step, bound: Joined, bounds: Sequence[Joined]) -> No
     for what, columns in mechanism.reads().items():
         for column in columns:
             owner = next((k for k, b in enumerate(bounds, 1) if column in b.synthesized), None)
-            if owner is not None and (owner >= place or what == "unit"):
+            if owner is not None and (owner >= place or what in ("unit", PUBLIC)):
                 raise InvalidInput(
                     f"step {place} must not take {column!r} as {what}, which is synthesized in "
                     f"step {owner}: its true values would shape what is released"
@@ -373,7 +377,7 @@ def _with_levels_declared(
     """The step at `place`, from 1, with predictors' levels as their own steps declare them: read
     from the true values, no step's epsilon would cover them."""
     bound = bounds[place - 1]
-    if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):
+    if isinstance(bound, Counted) or not _is_strict(mechanism, bound):
         return bound
     _check_marked(bound, bounds[: place - 1], place)
     before = {column for each in bounds[: place - 1] for column in each.synthesized}
@@ -431,7 +435,7 @@ def _check_marked(bound: BoundModel, before: Sequence[Joined], place: int) -> No
     model = getattr(bound, "model", None)
     if not isinstance(model, WithMissing) or model.marked is not None:
         return
-    gaps = {name for each in before if _may_be_missing(each) for name in each.synthesized}
+    gaps = {name for each in before for name in _may_be_missing(each)}
     read = [name for name in bound.predictors if name in gaps]
     if read:
         raise InvalidInput(
@@ -442,9 +446,11 @@ def _check_marked(bound: BoundModel, before: Sequence[Joined], place: int) -> No
         )
 
 
-def _may_be_missing(bound: Joined) -> bool:
+def _may_be_missing(bound: Joined) -> tuple[str, ...]:
+    if isinstance(bound, BoundTables):
+        return bound.missing
     model = getattr(bound, "model", None)
-    return isinstance(model, WithMissing) and not model.complete
+    return bound.synthesized if isinstance(model, WithMissing) and not model.complete else ()
 
 
 def _taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:
@@ -458,17 +464,37 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def _declared_levels(mechanism: Step, df: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
-    """Levels that a step declares for its column of texts or categories."""
-    if isinstance(mechanism, PerturbedHistogram):
-        given = mechanism.levels
+    """Levels that a step declares for its columns of texts or categories."""
+    own: dict[str, Any]
+    if isinstance(mechanism, NoisyMarginals):
+        domain = mechanism.domain
+        own = {n: domain[n].levels for n in mechanism.synthesizes if not domain[n].bins}
+    elif isinstance(mechanism, PerturbedHistogram):
+        own = {mechanism.column: mechanism.levels}
     else:
-        given = levels_declared(mechanism.model)
-    texts = any(isinstance(level, str) for level in given or ())
+        own = dict.fromkeys(mechanism.synthesizes, levels_declared(mechanism.model))
     return {
         name: given
-        for name in mechanism.synthesizes
-        if given and (texts or isinstance(df[name].dtype, pd.CategoricalDtype))
+        for name, given in own.items()
+        if given
+        and (
+            any(isinstance(level, str) for level in given)
+            or isinstance(df[name].dtype, pd.CategoricalDtype)
+        )
     }
+
+
+def _check_drawn(bounds: Sequence[Joined], rules: Sequence[RowRule]) -> None:
+    """Noisy marginals draw by no rule: a model after them must read one of its columns."""
+    for place, bound in enumerate(bounds, start=1):
+        later = [column for each in bounds[place:] for column in each.synthesized]
+        own = [rule for rule in rules if _decides(bound.synthesized, later, rule)]
+        if own and isinstance(bound, BoundTables):
+            raise InvalidInput(
+                f"noisy marginals draw by no rule, and step {place} makes all columns of "
+                f"{own[0].text!r}: leave the rule out, or give one of these columns a model "
+                "(a larger share of epsilon, or a reference, if its model was found unfit)"
+            )
 
 
 def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:
@@ -497,7 +523,7 @@ def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
 
 def _is_strict(mechanism: Step, bound: Joined) -> bool:
     """True if a release of `bound` would be strict, as far as can be told before a fit."""
-    return isinstance(bound, BoundHistogram) or (
+    return isinstance(bound, Counted) or (
         isinstance(mechanism, PseudoPosteriorMechanism) and mechanism.is_strict(bound)
     )
 
@@ -507,7 +533,7 @@ def _is_strict(mechanism: Step, bound: Joined) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OpenStep:
-    """A step with its random numbers and, unless it is a histogram, the session of its fits."""
+    """A step with its random numbers and, unless it counts, the session of its fits."""
 
     place: int
     mechanism: Step
@@ -518,7 +544,7 @@ class OpenStep:
 
     def origin(self, df: pd.DataFrame) -> Origin:
         """What the owner's page of the step is made of; `df` are the confidential records."""
-        if self.session is None or isinstance(self.mechanism, PerturbedHistogram):
+        if self.session is None or not isinstance(self.mechanism, PseudoPosteriorMechanism):
             return Origin(data=df)
         return Origin(data=df, model=self.mechanism.model, session=self.session.for_report())
 
@@ -527,6 +553,9 @@ class OpenStep:
         of `PseudoPosteriorMechanism.make_from`."""
         if isinstance(self.bound, BoundHistogram):
             assert isinstance(self.mechanism, PerturbedHistogram)
+            return self.mechanism.make_from(self.bound, self.random, **options)
+        if isinstance(self.bound, BoundTables):
+            assert isinstance(self.mechanism, NoisyMarginals)
             return self.mechanism.make_from(self.bound, self.random, **options)
         assert isinstance(self.mechanism, PseudoPosteriorMechanism)
         assert self.session is not None
@@ -541,7 +570,7 @@ def _opened(
     steps = []
     for place, (mechanism, bound) in enumerate(zip(mechanisms, bounds, strict=True)):
         numbers, session = random.child(f"step {place + 1}"), None
-        if not isinstance(bound, BoundHistogram):
+        if not isinstance(bound, Counted):
             shared = shared or options.session(bound, random)
             session = replace(
                 shared,

@@ -31,7 +31,9 @@ from pyhybrid.models.formula.design import Design
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import kind_of
 
-HISTOGRAM = "perturbed_histogram"
+HISTOGRAM, MARGINALS = "perturbed_histogram", "noisy_marginals"
+COUNTED = (HISTOGRAM, MARGINALS)
+"""What a plan calls columns that come from noisy counts, without a model."""
 MOST_LEVELS = 30
 """Levels beyond which a column is synthesized without predictors, and is none itself."""
 _BINS = 30

@@ -265,6 +265,26 @@ def rho_of_draw(charges: Iterable[PrivacyCharge], n_draws_released: int) -> floa
     return at_least(shown(_rho_of_all(c.public() for c in charges)) / n_draws_released)
 
 
+def over_draws(charge: PrivacyCharge, n_draws: int) -> PrivacyCharge:
+    """A strict charge for what was measured once, stated for the draws of a release that is
+    composed of draws; InvalidInput for Gaussian noise and several draws."""
+    if n_draws == 1:
+        return charge
+    if charge.delta:
+        raise InvalidInput("n_draws_released must be 1 with Gaussian noise: leave out delta=")
+    stated = PrivacyCharge.strict(
+        mechanism=charge.mechanism,
+        epsilon=charge.epsilon / n_draws,
+        relation=charge.relation,
+        n_synthetic=charge.n_synthetic,
+        n_draws_released=n_draws,
+        unit=charge.unit,
+        assumes=charge.assumes,
+        not_covered=charge.not_covered,
+    )
+    return replace(stated, rho=rho_of_draw([charge], n_draws)).sealed()
+
+
 def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
     """The smaller of two epsilons of strict charges of one relation and unit, by their public
     fields: their sum (those of Gaussian noise by rho), and that of their rho at `delta`."""

@@ -22,8 +22,10 @@ from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import Step
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number, kind_from_dict
 from pyhybrid.models.default_model import (
+    COUNTED,
     FEWEST_GROUPED,
     HISTOGRAM,
+    MARGINALS,
     MOST_LEVELS,
     formula_of,
     is_grouped,
@@ -46,9 +48,9 @@ MOST_COEFFICIENTS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedColumn:
-    """How one column is synthesized: a `model` of `registry.BUILT` or "perturbed_histogram" with
-    its options, on predictors before it, measured with `tables` by noisy marginals, at a `share` of
-    epsilon."""
+    """How one column is synthesized: a `model` of `registry.BUILT`, "perturbed_histogram" or
+    "noisy_marginals" with its options, on predictors before it, measured with `tables` by noisy
+    marginals, at a `share` of epsilon."""
 
     name: str
     kind: KnownKind
@@ -65,8 +67,8 @@ class PlannedColumn:
         return formula_of(self.name, own, groups=self.model in GROUPED)
 
     def model_of(self, kinds: Mapping[str, Kind]) -> Any:
-        """The model, or None for a histogram."""
-        if self.model == HISTOGRAM:
+        """The model, or None for noisy counts."""
+        if self.model in COUNTED:
             return None
         fill = {
             name: own.typical[0] if own.typical else 0.0
@@ -215,10 +217,11 @@ class Plan:
         tables: Sequence[str] | None = None,
     ) -> Plan:
         """The plan with another model, settings or predictors for one column; `tables` are what
-        noisy marginals measure it with, the predictors if these alone are given."""
+        noisy marginals measure it with, the predictors if these alone are given. A column of the
+        model "noisy_marginals" comes first, see `counted`."""
         own = self[name]
         if model is not None:
-            check_choice(model, "model", [*BUILT, HISTOGRAM])
+            check_choice(model, "model", [*BUILT, *COUNTED])
             given = {} if options is None else dict(options)
             own = replace(own, model=model, options=given, why="chosen by hand")
         elif options is not None:
@@ -227,12 +230,50 @@ class Plan:
             own = replace(own, predictors=tuple(predictors), tables=tuple(predictors))
         if tables is not None:
             own = replace(own, tables=tuple(tables))
-        if own.model == HISTOGRAM and own.predictors:
+        if own.model in COUNTED and own.predictors:
             own = replace(own, predictors=())
         columns = tuple(own if column.name == name else column for column in self.columns)
         changed = replace(self, columns=columns)
         own.model_of(self.kinds)  # settings that the model does not take are refused here
-        return changed
+        if model == MARGINALS and (options or predictors is not None):
+            raise InvalidInput(f"{MARGINALS} takes neither options nor predictors: give tables")
+        return changed.counted({name: own.why}) if model == MARGINALS else changed
+
+    def counted(self, why: Mapping[str, str]) -> Plan:
+        """The plan with columns released by noisy marginals, together and before all others, which
+        are given them as predictors; histograms are counted with them. `why` is the reason by
+        column."""
+        first = [c.name for c in self.columns if c.name in why or c.model in COUNTED]
+        rest = [c.name for c in self.columns if c.name not in first]
+        usable: dict[str, Kind] = {name: own.kind for name, own in self.kept.items()}
+        columns, most = [], most_tables(len(self.columns))
+        for own in (self[name] for name in (*first, *rest)):
+            kind, reference = own.kind.kind, self.table.reference
+            few = measured_with(own.name, {**usable, own.name: kind}, usable, kept=self.kept,
+                                most=most, reference=reference)  # fmt: skip
+            if own.name in first:
+                told = why.get(own.name, own.why)
+                own = replace(own, model=MARGINALS, options={}, predictors=(), why=told)
+            elif own.predictors:
+                read = {n: k for n, k in usable.items() if n in (*own.predictors, *first)}
+                chosen = _kept_first(read, self.kept, MOST_COEFFICIENTS)
+                own = replace(own, predictors=chosen)
+            columns.append(replace(own, tables=few))
+            if unusable(kind) is None:
+                usable[own.name] = kind
+        return replace(self, columns=tuple(columns))
+
+    def reading_pairs(self, pairs: Collection[frozenset[str]]) -> Plan:
+        """The plan with models that read a predictor only if it makes one of `pairs` with their
+        column."""
+        columns = tuple(
+            replace(
+                own,
+                predictors=tuple(n for n in own.predictors if frozenset((own.name, n)) in pairs),
+            )
+            for own in self.columns
+        )
+        return replace(self, columns=columns)
 
     def with_shares(self, split: str | Mapping[str, float]) -> Plan:
         """The plan with epsilon split anew: by a rule of `SPLITS`, or as given by column."""
@@ -413,7 +454,7 @@ def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
     return PlannedColumn(
         name=str(given["name"]),
         kind=_known(given),
-        model=check_choice(given["model"], "model", [*BUILT, HISTOGRAM]),
+        model=check_choice(given["model"], "model", [*BUILT, *COUNTED]),
         options=options,
         predictors=tuple(str(name) for name in given["predictors"]),
         tables=tuple(str(name) for name in given.get("tables", given["predictors"])),

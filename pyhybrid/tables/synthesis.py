@@ -20,7 +20,7 @@ from pyhybrid.core.checks import (
     check_fraction,
     check_positive,
 )
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
@@ -42,14 +42,14 @@ from pyhybrid.models.base import Model
 from pyhybrid.models.columns.form import places_of_levels
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number
 from pyhybrid.models.columns.support import in_dtype_of
+from pyhybrid.models.default_model import MARGINALS
 from pyhybrid.models.registry import within
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import compose_charges, rho_of_draw
+from pyhybrid.privacy.composition import compose_charges, over_draws
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.running.tasks import Done, first_failure, run_tasks
 from pyhybrid.tables.domains import SELECTS, domain_of, has_no_range, no_range, pairs_or_choice
 from pyhybrid.tables.plan import Plan, PlannedColumn
 
@@ -182,36 +182,37 @@ def synthesize_table(
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
-    working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
     fits |= {"workers": workers, "executor": executor}
-    bought, centers = None, dict[str, Calibration]()
+    bought, centers, taken = None, dict[str, Calibration](), ""
     if mechanism == "censored" and calibration is None:
         assert epsilon is not None
-        at, like = epsilon, reference
+        like = reference
         if like is None:
             check_fraction(center_share, "center_share")
             bought = measured(
                 plan, center_share * epsilon, relation, n_synthetic=m, n_draws_released=drawn
             )
-            at, like = (1 - center_share) * epsilon, bought.table
-            epsilon = at
-        made = calibrate_table(
-            plan, like, epsilon=at, n_draws_released=drawn, relation=relation,
+            epsilon, like = (1 - center_share) * epsilon, bought.table
+        plan, made, taken = fitting_plan(
+            plan, like, bought, epsilon=epsilon, n_draws_released=drawn, relation=relation,
             on_not_converged=on_not_converged, **told, **fits,
         )  # fmt: skip
         calibration, centers = (made, {}) if bought is None else ({}, made)
-    steps = [
+    working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
+    noisy_columns = _counted_together(plan, epsilon or 0, relation, reference, told)
+    steps: list[Step] = [] if noisy_columns is None else [noisy_columns]
+    steps += [
         _step(column, plan.kinds, mechanism, relation,
               None if epsilon is None else epsilon_of(column, epsilon, drawn),
               (calibration or {}).get(column.name), centers.get(column.name),
               check_modes=check_modes)
-        for column in plan.columns
+        for column in plan.columns if column.model != MARGINALS
     ]  # fmt: skip
     kinds = {type(step).__name__ for step in steps}
     mixed = len(kinds) > 1 and "Censored" not in kinds  # the whole is then stated as local
     sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=mixed)
     release = sequence.release(working, n_draws_released=drawn, **said, **fits)
-    whole = _of_table(release, plan, exposed, bought, declared=mechanism == "censored")
+    whole = _of_table(release, plan, exposed, bought, taken, declared=mechanism == "censored")
     return whole.with_decisions(decisions) if decided else whole
 
 
@@ -353,6 +354,7 @@ def _of_table(
     plan: Plan,
     exposed: Mapping[str, str],
     bought: MarginalsOfPlan | None,
+    taken: str,
     *,
     declared: bool,
 ) -> Release:
@@ -373,6 +375,8 @@ def _of_table(
     if bought is not None:  # it had no fit
         charge = compose_charges([bought.record.charge, charge], mechanism=charge.mechanism)
         parts, origins = (bought.record, *parts), (Origin(data=df), *origins)
+    if taken:
+        charge = replace(charge, assumes=(*charge.assumes, taken)).sealed()
     kept = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
     record = replace(
         ReleaseRecord(**kept),
@@ -389,6 +393,7 @@ def _of_table(
     )
 
 
+_MOST_CLIPPED = 0.3  # of a reference: chains of strangers' columns beyond it did not mix
 _STEP = 1e-6  # shares of epsilon are rounded down to it
 
 
@@ -456,23 +461,32 @@ def calibrate_table(
     InvalidInput
         If the reference lacks a column, or has values that its type cannot hold.
     """
-    kinds = plan.kinds
-    missing = [name for name in kinds if name not in reference.columns]
-    if missing:
-        raise InvalidInput(f"reference must have the plan's columns: {missing[0]!r} is not in it")
-    present = [name for name, kind in kinds.items() if not kind.missing]
-    whole = working_table(reference, kinds, list(kinds)).dropna(subset=present)
-    whole = whole.reset_index(drop=True)
-    if len(whole) < 2:
-        raise InvalidInput("reference must have two rows or more without missing values")
-    options = {
-        "relation": relation, "public": public,
-        "holds_no_released_record": holds_no_released_record, "engine": engine,
-        "settings": settings, "on_not_converged": on_not_converged,
-    }  # fmt: skip
-    random, tasks = streams(seed), []
+    ended = _calibrations(
+        plan, reference, epsilon=epsilon, n_draws_released=n_draws_released, seed=seed,
+        workers=workers, executor=executor, relation=relation, public=public,
+        holds_no_released_record=holds_no_released_record, engine=engine, settings=settings,
+        on_not_converged=on_not_converged,
+    )  # fmt: skip
+    if failures := [each for each in ended if each.result is None]:
+        raise first_failure(failures, "columns")
+    return {each.task.name: each.result for each in ended if each.result is not None}
+
+
+def _calibrations(
+    plan: Plan,
+    reference: pd.DataFrame,
+    *,
+    epsilon: float,
+    n_draws_released: int,
+    seed: int | None,
+    workers: int,
+    executor: Executor | None,
+    **options: Any,
+) -> list[Done[_Task, Calibration]]:
+    """Calibrations of all columns with a model, or their failures, in the plan's order."""
+    whole, random, tasks = _complete(plan, reference), streams(seed), []
     for column in plan.columns:
-        model = column.model_of(kinds)
+        model = column.model_of(plan.kinds)
         if model is not None:
             child = random.child(f"calibration of {column.name}")
             tasks.append(
@@ -485,12 +499,97 @@ def calibrate_table(
                     options=options,
                 )
             )
-    ended = list(run_tasks(_calibrated, tasks, workers=workers, executor=executor))
-    failures = [each for each in ended if each.result is None]
-    if failures:
-        raise first_failure(failures, "columns")
+    ended = run_tasks(_calibrated, tasks, workers=workers, executor=executor)
+    place = {task.name: number for number, task in enumerate(tasks)}
+    return sorted(ended, key=lambda done: place[done.task.name])
+
+
+def _complete(plan: Plan, reference: pd.DataFrame) -> pd.DataFrame:
+    """Records of a reference that miss nothing that must not be missing."""
+    kinds = plan.kinds
+    missing = [name for name in kinds if name not in reference.columns]
+    if missing:
+        raise InvalidInput(f"reference must have the plan's columns: {missing[0]!r} is not in it")
+    present = [name for name, kind in kinds.items() if not kind.missing]
+    table = working_table(reference, kinds, list(kinds)).dropna(subset=present)
+    whole: pd.DataFrame = table.reset_index(drop=True)
+    if len(whole) < 2:
+        raise InvalidInput("reference must have two rows or more without missing values")
+    return whole
+
+
+def fitting_plan(
+    plan: Plan, like: pd.DataFrame, bought: MarginalsOfPlan | None, **options: Any
+) -> tuple[Plan, dict[str, Calibration], str]:
+    """The plan with calibrations on the reference or the noisy table `like`, and what the charge
+    says of it: columns whose models are unfit come from noisy marginals at their shares of epsilon.
+    `like` alone decides on that, before a record to be released is read: to find by a fit to these
+    that it has not converged, and then to release, would cost epsilon that nothing counts."""
+    pairs = {frozenset((own.name, name)) for own in plan.columns for name in own.tables}
+    found: dict[str, str] = {}
+    while True:
+        if bought is not None:  # of other pairs the noisy tables tell nothing
+            plan = plan.reading_pairs(pairs)
+        ended = _calibrations(plan, like, **options)
+        if ended and all(isinstance(each.error, InvalidInput) for each in ended):  # of no column
+            raise first_failure(ended, "columns")
+        unfit = {each.task.name: _unfit(each, plan, bought) for each in ended}
+        if not (why := {name: told for name, told in unfit.items() if told}):
+            break
+        found |= why
+        plan = plan.counted(why)
     made = {each.task.name: each.result for each in ended if each.result is not None}
-    return {task.name: made[task.name] for task in tasks}
+    if not found:
+        return plan, made, ""
+    warnings.warn(
+        "columns that come from noisy marginals in place of their models: "
+        + "; ".join(f"{name} ({told})" for name, told in found.items()),
+        stacklevel=4,
+    )
+    decided = "the reference" if bought is None else "noisy tables, whose epsilon is included,"
+    return plan, made, (
+        f"Noisy marginals took the place of the models of {', '.join(found)}: {decided} decided on "
+        "that, and no record to be released."
+    )  # fmt: skip
+
+
+def _unfit(
+    done: Done[_Task, Calibration], plan: Plan, bought: MarginalsOfPlan | None
+) -> str | None:
+    """Why chains would not end in a column's censored posterior, or only far from the truth."""
+    made = done.result
+    if made is None:
+        assert done.error is not None
+        of_noise = bought is not None and isinstance(done.error, InvalidInput)
+        if not of_noise and not isinstance(done.error, SamplingError):
+            raise done.error
+        return "its model cannot be calibrated"
+    if made.censored > _MOST_CLIPPED:
+        return f"its share of epsilon would clip more than {_MOST_CLIPPED:.0%} of the records"
+    if bought is None:
+        return None
+    try:
+        away = made.drift(made.model.bind(_complete(plan, bought.other))).outside
+    except InvalidInput:
+        away = True
+    return "noisy tables leave its center unknown" if away else None
+
+
+def _counted_together(
+    plan: Plan, epsilon: float, relation: str, reference: pd.DataFrame | None, told: Any
+) -> NoisyMarginals | None:
+    """Noisy marginals of the columns that come from them, at their shares of epsilon."""
+    own = [column for column in plan.columns if column.model == MARGINALS]
+    if not own:
+        return None
+    total = math.fsum(column.share for column in own)
+    columns = tuple(replace(column, share=column.share / total) for column in own)
+    part = replace(plan, table=replace(plan.table, rules=()), columns=columns)
+    share = math.fsum(epsilon_of(column, epsilon, 1) for column in own)
+    noisy = marginals_by_plan(part, share, relation, reference=reference, **told)
+    if warning := noisy.too_few(len(plan.table.df)):
+        warnings.warn(warning, stacklevel=3)
+    return noisy
 
 
 def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
@@ -501,9 +600,10 @@ def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarginalsOfPlan:
-    """A synthetic table of the plan's columns from noisy marginals, under `record.charge`."""
+    """Two synthetic tables of the plan's columns from noisy marginals, under `record.charge`."""
 
     table: pd.DataFrame
+    other: pd.DataFrame
     record: ReleaseRecord
 
 
@@ -564,31 +664,24 @@ def _domains(plan: Plan, reference: pd.DataFrame | None) -> dict[str, ColumnDoma
 def measured(
     plan: Plan, epsilon: float, relation: str, *, n_synthetic: int, n_draws_released: int
 ) -> MarginalsOfPlan:
-    """One table at `epsilon`, whose charge is stated for as many sets as are made of it."""
+    """Tables at `epsilon`, whose charge is stated for as many sets as are made of them."""
     free = replace(plan, table=replace(plan.table, rules=()))
     own = [*plan.kept, *(column.name for column in plan.columns)]
-    release = marginals_by_plan(free, epsilon, relation, noise_aware=False).release(
-        plan.table.df[own]
-    )
+    release = marginals_by_plan(free, epsilon, relation).release(plan.table.df[own], n_synthetic=2)
+    charge = over_draws(replace(release.charge, n_synthetic=n_synthetic), n_draws_released)
     charge = replace(
-        PrivacyCharge.strict(
-            mechanism=release.charge.mechanism,
-            epsilon=epsilon / n_draws_released,
-            relation=relation,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-        ),
-        rho=rho_of_draw([release.charge], n_draws_released),  # measured once
+        charge,
         assumes=(
-            *release.charge.assumes,
+            *charge.assumes,
             "The centers of clipping come from noisy two-way tables of these records, whose "
             "epsilon is included; they are drawn from as often as one likes.",
         ),
-        not_covered=release.charge.not_covered,
     ).sealed()
     kept: Mapping[str, Any] = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
-    record = replace(ReleaseRecord(**kept), charge=charge)
-    return MarginalsOfPlan(table=release.synthetic[0], record=record)
+    table, other = release.synthetic
+    return MarginalsOfPlan(
+        table=table, other=other, record=replace(ReleaseRecord(**kept), charge=charge)
+    )
 
 
 def working_table(

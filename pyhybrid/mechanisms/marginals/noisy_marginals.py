@@ -59,14 +59,16 @@ from pyhybrid.mechanisms.mechanism import (
     check_unit_of_noise,
 )
 from pyhybrid.models.columns.form import Form
+from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.composition import over_draws
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
 IntArray = npt.NDArray[np.int64]
-AUTO = "auto"
+AUTO, PUBLIC = "auto", "public predictor"
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
@@ -83,6 +85,17 @@ _OF_REFERENCE = {
     True: "The records of the reference, which is public.",
     False: "The records of the reference: the model that is drawn from has them without noise.",
 }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundTables:
+    """Columns to be measured, joined to their table; `predictors` are public, `missing` those
+    that may be missing by their domain. Confidential."""
+
+    table: pd.DataFrame
+    synthesized: tuple[str, ...]
+    predictors: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,22 +373,55 @@ class NoisyMarginals(NoiseMechanism):
             )
         return 1
 
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns that are read as they are, by what they are to the mechanism."""
+        unit = {} if self.unit is None else {"unit": (self.unit,)}
+        return {**unit, PUBLIC: tuple(self.given)}
+
+    def bind(self, df: pd.DataFrame) -> BoundTables:
+        """The mechanism joined to `df` as a step of a sequence."""
+        check_columns(df, (*self.synthesizes, *self.given))
+        return BoundTables(
+            table=df,
+            synthesized=self.synthesizes,
+            predictors=tuple(self.given),
+            missing=tuple(name for name in self.synthesizes if self.domain[name].missing),
+        )
+
     def _made(
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
-        random = streams()
+        return self.make_from(
+            self.bind(df), streams(), n_synthetic=m, n_draws_released=1, progress=progress
+        )
+
+    def make_from(
+        self,
+        bound: BoundTables,
+        random: Streams,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None = None,
+        rules: Sequence[RowRule] = (),
+        progress: FitProgress | None = None,
+    ) -> Made:
+        """See `PerturbedHistogram.make_from`; the tables are measured once, whatever number of
+        draws the sequence releases, and no rule is drawn by."""
+        assert not rules
+        df, m = bound.table, n_synthetic
         chain, measured, effects, drawn = self._fitted(df, m, random)
         tables = []
         for place in range(m):
             columns = self._columns(
                 place + 1, df, chain, measured, effects[place], drawn[place], random, even=m == 1
             )
-            tables.append(joined(df, columns))
+            tables.append(joined(df if given is None else given[place], columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         record = self._record(
             df,
-            self._charge(m),
+            over_draws(self._charge(m), n_draws_released),
             random,
             settings=self._settings(measured),
             synthesized=self.synthesizes,
