@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -39,9 +38,7 @@ from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.form import places_of_levels
-from pyhybrid.models.columns.kinds import Kind, Leveled, Number
-from pyhybrid.models.columns.support import in_dtype_of
+from pyhybrid.models.columns.kinds import Kind, Number
 from pyhybrid.models.default_model import MARGINALS
 from pyhybrid.models.registry import within
 from pyhybrid.privacy.composition import compose_charges, over_draws
@@ -52,6 +49,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import Done, first_failure, run_tasks
 from pyhybrid.tables.domains import SELECTS, domain_of, has_no_range, no_range, pairs_or_choice
 from pyhybrid.tables.plan import Plan, PlannedColumn
+from pyhybrid.tables.table_spec import in_form_of_data, working_table
 
 MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
 _AT_EPSILON = ("censored", "scalar", "marginals")  # whose epsilon is given
@@ -183,28 +181,26 @@ def synthesize_table(
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
     fits |= {"workers": workers, "executor": executor}
-    bought, centers, taken = None, dict[str, Calibration](), ""
+    bought, taken = None, ""
     if mechanism == "censored" and calibration is None:
         assert epsilon is not None
-        like = reference
-        if like is None:
+        if reference is None:
             check_fraction(center_share, "center_share")
             bought = measured(
-                plan, center_share * epsilon, relation, n_synthetic=m, n_draws_released=drawn
-            )
-            epsilon, like = (1 - center_share) * epsilon, bought.table
-        plan, made, taken = fitting_plan(
-            plan, like, bought, epsilon=epsilon, n_draws_released=drawn, relation=relation,
+                plan, _of_draws(center_share * epsilon, drawn), relation, n_synthetic=m,
+                n_draws_released=drawn,
+            )  # fmt: skip
+            epsilon = (1 - center_share) * epsilon
+        plan, calibration, taken = fitting_plan(
+            plan, reference, bought, epsilon=epsilon, n_draws_released=drawn, relation=relation,
             on_not_converged=on_not_converged, **told, **fits,
         )  # fmt: skip
-        calibration, centers = (made, {}) if bought is None else ({}, made)
     working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
-    noisy_columns = _counted_together(plan, epsilon or 0, relation, reference, told)
-    steps: list[Step] = [] if noisy_columns is None else [noisy_columns]
+    steps = _counted_together(plan, epsilon or 0, relation, drawn, reference, told)
     steps += [
         _step(column, plan.kinds, mechanism, relation,
               None if epsilon is None else epsilon_of(column, epsilon, drawn),
-              (calibration or {}).get(column.name), centers.get(column.name),
+              (calibration or {}).get(column.name), bought=bought is not None,
               check_modes=check_modes)
         for column in plan.columns if column.model != MARGINALS
     ]  # fmt: skip
@@ -223,8 +219,8 @@ def _step(
     relation: str,
     epsilon: float | None,
     calibration: Calibration | None,
-    center: Calibration | None,
     *,
+    bought: bool,
     check_modes: bool,
 ) -> Step:
     """The mechanism of one column."""
@@ -232,13 +228,14 @@ def _step(
     if model is None:
         assert epsilon is not None
         return column.histogram(epsilon, relation)
-    if mechanism == "censored" and center is not None and center.center is not None:
+    center = calibration.center if bought and calibration is not None else None
+    if center is not None:
         inner = Unweighted(model, relation=relation)
         return Censored(
             model,
             epsilon=epsilon,
             inner=inner,
-            center=replace(center.center, public=True),  # of noisy tables, which are charged
+            center=replace(center, public=True),  # of noisy tables, which are charged
             relation=relation,
             check_modes=check_modes,
         )
@@ -519,12 +516,14 @@ def _complete(plan: Plan, reference: pd.DataFrame) -> pd.DataFrame:
 
 
 def fitting_plan(
-    plan: Plan, like: pd.DataFrame, bought: MarginalsOfPlan | None, **options: Any
+    plan: Plan, reference: pd.DataFrame | None, bought: MarginalsOfPlan | None, **options: Any
 ) -> tuple[Plan, dict[str, Calibration], str]:
-    """The plan with calibrations on the reference or the noisy table `like`, and what the charge
-    says of it: columns whose models are unfit come from noisy marginals at their shares of epsilon.
-    `like` alone decides on that, before a record to be released is read: to find by a fit to these
-    that it has not converged, and then to release, would cost epsilon that nothing counts."""
+    """The plan with calibrations on the reference or on noisy tables, and what the charge says of
+    it: columns whose models are unfit come from noisy marginals at their shares of epsilon. These
+    records alone decide on that, before one to be released is read: to find by a fit to those that
+    it has not converged, and then to release, would cost epsilon that nothing counts."""
+    like = reference if bought is None else bought.table
+    assert like is not None
     pairs = {frozenset((own.name, name)) for own in plan.columns for name in own.tables}
     found: dict[str, str] = {}
     while True:
@@ -576,26 +575,40 @@ def _unfit(
 
 
 def _counted_together(
-    plan: Plan, epsilon: float, relation: str, reference: pd.DataFrame | None, told: Any
-) -> NoisyMarginals | None:
-    """Noisy marginals of the columns that come from them, at their shares of epsilon."""
+    plan: Plan,
+    epsilon: float,
+    relation: str,
+    n_draws: int,
+    reference: pd.DataFrame | None,
+    told: Any,
+) -> list[Step]:
+    """Noisy marginals of the columns that come from them, at their shares of epsilon; no step if
+    there are none."""
     own = [column for column in plan.columns if column.model == MARGINALS]
     if not own:
-        return None
+        return []
     total = math.fsum(column.share for column in own)
     columns = tuple(replace(column, share=column.share / total) for column in own)
     part = replace(plan, table=replace(plan.table, rules=()), columns=columns)
-    share = math.fsum(epsilon_of(column, epsilon, 1) for column in own)
+    share = _of_draws(epsilon * total, n_draws)
     noisy = marginals_by_plan(part, share, relation, reference=reference, **told)
     if warning := noisy.too_few(len(plan.table.df)):
         warnings.warn(warning, stacklevel=3)
-    return noisy
+    return [noisy]
 
 
 def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
     """A column's part of epsilon for one draw, rounded down."""
-    share = epsilon * column.share / n_draws
+    return _rounded_down(epsilon * column.share / n_draws)
+
+
+def _rounded_down(share: float) -> float:
     return math.floor(share / _STEP) * _STEP if share > 100 * _STEP else share
+
+
+def _of_draws(epsilon: float, n_draws: int) -> float:
+    """Epsilon of what is measured once, so that its part for a draw is stated without rounding."""
+    return epsilon if n_draws == 1 else n_draws * _rounded_down(epsilon / n_draws)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -682,43 +695,3 @@ def measured(
     return MarginalsOfPlan(
         table=table, other=other, record=replace(ReleaseRecord(**kept), charge=charge)
     )
-
-
-def working_table(
-    df: pd.DataFrame, kinds: Mapping[str, Kind], columns: Sequence[str]
-) -> pd.DataFrame:
-    """`columns` of `df`: those of levels as categories, declared, so that coding is public."""
-    coded: pd.DataFrame = pd.DataFrame(
-        {name: _as_levels(df[name], kinds[name]) if name in kinds else df[name] for name in columns}
-    )
-    return coded
-
-
-def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
-    if not isinstance(kind, Leveled):
-        return column
-    levels = pd.Index(list(kind.levels), dtype=object)
-    places = places_of_levels(column, kind.levels)
-    values = pd.Categorical.from_codes(places.tolist(), categories=levels)
-    coded: pd.Series = pd.Series(values, index=column.index, name=column.name)
-    return coded
-
-
-def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
-    """A synthetic working column with the dtype, index and name of the data's. The levels declared
-    take the place of its categories, or a drawn value would be missing where no record has it."""
-    if made.dtype == like.dtype:
-        return made
-    if isinstance(like.dtype, pd.CategoricalDtype):
-        dtype: pd.CategoricalDtype = like.dtype
-        if isinstance(made.dtype, pd.CategoricalDtype):
-            levels = made.dtype.categories
-            if not levels.isin(dtype.categories).all():
-                dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
-        values = pd.Categorical(made.astype(object), dtype=dtype)
-        column: pd.Series = pd.Series(values, index=like.index, name=like.name)
-        return column
-    plain = made.astype(object)
-    if pd.api.types.is_integer_dtype(like.dtype):
-        return in_dtype_of(plain.to_numpy(dtype=np.float64), like)
-    return plain.astype(like.dtype)

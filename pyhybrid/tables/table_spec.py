@@ -11,8 +11,9 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_flag, check_names, did_you_mean
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.form import as_levels
+from pyhybrid.models.columns.form import as_levels, places_of_levels
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
+from pyhybrid.models.columns.support import in_dtype_of
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.values import row_label, with_columns
 
@@ -302,3 +303,43 @@ def _together(column: pd.Series, other: pd.Series) -> pd.Series:
     both: pd.Series = pd.concat([column, other], ignore_index=True)
     both.name = str(column.name)
     return both
+
+
+def working_table(
+    df: pd.DataFrame, kinds: Mapping[str, Kind], columns: Sequence[str]
+) -> pd.DataFrame:
+    """`columns` of `df`: those of levels as categories, declared, so that coding is public."""
+    coded: pd.DataFrame = pd.DataFrame(
+        {name: _as_levels(df[name], kinds[name]) if name in kinds else df[name] for name in columns}
+    )
+    return coded
+
+
+def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
+    if not isinstance(kind, Leveled):
+        return column
+    levels = pd.Index(list(kind.levels), dtype=object)
+    places = places_of_levels(column, kind.levels)
+    values = pd.Categorical.from_codes(places.tolist(), categories=levels)
+    coded: pd.Series = pd.Series(values, index=column.index, name=column.name)
+    return coded
+
+
+def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
+    """A synthetic working column with the dtype, index and name of the data's. The levels declared
+    take the place of its categories, or a drawn value would be missing where no record has it."""
+    if made.dtype == like.dtype:
+        return made
+    if isinstance(like.dtype, pd.CategoricalDtype):
+        dtype: pd.CategoricalDtype = like.dtype
+        if isinstance(made.dtype, pd.CategoricalDtype):
+            levels = made.dtype.categories
+            if not levels.isin(dtype.categories).all():
+                dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
+        values = pd.Categorical(made.astype(object), dtype=dtype)
+        column: pd.Series = pd.Series(values, index=like.index, name=like.name)
+        return column
+    plain = made.astype(object)
+    if pd.api.types.is_integer_dtype(like.dtype):
+        return in_dtype_of(plain.to_numpy(dtype=np.float64), like)
+    return plain.astype(like.dtype)

@@ -44,8 +44,12 @@ def plan_of(*columns: str, data: pd.DataFrame = DATA, **types: ph.Kind) -> Any:
 def released(plan: Any, mechanism: str, **options: Any) -> ph.Release:
     if mechanism == "censored":
         reference = plan.table.df.iloc[::-1].reset_index(drop=True)
-        options |= {"reference": reference.assign(age=0.003 + 0.9 * reference["age"]),
-                    "public": True, "holds_no_released_record": True}  # fmt: skip
+        reference = reference.assign(age=0.003 + 0.9 * reference["age"])
+        word = {"public": True, "holds_no_released_record": True}
+        made = ph.tables.calibrate_table(
+            plan, reference, epsilon=20, n_draws_released=4, **word, **SHORT
+        )
+        options |= {"calibration": made, "holds_no_released_record": True}
     if mechanism in ("censored", "scalar", "marginals"):
         options |= {"epsilon": 20.0}
     if mechanism != "marginals":
@@ -172,7 +176,8 @@ def test_amounts_above_zero_may_be_missing_in_a_plan(seed: int) -> None:
     wage = np.ceil(np.random.default_rng(seed).gamma(1, 5, N))
     data = DATA[["age"]].assign(wage=pd.Series(wage).where(np.arange(N) != 4))
     kind = ph.Amounts(upper=100, center=5, unit=5, decimals=0, missing=True)
-    release = ph.synthesize_table(plan_of("wage", data=data, wage=kind), epsilon=2.0, **SHORT)
+    with pytest.warns(UserWarning, match="in place of their models: wage"):  # of these draws
+        release = ph.synthesize_table(plan_of("wage", data=data, wage=kind), epsilon=2.0, **SHORT)
     made = release.synthetic[0]["wage"]
     assert str(made.dtype) == "Int64"
     assert (made.dropna() >= 1).all()

@@ -92,7 +92,7 @@ def test_extra_zeros_are_counted_from_zero() -> None:
 
 
 def test_every_model_binds_and_none_depends_on_all_records(plan: Any, survey: pd.DataFrame) -> None:
-    from pyhybrid.tables.synthesis import working_table
+    from pyhybrid.tables.table_spec import working_table
 
     working = working_table(survey, plan.kinds, list(plan.kinds))
     for column in plan.columns:

@@ -9,7 +9,6 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -51,7 +50,13 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Records,
     Reference,
 )
-from pyhybrid.mechanisms.marginals.selection import ROUNDS, SELECTS, chosen_tables
+from pyhybrid.mechanisms.marginals.selection import (
+    ROUNDS,
+    SELECTS,
+    check_predictors,
+    chosen_tables,
+    noise_of,
+)
 from pyhybrid.mechanisms.mechanism import (
     Made,
     NoiseMechanism,
@@ -60,8 +65,7 @@ from pyhybrid.mechanisms.mechanism import (
 )
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.formula.row_rules import RowRule
-from pyhybrid.primitives.selection import NoisyChoice
-from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
+from pyhybrid.primitives.tables import Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import over_draws
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
@@ -426,7 +430,7 @@ class NoisyMarginals(NoiseMechanism):
             settings=self._settings(measured),
             synthesized=self.synthesizes,
             predictors=tuple(self.given),
-            noise=_noise_of(measured.answers, measured.choices),
+            noise=noise_of(measured.answers, measured.choices),
             counts="tables",
         )
         return Made(record=record, tables=tables)
@@ -489,7 +493,7 @@ class NoisyMarginals(NoiseMechanism):
         chain, measured, effects, drawn = self._fitted(records, m, random)
         return SetsToDraw(
             charge=self._charge(m),
-            noise=_noise_of(measured.answers, measured.choices),
+            noise=noise_of(measured.answers, measured.choices),
             settings=self._settings(measured),
             domain=measured.fine,
             sets=tuple(
@@ -693,45 +697,3 @@ def _numbers(*columns: pd.Series) -> bool:
 
 def _part(predictor: Predictor, rows: slice) -> Predictor:
     return replace(predictor, cells=sparse.csr_array(predictor.cells[rows]))
-
-
-def check_predictors(
-    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
-) -> None:
-    """Refuse predictors that are neither public nor synthesized before their column."""
-    known = (*given, *synthesizes)
-    for column, reads in predictors.items():
-        if column not in synthesizes:
-            raise InvalidInput(
-                f"predictors must be of columns that are synthesized: {column!r} is none"
-                f"{did_you_mean(column, synthesizes)}"
-            )
-        before = (*given, *synthesizes[: synthesizes.index(column)])
-        for name in reads:
-            if name not in before:
-                why = "comes later in domain" if name in known else "is no column of given"
-                raise InvalidInput(
-                    f"predictors of {column!r} must be public or synthesized before it: "
-                    f"{name!r} {why}{did_you_mean(name, before)}"
-                )
-
-
-def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
-    """All noise, scale by scale."""
-    same: dict[str, list[NoisyTables]] = {}
-    for answer in answers:
-        same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
-    told = []
-    for noise, own in same.items():
-        n_tables = sum(len(answer.shapes) for answer in own)
-        counts = sum(answer.value.size for answer in own)
-        told.append(
-            f"{noise} on each count of {n_tables} table{'' if n_tables == 1 else 's'}, {counts} "
-            "counts in all"
-        )
-    scales = Counter(f"{choice.scale:g}" for choice in choices)
-    told += [
-        f"Gumbel of scale {scale} on the scores of {times} choice{'' if times == 1 else 's'}"
-        for scale, times in scales.items()
-    ]
-    return "; ".join(told)

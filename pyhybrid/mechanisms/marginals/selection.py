@@ -40,13 +40,15 @@ that depend on earlier answers).
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS
@@ -235,3 +237,45 @@ def counts_of(
         weights = cells.data / PARTS
     counts = np.bincount(held, weights=weights, minlength=n_rows * n_columns)
     return np.asarray(counts, dtype=np.float64)
+
+
+def check_predictors(
+    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
+) -> None:
+    """Refuse predictors that are neither public nor synthesized before their column."""
+    known = (*given, *synthesizes)
+    for column, reads in predictors.items():
+        if column not in synthesizes:
+            raise InvalidInput(
+                f"predictors must be of columns that are synthesized: {column!r} is none"
+                f"{did_you_mean(column, synthesizes)}"
+            )
+        before = (*given, *synthesizes[: synthesizes.index(column)])
+        for name in reads:
+            if name not in before:
+                why = "comes later in domain" if name in known else "is no column of given"
+                raise InvalidInput(
+                    f"predictors of {column!r} must be public or synthesized before it: "
+                    f"{name!r} {why}{did_you_mean(name, before)}"
+                )
+
+
+def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
+    """All noise, scale by scale."""
+    same: dict[str, list[NoisyTables]] = {}
+    for answer in answers:
+        same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
+    told = []
+    for noise, own in same.items():
+        n_tables = sum(len(answer.shapes) for answer in own)
+        counts = sum(answer.value.size for answer in own)
+        told.append(
+            f"{noise} on each count of {n_tables} table{'' if n_tables == 1 else 's'}, {counts} "
+            "counts in all"
+        )
+    scales = Counter(f"{choice.scale:g}" for choice in choices)
+    told += [
+        f"Gumbel of scale {scale} on the scores of {times} choice{'' if times == 1 else 's'}"
+        for scale, times in scales.items()
+    ]
+    return "; ".join(told)
