@@ -257,7 +257,8 @@ class Plan:
             elif own.predictors:
                 read = {n: k for n, k in usable.items() if n in (*own.predictors, *first)}
                 chosen = _kept_first(read, self.kept, MOST_COEFFICIENTS)
-                own = replace(own, predictors=chosen)
+                if {*chosen} != {*own.predictors}:  # or its calibration holds
+                    own = replace(own, predictors=chosen)
             columns.append(replace(own, tables=few))
             if unusable(kind) is None:
                 usable[own.name] = kind

@@ -391,6 +391,7 @@ def _of_table(
 
 
 _MOST_CLIPPED = 0.3  # of a reference: chains of strangers' columns beyond it did not mix
+_SLACK = 0.1  # once others have gone, or columns near the limit would go one by one
 _STEP = 1e-6  # shares of epsilon are rounded down to it
 
 
@@ -478,13 +479,17 @@ def _calibrations(
     seed: int | None,
     workers: int,
     executor: Executor | None,
+    known: Sequence[Done[_Task, Calibration]] = (),
     **options: Any,
 ) -> list[Done[_Task, Calibration]]:
-    """Calibrations of all columns with a model, or their failures, in the plan's order."""
+    """Calibrations of all columns with a model, or their failures, in the plan's order; those that
+    are `known`, of the same model, are not made anew."""
     whole, random, tasks = _complete(plan, reference), streams(seed), []
+    models = {column.name: column.model_of(plan.kinds) for column in plan.columns}
+    held = [done for done in known if done.task.model == models[done.task.name]]
     for column in plan.columns:
-        model = column.model_of(plan.kinds)
-        if model is not None:
+        model = models[column.name]
+        if model is not None and column.name not in [done.task.name for done in held]:
             child = random.child(f"calibration of {column.name}")
             tasks.append(
                 _Task(
@@ -496,9 +501,8 @@ def _calibrations(
                     options=options,
                 )
             )
-    ended = run_tasks(_calibrated, tasks, workers=workers, executor=executor)
-    place = {task.name: number for number, task in enumerate(tasks)}
-    return sorted(ended, key=lambda done: place[done.task.name])
+    ended = [*held, *run_tasks(_calibrated, tasks, workers=workers, executor=executor)]
+    return sorted(ended, key=lambda done: [*models].index(done.task.name))
 
 
 def _complete(plan: Plan, reference: pd.DataFrame) -> pd.DataFrame:
@@ -526,13 +530,15 @@ def fitting_plan(
     assert like is not None
     pairs = {frozenset((own.name, name)) for own in plan.columns for name in own.tables}
     found: dict[str, str] = {}
+    ended: list[Done[_Task, Calibration]] = []
     while True:
         if bought is not None:  # of other pairs the noisy tables tell nothing
             plan = plan.reading_pairs(pairs)
-        ended = _calibrations(plan, like, **options)
+        ended = _calibrations(plan, like, known=ended, **options)
         if ended and all(isinstance(each.error, InvalidInput) for each in ended):  # of no column
             raise first_failure(ended, "columns")
-        unfit = {each.task.name: _unfit(each, plan, bought) for each in ended}
+        most = _MOST_CLIPPED + (_SLACK if found else 0)
+        unfit = {each.task.name: _unfit(each, plan, bought, most) for each in ended}
         if not (why := {name: told for name, told in unfit.items() if told}):
             break
         found |= why
@@ -553,7 +559,7 @@ def fitting_plan(
 
 
 def _unfit(
-    done: Done[_Task, Calibration], plan: Plan, bought: MarginalsOfPlan | None
+    done: Done[_Task, Calibration], plan: Plan, bought: MarginalsOfPlan | None, most: float
 ) -> str | None:
     """Why chains would not end in a column's censored posterior, or only far from the truth."""
     made = done.result
@@ -563,8 +569,8 @@ def _unfit(
         if not of_noise and not isinstance(done.error, SamplingError):
             raise done.error
         return "its model cannot be calibrated"
-    if made.censored > _MOST_CLIPPED:
-        return f"its share of epsilon would clip more than {_MOST_CLIPPED:.0%} of the records"
+    if made.censored > most:
+        return f"its share of epsilon would clip more than {most:.0%} of the records"
     if bought is None:
         return None
     try:
