@@ -292,11 +292,7 @@ def _where_it_is(context: typer.Context) -> None:
 
 def _by_distinct_rows(context: typer.Context, n: int, fitting: dict[str, Any]) -> None:
     """A column of n rows, more than are read into memory, by a model of distinct ones."""
-    from pyhybrid.cli.sources import (
-        check_taken_by_rows,
-        release_distinct_rows,
-        rows_to_choose_by,
-    )
+    from pyhybrid.cli.sources import check_taken_by_rows, release_distinct_rows, rows_to_choose_by
 
     check_taken_by_rows(context)
     given: Mapping[str, Any] = context.params

@@ -24,12 +24,7 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import not_covered_by_noise
 from pyhybrid.mechanisms.marginals.domain import is_number
-from pyhybrid.mechanisms.mechanism import (
-    Made,
-    NoiseMechanism,
-    check_columns,
-    check_unit_of_noise,
-)
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form, OutcomeLevels, check_levels_given, level_places
 from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
 from pyhybrid.models.formula.row_rules import RowRule, meeting

@@ -33,12 +33,7 @@ from pyhybrid.core.randomness import new_identifier
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import choose_draws, in_one_dtype
 from pyhybrid.fitting.session import FitOptions, FitSession
-from pyhybrid.mechanisms import (
-    BudgetWeighted,
-    Censored,
-    PseudoPosteriorMechanism,
-    Unweighted,
-)
+from pyhybrid.mechanisms import BudgetWeighted, Censored, PseudoPosteriorMechanism, Unweighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import in_their_forms
 from pyhybrid.models.families.regression import BoundRegression

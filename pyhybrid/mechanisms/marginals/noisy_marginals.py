@@ -52,12 +52,7 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Reference,
 )
 from pyhybrid.mechanisms.marginals.selection import ROUNDS, SELECTS, chosen_tables
-from pyhybrid.mechanisms.mechanism import (
-    Made,
-    NoiseMechanism,
-    check_columns,
-    check_unit_of_noise,
-)
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise

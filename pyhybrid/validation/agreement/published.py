@@ -25,25 +25,13 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, summaries
 from pyhybrid.mechanisms import GivenWeights
-from pyhybrid.models import (
-    Beta,
-    BetaRegression,
-    MixtureRegression,
-    NegativeBinomial,
-    Poisson,
-)
+from pyhybrid.models import Beta, BetaRegression, MixtureRegression, NegativeBinomial, Poisson
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import lipschitz_weights, reweight, weights_from_lipschitz
 from pyhybrid.studies.income import ce_incomes, simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
 from pyhybrid.validation.agreement.posterior import ingredients, log_lik_tolerance
-from pyhybrid.validation.agreement.validation import (
-    ERRORS,
-    MONTE_CARLO,
-    Row,
-    Speed,
-    compare,
-)
+from pyhybrid.validation.agreement.validation import ERRORS, MONTE_CARLO, Row, Speed, compare
 
 PART = "published program"
 RECORDS = 80
