@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -157,10 +157,7 @@ def _in_parts(
     """Counts of groups of files, by processes or an executor."""
     n_parts = min(len(files), 8 * workers if executor is not None else workers)
     groups = [tuple(files[place::n_parts]) for place in range(n_parts)]
-    tasks = [
-        _Task(files=group, name=task.name, domain=task.domain, wanted=task.wanted)
-        for group in groups
-    ]
+    tasks = [replace(task, files=group) for group in groups]
     ended = list(run_tasks(_count_files, tasks, workers=workers, executor=executor))
     failures = [each for each in ended if each.result is None]
     if failures:

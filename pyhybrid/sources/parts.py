@@ -323,7 +323,7 @@ def release_in_parts(
     executor: Executor | None,
 ) -> ReleaseInParts:
     """Write what `make` has charged into `target`, or go on with what was begun with the same."""
-    folder = _folder_of_parts(target)
+    folder = target.absolute().parent / f".{target.name}.parts"  # until all parts are there
     with _only_run(folder):
         drawn, new = _begun(folder, begun_with), False
         try:
@@ -335,16 +335,11 @@ def release_in_parts(
             entry = _charged(release, ledger)
         except BaseException:
             if new:
-                _give_up(folder)
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         _draw_all(folder, drawn, workers=workers, executor=executor, progress=progress)
         _finish(folder, release, drawn, entry)
     return release
-
-
-def _folder_of_parts(target: Path) -> Path:
-    """Where parts are until all are there."""
-    return target.absolute().parent / f".{target.name}.parts"
 
 
 @contextlib.contextmanager
@@ -387,11 +382,6 @@ def _begin(folder: Path, drawn: Drawn) -> None:
     content = drawn.as_dict()
     sealed = {"seal": fingerprint(content), **content}
     write_files({folder / _MODEL: json.dumps(sealed)}, private=True)
-
-
-def _give_up(folder: Path) -> None:
-    """Remove what was begun."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, kw_only=True)
