@@ -23,7 +23,7 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain
 from pyhybrid.primitives.tables import CountedTable
-from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.running.tasks import finished_tasks
 from pyhybrid.sources.source import READ, ParquetFiles, Source, load_library
 
 IntArray = npt.NDArray[np.int64]
@@ -158,11 +158,8 @@ def _in_parts(
     n_parts = min(len(files), 8 * workers if executor is not None else workers)
     groups = [tuple(files[place::n_parts]) for place in range(n_parts)]
     tasks = [replace(task, files=group) for group in groups]
-    ended = list(run_tasks(_count_files, tasks, workers=workers, executor=executor))
-    failures = [each for each in ended if each.result is None]
-    if failures:
-        raise first_failure(failures, "parts")
-    return [each.result for each in ended if each.result is not None]
+    counted = finished_tasks(_count_files, tasks, "parts", workers=workers, executor=executor)
+    return [counts for _, counts in counted]
 
 
 def _count_files(task: _Task) -> Counts:

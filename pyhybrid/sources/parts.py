@@ -47,7 +47,7 @@ from pyhybrid.running.files import (
     write_files,
 )
 from pyhybrid.running.resumable import fingerprint
-from pyhybrid.running.tasks import Progress, first_failure, run_tasks
+from pyhybrid.running.tasks import Progress, finished_tasks
 
 _MODEL = Path("confidential", "model.json")
 
@@ -409,18 +409,10 @@ def _draw_all(
             path = own / f"part_{part:05d}.{drawn.file_format}"
             if not path.exists():
                 parts.append(_Part(folder=str(folder), place=place, part=part, path=str(path)))
-    total, failures = drawn.n_parts * len(drawn.sets), []
-    done = total - len(parts)
-    if progress is not None:
-        progress("parts", done, total)
-    for ended in run_tasks(_draw, parts, workers=workers, executor=executor):
-        if ended.error is not None:
-            failures.append(ended)
-        done += 1
-        if progress is not None:
-            progress("parts", done, total)
-    if failures:
-        raise first_failure(failures, "parts")
+    there = drawn.n_parts * len(drawn.sets) - len(parts)
+    work: Any = {"workers": workers, "executor": executor, "progress": progress}
+    for _ in finished_tasks(_draw, parts, "parts", before=there, **work):
+        pass
 
 
 def _draw(part: _Part) -> None:

@@ -28,6 +28,7 @@ from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.models import Beta, BetaRegression, MixtureRegression, NegativeBinomial, Poisson
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import lipschitz_weights, reweight, weights_from_lipschitz
+from pyhybrid.running.tasks import named_progress
 from pyhybrid.studies.income import ce_incomes, simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
 from pyhybrid.validation.agreement.posterior import ingredients, log_lik_tolerance
@@ -145,9 +146,7 @@ def side_of(
         engine=engine,
         settings=settings or replace(SETTINGS, adapt_delta=None if alpha is None else 0.95),
         rule=_RULE,
-        progress=None
-        if progress is None
-        else lambda label, done, total: progress(f"{title}: {label}", done, total),
+        progress=named_progress(progress, title),
     )
     plain = session.unweighted()
     if alpha is None:
