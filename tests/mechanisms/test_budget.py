@@ -1,7 +1,5 @@
 """Choosing scale and shift by budget."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -165,7 +163,7 @@ class _Drawn:
     def n_draws(self) -> int:
         return self.theta.size
 
-    def part(self, places: np.ndarray) -> _Drawn:
+    def part(self, places: np.ndarray) -> "_Drawn":
         return _Drawn(self.theta[places])
 
 

@@ -81,13 +81,10 @@ def test_rounding_is_idempotent(cents: int) -> None:
     assert conversions.round_up(cents / 100, kind=conversions.STRICT) == cents / 100
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"epsilon": 14.99}, {"n_draws_released": 4}, {"bound": 2.501}, {"safety_factor": 1.01},
-        {"relation": "replace", "density_above_one": True},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("changes", [
+    {"epsilon": 14.99}, {"n_draws_released": 4}, {"bound": 2.501}, {"safety_factor": 1.01},
+    {"relation": "replace", "density_above_one": True},
+])  # fmt: skip
 def test_a_charge_refuses_to_understate_epsilon(changes: dict) -> None:
     assert charge().epsilon == 15.0, "the same charge without the change is accepted"
     refuses("epsilon must be at least", charge, **changes)

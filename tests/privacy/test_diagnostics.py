@@ -136,14 +136,11 @@ def test_quadratics_of_several_draws_lose_no_more_than_found(b: float, c: float,
     assert found < m * float(diagnostics.loss_of_expansion(_column(b, c), delta)[0])
 
 
-@pytest.mark.parametrize(
-    ("size", "spread", "term"),
-    [
-        (1.0, 0.2, lambda x: x - np.exp(x)), (3.0, 0.2, lambda x: x - np.exp(x)),
-        (10.0, 0.1, lambda x: x - np.exp(x)), (1.0, 0.2, lambda x: -np.exp(x)),
-        (1.0, 0.4, lambda x: -np.log1p(np.exp(1 + 3 * x))),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("size", "spread", "term"), [
+    (1.0, 0.2, lambda x: x - np.exp(x)), (3.0, 0.2, lambda x: x - np.exp(x)),
+    (10.0, 0.1, lambda x: x - np.exp(x)), (1.0, 0.2, lambda x: -np.exp(x)),
+    (1.0, 0.4, lambda x: -np.log1p(np.exp(1 + 3 * x))),
+])  # fmt: skip
 def test_a_curved_term_costs_what_the_exact_posteriors_say(
     size: float, spread: float, term: Callable[[FloatArray], FloatArray]
 ) -> None:

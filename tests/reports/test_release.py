@@ -283,13 +283,10 @@ def test_numbers_are_taken_from_any_dtype(dtype):
     assert values.dtype == float
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (107_609.25, "107,609"), (2.86042, "2.86"), (0.000012, "1.2e-05"), (1.0, "1"), (0.0, "0"),
-        (True, "yes"), (None, "none"), (12_000, "12,000"), (float("nan"), "–"), ("text", "text"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "text"), [
+    (107_609.25, "107,609"), (2.86042, "2.86"), (0.000012, "1.2e-05"), (1.0, "1"), (0.0, "0"),
+    (True, "yes"), (None, "none"), (12_000, "12,000"), (float("nan"), "–"), ("text", "text"),
+])  # fmt: skip
 def test_large_numbers_are_shown_without_exponents(value, text):
     assert number_text(value) == text
 
