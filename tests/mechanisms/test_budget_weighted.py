@@ -82,12 +82,9 @@ def test_steps_of_a_sequence_have_the_budget_of_all_draws(workers: int) -> None:
     assert release.charge.epsilon < 6  # mu adds by squares
 
 
-def test_replacing_a_record_halves_the_budget(session: FitSession) -> None:
+def test_replacing_halves_the_budget_and_persons_have_one_weight(session: FitSession) -> None:
     both = ph.BudgetWeighted(MODEL, epsilon=2, relation="replace")
     assert both.charge_of(session, both.fit(session), **ONE).epsilon <= 2
-
-
-def test_weights_of_a_person_are_one(session: FitSession) -> None:
     whole = ph.BudgetWeighted(MODEL, unit="person", epsilon=2)
     alpha = whole.fit(session).fit.alpha
     assert (alpha[::2] == alpha[1::2]).all()

@@ -95,12 +95,9 @@ def test_a_charge_needs_a_finite_epsilon(epsilon: object) -> None:
     refuses("epsilon must be a finite number", charge, epsilon=epsilon)
 
 
-def test_a_charge_may_overstate() -> None:
+def test_a_charge_may_overstate_and_cannot_be_edited() -> None:
     assert charge(epsilon=20.0).epsilon == 20.0
     assert charge(n_synthetic=20, n_draws_released=1, epsilon=5.0).n_synthetic == 20
-
-
-def test_a_charge_cannot_be_edited() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         charge().epsilon = 0.1
 
@@ -121,14 +118,11 @@ def test_public_part_lacks_the_bound_and_nothing_else() -> None:
     assert str(secret) in json.dumps(charge(bound=secret).as_dict())
 
 
-def test_dict_round_trip_through_json() -> None:
+def test_dict_round_trip_through_json_and_what_is_no_charge_is_refused() -> None:
     original = charge(cap=2.5, draw_quantile=0.99, converged=False)
     again = PrivacyCharge.from_dict(json.loads(json.dumps(original.as_dict())))
     assert again == original
     assert again.assumes == ("the sampler has converged",)
-
-
-def test_from_dict_refuses_what_is_no_charge() -> None:
     fields = charge().as_dict()
     missing = {name: value for name, value in fields.items() if name != "epsilon"}
     for wrong in (missing, {**fields, "share": 0.1}, {}, charge().public()):
