@@ -16,13 +16,11 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 _LOG_CHANCE = math.log(1e-6)  # a relation that chance would show less often than this
 _SAMPLE, _CELLS = 2000, 4_000_000
 _FEWEST = 10  # rows that anything can be said of

@@ -17,16 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain
+from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, IntArray
 from pyhybrid.primitives.tables import CountedTable
 from pyhybrid.running.tasks import finished_tasks
 from pyhybrid.sources.source import READ, ParquetFiles, Source, load_library
 
-IntArray = npt.NDArray[np.int64]
 _OUTSIDE, _MISSING = -1, -2
 _CHANGED = (
     "data {} must stay as they are while they are counted: they changed between two passes; "
