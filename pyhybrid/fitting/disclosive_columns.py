@@ -140,8 +140,7 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
 def _texts(column: pd.Series) -> pd.Series:
     """Entries that are there, as they are written; of bytes, which need not be text, too."""
     held = column.dropna()
-    made: pd.Series = pd.Series([*map(str, held)], index=held.index, dtype=object)
-    return made
+    return pd.Series([*map(str, held)], index=held.index, dtype=object)
 
 
 def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
