@@ -207,7 +207,7 @@ def _read(
 ) -> tuple[CountedRows, list[str]]:
     """What the model reads and what is published with it; and its columns, in their order."""
     with opened(data) as source:
-        parsed = parse_formula(str(mechanism.model.describe()["formula"]), [*source.columns])
+        parsed = parse_formula(str(mechanism.model.describe()["formula"]), source.columns)
         named = [parsed.outcome, *parsed.predictors, *keep]
         counted = count_rows(source, named, outcomes=[parsed.outcome])
         return counted, [name for name in source.columns if name in named]
