@@ -23,6 +23,7 @@ from pyhybrid.models.columns.kinds import (
     SemiContinuous,
 )
 from pyhybrid.models.columns.support import of_steps
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.models.registry import PREDICTED
 from pyhybrid.privacy.histogram import in_steps
 
@@ -205,9 +206,7 @@ def association(one: pd.Series, other: pd.Series) -> float:
 
 
 def _coded(column: pd.Series) -> npt.NDArray[np.int64]:
-    dtype = column.dtype
-    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if number and column.nunique() > _PARTS:
+    if is_number(column) and column.nunique() > _PARTS:
         column = pd.qcut(column, _PARTS, labels=False, duplicates="drop")
     return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64)
 
