@@ -246,7 +246,7 @@ def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
     assert read_table(path).frame["a"].isna().tolist() == [False, True, False]
 
 
-def test_labels_of_rows_with_a_name_are_columns_and_byte_order_marks_are_no_names(
+def test_row_labels_of_a_file_are_columns_if_they_have_a_name(
     tmp_path: Path,
 ) -> None:
     """Seen: published unchanged, and named nowhere, in the index of a file of whole tables."""
