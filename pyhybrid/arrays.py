@@ -6,12 +6,7 @@ not as its description says. The same names exist in the R package.
 
 from __future__ import annotations
 
-from pyhybrid.privacy.bounds import (
-    LipschitzBounds,
-    LossRanges,
-    lipschitz_bounds,
-    loss_ranges,
-)
+from pyhybrid.privacy.bounds import LipschitzBounds, LossRanges, lipschitz_bounds, loss_ranges
 from pyhybrid.privacy.censoring import (
     cap_of_epsilon,
     censor,

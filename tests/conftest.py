@@ -105,24 +105,22 @@ _QUADRATURE = (
     "tests/models/test_calibration_by_simulation.py::test_posterior_moments_meet_quadrature"
 )
 _MODELS = ("poisson", "bernoulli", "negative_binomial", "beta", "beta_regression", "normal")
-SHORT_FITS = frozenset(
-    (
-        "tests/engines/test_engines.py::test_draws_follow_the_target",
-        "tests/engines/test_engines.py::test_warm_start_holds_parameters_metric_and_step_size",
-        "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
-        "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
-        "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",
-        "tests/mechanisms/test_censored.py::test_the_cap_holds_in_every_draw",
-        "tests/mechanisms/test_centered.py::test_chains_agree_with_the_grid",
-        "tests/mechanisms/test_mechanisms.py::test_lipschitz_weights_follow_the_unweighted_fit",
-        "tests/mechanisms/test_mechanisms.py::test_weighted_posterior_agrees_with_quadrature[0.4]",
-        "tests/mechanisms/test_reference_records.py::test_on_other_records_it_is_strict",
-        "tests/mechanisms/test_sequential.py::test_all_columns_are_replaced_and_others_kept",
-        "tests/mechanisms/test_units.py::test_a_censored_release_by_person_is_strict",
-        "tests/models/test_stan_model.py::test_the_posterior_is_the_conjugate_one",
-        *(f"{_QUADRATURE}[{model}-weighted]" for model in _MODELS),
-    )
-)
+SHORT_FITS = frozenset((
+    "tests/engines/test_engines.py::test_draws_follow_the_target",
+    "tests/engines/test_engines.py::test_warm_start_holds_parameters_metric_and_step_size",
+    "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
+    "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
+    "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",
+    "tests/mechanisms/test_censored.py::test_the_cap_holds_in_every_draw",
+    "tests/mechanisms/test_centered.py::test_chains_agree_with_the_grid",
+    "tests/mechanisms/test_mechanisms.py::test_lipschitz_weights_follow_the_unweighted_fit",
+    "tests/mechanisms/test_mechanisms.py::test_weighted_posterior_agrees_with_quadrature[0.4]",
+    "tests/mechanisms/test_reference_records.py::test_on_other_records_it_is_strict",
+    "tests/mechanisms/test_sequential.py::test_all_columns_are_replaced_and_others_kept",
+    "tests/mechanisms/test_units.py::test_a_censored_release_by_person_is_strict",
+    "tests/models/test_stan_model.py::test_the_posterior_is_the_conjugate_one",
+    *(f"{_QUADRATURE}[{model}-weighted]" for model in _MODELS),
+))  # fmt: skip
 """Tests that sample in `make test`: the main jobs."""
 EVERY_FOURTH = frozenset((
     "tests/audits/test_enumeration.py::test_censored_likelihood_is_strict",

@@ -79,14 +79,11 @@ def test_vectors_may_hold_nan_and_infinity() -> None:
     assert result[1] == math.inf
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (1.0, r"shape \(n,\)"), ([], r"found \(0,\)"), ([[1.0]], r"found \(1, 1\)"),
-        (["a"], "numeric"), ([None, object()], "numeric"), ([[1], [2, 3]], "numeric"),
-        ([1.0, 2.0, 3.0], "have 2 elements: found 3"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "message"), [
+    (1.0, r"shape \(n,\)"), ([], r"found \(0,\)"), ([[1.0]], r"found \(1, 1\)"),
+    (["a"], "numeric"), ([None, object()], "numeric"), ([[1], [2, 3]], "numeric"),
+    ([1.0, 2.0, 3.0], "have 2 elements: found 3"),
+])  # fmt: skip
 def test_not_vectors(values: object, message: str) -> None:
     refuses(rf"^v must .*{message}", checks.check_vector, values, "v", length=2)
 
@@ -137,17 +134,14 @@ def test_output_folder_new_empty_or_overwritten(tmp_path: Path) -> None:
     assert (full / "old.csv").read_text() == "y\n1\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "builtin"),
-    [
-        ("InvalidInput", ValueError),
-        ("EngineUnavailable", RuntimeError),
-        ("SamplingError", RuntimeError),
-        ("NotConverged", errors.SamplingError),
-        ("BudgetExceeded", RuntimeError),
-        ("SaveFailed", OSError),
-    ],
-)
+@pytest.mark.parametrize(("name", "builtin"), [
+    ("InvalidInput", ValueError),
+    ("EngineUnavailable", RuntimeError),
+    ("SamplingError", RuntimeError),
+    ("NotConverged", errors.SamplingError),
+    ("BudgetExceeded", RuntimeError),
+    ("SaveFailed", OSError),
+])  # fmt: skip
 def test_errors_share_one_base(name: str, builtin: type[Exception]) -> None:
     error = getattr(errors, name)
     assert issubclass(error, errors.PyhybridError)

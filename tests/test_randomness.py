@@ -28,9 +28,7 @@ def test_streams_of_different_name_or_seed_are_uncorrelated() -> None:
     correlation = np.corrcoef(draws)[np.triu_indices(len(pairs), 1)]
     assert np.abs(correlation).max() < 5 / np.sqrt(N)
     assert len(np.unique(draws[:, 0])) == len(pairs)
-
-
-def test_the_correlation_check_catches_a_shifted_copy_of_one_stream() -> None:
+    # The control: a shifted copy of one stream is caught.
     a = streams(3).generator("a").standard_normal(N)
     b = 0.05 * a + streams(3).generator("b").standard_normal(N)
     assert abs(np.corrcoef(a, b)[0, 1]) > 5 / np.sqrt(N)

@@ -22,7 +22,7 @@ from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.running.files import check_new_file, write_files
-from pyhybrid.running.tasks import Progress
+from pyhybrid.running.tasks import named_progress
 from pyhybrid.sources.source import stays_where_it_is
 
 _NOTE = (
@@ -90,7 +90,7 @@ def utility(
                 n_permutations=permutations,
                 weights=design if weights and "=" in weights else weights,
                 rng=seed,
-                progress=_of_version(progress, name if len(versions) > 1 else ""),
+                progress=named_progress(progress, name) if len(versions) > 1 else progress,
             )
             for name, sets in versions.items()
         }
@@ -109,13 +109,6 @@ def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> l
         return None
     note(f"not compared, as they have no values, or not all sets have them: {', '.join(gone)}")
     return left
-
-
-def _of_version(progress: Progress, name: str) -> Progress:
-    """Says which version the work is on, where there are several."""
-    if not name:
-        return progress
-    return lambda label, done, total: progress(f"{name}: {label}", done, total)
 
 
 @options

@@ -116,7 +116,7 @@ def rows_to_choose_by(data: str, formula: str) -> pd.DataFrame:
     """Outcome and predictors of about a million records, by which a model is chosen: each distinct
     row in proportion to its number, rare ones as often as they are."""
     with open_source(data) as source:
-        parsed = parse_formula(formula, [*source.columns])
+        parsed = parse_formula(formula, source.columns)
         outcome = parsed.outcome
         counted = rows.count_rows(source, [outcome, *parsed.predictors], outcomes=[outcome])
     share = np.ceil(counted.times * min(1.0, _SHOWN / counted.n)).astype(np.int64)
@@ -156,7 +156,7 @@ def columns_where_they_are(
     """Columns that formulas and mechanisms read, and those of options, of a table that stays where
     it is."""
     with open_source(data) as source:
-        parsed = [parse_formula(text, [*source.columns]) for text in formulas]
+        parsed = [parse_formula(text, source.columns) for text in formulas]
         outcomes = [own.outcome for own in parsed]
         read = [name for own in parsed for name in own.predictors]
         named = [*outcomes, *read, *others, *names_of(asked, source.columns)]

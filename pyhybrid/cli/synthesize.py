@@ -61,7 +61,7 @@ from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model
 from pyhybrid.models.columns.form import levels_declared
 from pyhybrid.models.columns.types_files import read_types
-from pyhybrid.models.formula.values import with_columns
+from pyhybrid.models.formula.values import is_number, with_columns
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
@@ -292,11 +292,7 @@ def _where_it_is(context: typer.Context) -> None:
 
 def _by_distinct_rows(context: typer.Context, n: int, fitting: dict[str, Any]) -> None:
     """A column of n rows, more than are read into memory, by a model of distinct ones."""
-    from pyhybrid.cli.sources import (
-        check_taken_by_rows,
-        release_distinct_rows,
-        rows_to_choose_by,
-    )
+    from pyhybrid.cli.sources import check_taken_by_rows, release_distinct_rows, rows_to_choose_by
 
     check_taken_by_rows(context)
     given: Mapping[str, Any] = context.params
@@ -496,8 +492,7 @@ def _at_known_levels(source: SourceTable, name: str, levels: tuple[Any, ...] | N
     """The table with numbers of the outcome moved to the nearest of the levels that a reference
     has, each by itself."""
     column = source.frame[name] if name in source.frame else pd.Series([""])
-    numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    if levels is None or not numbers or column.dropna().isin(levels).all():
+    if levels is None or not is_number(column) or column.dropna().isin(levels).all():
         return source
     known = np.sort(np.array(levels, dtype=float))
     distance = np.abs(column.to_numpy(dtype=float)[:, None] - known)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.columns.types_files import read_by_column as read_by_column
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
@@ -201,16 +201,3 @@ def text_among_numbers(column: pd.Series) -> str | None:
         f"it holds numbers, but text in row {rows}{more} (counted from 0 below the header), and is "
         "read as text: mend these cells, or leave them empty"
     )
-
-
-def read_by_column(path: str | Path, what: str) -> dict[str, Any]:
-    """What a JSON file says by the names of columns: types, domains or levels."""
-    try:
-        given = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidInput(f"{what} must be in a readable file: {path} is none") from None
-    except ValueError:  # UnicodeDecodeError, too
-        raise InvalidInput(f"{what}: {path} must hold JSON: it does not") from None
-    if not isinstance(given, dict):
-        raise InvalidInput(f"{what}: {path} must hold an object, the {what} of each column by name")
-    return given

@@ -19,6 +19,7 @@ from pyhybrid.core.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
 
 
 def check_finite(value: Any, name: str) -> float:

@@ -16,13 +16,11 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 _LOG_CHANCE = math.log(1e-6)  # a relation that chance would show less often than this
 _SAMPLE, _CELLS = 2000, 4_000_000
 _FEWEST = 10  # rows that anything can be said of
@@ -142,8 +140,7 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
 def _texts(column: pd.Series) -> pd.Series:
     """Entries that are there, as they are written; of bytes, which need not be text, too."""
     held = column.dropna()
-    made: pd.Series = pd.Series([*map(str, held)], index=held.index, dtype=object)
-    return made
+    return pd.Series([*map(str, held)], index=held.index, dtype=object)
 
 
 def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:

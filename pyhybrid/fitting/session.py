@@ -51,7 +51,7 @@ from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
 from pyhybrid.models.families.published import remedy_if_published
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
@@ -558,10 +558,10 @@ def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> 
         codes = pd.factorize(table[column])[0]
     except TypeError:  # lists
         raise InvalidInput(f"unit {column!r} must hold numbers, text or dates") from None
-    missing = np.flatnonzero(codes < 0)
-    if missing.size:
+    missing = codes < 0
+    if missing.any():
         raise InvalidInput(
-            f"unit {column!r} must not be missing: {row_label(table.index, int(missing[0]))} is; "
+            f"unit {column!r} must not be missing: {first_row(table.index, missing)} is; "
             "whose row it is must be known"
         )
     return Units(column=column, of=codes.astype(np.intp))
@@ -576,7 +576,7 @@ def check_rows_per_unit(
     units = read_units(table, column, synthesized)
     beyond = pd.Series(units.of).groupby(units.of).cumcount() >= rows
     if beyond.any():
-        label = row_label(table.index, int(np.flatnonzero(beyond)[0]))
+        label = first_row(table.index, beyond.to_numpy())
         raise InvalidInput(
             f"units must have at most rows_per_unit={rows} rows: {label} is one more of its "
             f"{column!r}; keep as many by a rule that looks at one unit alone"

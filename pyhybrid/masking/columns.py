@@ -18,7 +18,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_names, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import decimals_of
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import first_row, row_label
 
 KINDS = ("continuous", "binary", "ordered", "nominal")
 MAX_LEVELS = 50
@@ -122,9 +122,8 @@ def unusable(values: pd.Series, kind: str | None = None) -> str | None:
     numeric = pd.api.types.is_numeric_dtype(values.dtype)
     if values.dtype.kind == "c" or not (numeric or _is_text(there)):
         return f"must be numeric, logical, categorical or text: no model covers {values.dtype}"
-    if numeric and not np.isfinite(there.to_numpy(dtype=float)).all():
-        place = np.flatnonzero(~np.isfinite(there.to_numpy(dtype=float)))[0]
-        return f"must be finite: {row_label(there.index, int(place))} is not"
+    if numeric and not (finite := np.isfinite(there.to_numpy(dtype=float))).all():
+        return f"must be finite: {first_row(there.index, ~finite)} is not"
     n_levels = there.nunique()
     if n_levels < 2:
         return "must vary: it is constant"
@@ -346,7 +345,7 @@ def _check_category_sizes(column: Column, index: pd.Index) -> None:
 def _check_rows(keys: list[Column], others: list[Column], index: pd.Index) -> None:
     gaps = np.all([column.missing for column in (*keys, *others)], axis=0)
     if gaps.any():
-        row = row_label(index, int(np.flatnonzero(gaps)[0]))
+        row = first_row(index, gaps)
         names = ", ".join(repr(column.name) for column in (*keys, *others))
         raise InvalidInput(
             f"each record must have a key or a predictor that is not missing: {row} has none of "

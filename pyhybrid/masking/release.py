@@ -44,6 +44,7 @@ from pyhybrid.releases.folder import (
     write_private,
     write_tables,
 )
+from pyhybrid.releases.words import in_one_line
 from pyhybrid.running.files import folder_aside, whole_only
 
 PARTIAL = "partially_synthetic"
@@ -212,11 +213,7 @@ def _share(share: float | None, step: float) -> str:
 
 
 def _columns(names: Sequence[str]) -> str:
-    return f"The column{'s' if len(names) > 1 else ''} {_listed(names)}"
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return " ".join(", ".join(keys).split())
+    return f"The column{'s' if len(names) > 1 else ''} {in_one_line(*names)}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

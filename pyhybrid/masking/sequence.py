@@ -325,8 +325,7 @@ class SequentialModel:
 
     def _design(self, values: list[Values]) -> FloatArray:
         encoded = (c.encoded(v) for c, v in zip(self.columns, values, strict=True))
-        design: FloatArray = np.asfortranarray(np.hstack([self._base, *encoded]))
-        return design
+        return np.asfortranarray(np.hstack([self._base, *encoded]))
 
     def _resumed(self, snapshot: Snapshot) -> _State:
         values = [snapshot.values[c.name].copy() for c in self.columns]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import check_count, check_finite
+from pyhybrid.core.checks import check_count, check_nonnegative
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import check_keys, checked_names, read_column
 from pyhybrid.masking.masks import SUBGROUPS
@@ -139,8 +139,7 @@ def _radii(radius: Any, continuous: list[str]) -> dict[str, float]:
     for name, value in given.items():
         if name not in continuous:
             raise InvalidInput(f"radius must be of continuous keys: {name!r} is none")
-        if check_finite(value, f"radius of {name!r}") < 0:
-            raise InvalidInput(f"radius of {name!r} must be >= 0: found {value:g}")
+        check_nonnegative(value, f"radius of {name!r}")
     return {name: float(given.get(name, 0.0)) for name in continuous}
 
 

@@ -23,18 +23,12 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import not_covered_by_noise
-from pyhybrid.mechanisms.marginals.domain import is_number
-from pyhybrid.mechanisms.mechanism import (
-    Made,
-    NoiseMechanism,
-    check_columns,
-    check_unit_of_noise,
-)
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form, OutcomeLevels, check_levels_given, level_places
 from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import first_row, is_number
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -392,21 +386,20 @@ def _outcome(values: pd.Series, low: float, high: float, decimals: int | None) -
     y: FloatArray = values.to_numpy(dtype=np.float64)
     if decimals is not None:
         y = snapped(y, 10.0**-decimals)
-    outside = np.flatnonzero(~((y >= low) & (y <= high)))
-    if outside.size:
+    outside = ~((y >= low) & (y <= high))
+    if outside.any():
         raise InvalidInput(
-            f"outcome {name!r} must lie in [{low:g}, {high:g}]: "
-            f"{row_label(values.index, int(outside[0]))} does not; the range is part of the "
-            "guarantee, so change such values by a rule that does not look at the others"
+            f"outcome {name!r} must lie in [{low:g}, {high:g}]: {first_row(values.index, outside)} "
+            "does not; the range is part of the guarantee, so change such values by a rule that "
+            "does not look at the others"
         )
     return y
 
 
 def _check_present(values: pd.Series) -> None:
-    missing = np.flatnonzero(values.isna())
-    if missing.size:
+    missing = values.isna().to_numpy()
+    if missing.any():
         raise InvalidInput(
-            f"outcome {str(values.name)!r} must not be missing: "
-            f"{row_label(values.index, int(missing[0]))} is; drop or impute such rows before "
-            "synthesis"
+            f"outcome {str(values.name)!r} must not be missing: {first_row(values.index, missing)} "
+            "is; drop or impute such rows before synthesis"
         )

@@ -44,7 +44,7 @@ from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.running.tasks import finished_tasks, named_progress
 
 Step = PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals
 Counted = BoundHistogram | BoundTables
@@ -576,20 +576,13 @@ def _opened(
                 shared,
                 bound=bound,
                 streams=numbers,
-                progress=_of_columns(options.progress, bound),
+                progress=named_progress(options.progress, ", ".join(bound.synthesized)),
                 store=FitStore(),
             )
         steps.append(
             OpenStep(place=place, mechanism=mechanism, bound=bound, random=numbers, session=session)
         )
     return steps
-
-
-def _of_columns(report: FitProgress | None, bound: BoundModel) -> FitProgress | None:
-    if report is None:
-        return None
-    columns = ", ".join(bound.synthesized)
-    return lambda label, done, total: report(f"{columns}: {label}", done, total)
 
 
 def _fitted(step: OpenStep) -> OpenStep:
@@ -614,20 +607,12 @@ def fit_apart(
             settings = replace(step.session.settings, parallel_chains=chains)
             sent = replace(step.session, progress=None, settings=settings)
             tasks.append(replace(step, session=sent))
-    fitted, failures = list(steps), []
-    if progress is not None:
-        progress("columns", 0, len(tasks))
-    ended_tasks = run_tasks(_fitted, tasks, workers=workers, executor=executor)
-    for done, ended in enumerate(ended_tasks, start=1):
-        step = steps[ended.task.place]
-        if ended.result is None or ended.result.session is None or step.session is None:
-            failures.append(ended)
-        else:
-            step.session.take_fits(ended.result.session)
-            fitted[step.place] = replace(step, fitted=ended.result.fitted)
-        if progress is not None:
-            progress("columns", done, len(tasks))
-    if failures:
-        failures.sort(key=lambda failure: failure.task.place)
-        raise first_failure(failures, "columns")
+    fitted = list(steps)
+    work: Any = {"workers": workers, "executor": executor, "progress": progress}
+    for task, made in finished_tasks(_fitted, tasks, "columns", **work):
+        step = steps[task.place]
+        assert step.session is not None
+        assert made.session is not None
+        step.session.take_fits(made.session)
+        fitted[step.place] = replace(step, fitted=made.fitted)
     return fitted

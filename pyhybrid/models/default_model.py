@@ -160,8 +160,7 @@ def default_name(formula: str, df: pd.DataFrame) -> str | None:
     `DefaultModel`. Logicals, text and categories: "bernoulli" for two levels, "ordinal" for
     categories in an order, else "categorical". Levels of text are counted in the data, of
     categories in their dtype."""
-    outcome = parse_formula(formula, [name for name in df.columns if isinstance(name, str)]).outcome
-    values = df[outcome]
+    values = df[parse_formula(formula, df).outcome]
     dtype: Any = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         n_levels, ordered = len(dtype.categories), bool(dtype.ordered)

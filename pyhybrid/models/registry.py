@@ -149,8 +149,7 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     Levels and decimals are declared where `df` is a reference; where it holds the records that are
     released they are left to be read, as a charge then says.
     """
-    names = [name for name in df.columns if isinstance(name, str)]
-    parsed = parse_formula(formula, names)
+    parsed = parse_formula(formula, df)
     outcome, reads = df[parsed.outcome], df[list(parsed.predictors)]
     if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
         return DefaultModel(formula)  # which refuses them
@@ -174,7 +173,7 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
 def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
     """The model with what a public reference tells where nothing is given: decimals, and what may
     be missing."""
-    parsed = parse_formula(formula, [name for name in reference if isinstance(name, str)])
+    parsed = parse_formula(formula, reference)
     outcome, reads = reference[parsed.outcome], reference[list(parsed.predictors)]
     own = model.value if isinstance(model, WithMissing) else model
     if pd.api.types.is_numeric_dtype(outcome):
@@ -232,7 +231,7 @@ def _name_and_options(
     """By the rules of whole tables, but for few whole numbers of some records each, which keep to
     those that there are, for scores, which spread less than counts and lie between ends, and for
     amounts whose logarithms are more skewed than they are, or have another mean by a lognormal."""
-    outcome = df[parse_formula(formula, [name for name in df if isinstance(name, str)]).outcome]
+    outcome = df[parse_formula(formula, df).outcome]
     numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
     held = outcome.dropna()
     shared = held.nunique() <= FEW and held.value_counts().min() >= _SHARED
@@ -265,7 +264,7 @@ def _by_mean(formula: str, df: pd.DataFrame) -> str:
     normal, whichever is nearer: where a predictor's effect is no factor, its largest values have
     most of the mean (prices of diamonds by carat: 48 standard errors), and so have logarithms with
     a long lower tail."""
-    parsed = parse_formula(formula, [name for name in df if isinstance(name, str)])
+    parsed = parse_formula(formula, df)
     rows = df[[parsed.outcome, *parsed.predictors]].dropna()
     if parsed.groups or parsed.offsets or len(rows) < _SHARED:
         return "lognormal"

@@ -25,13 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from pyhybrid.core.checks import (
-    FloatArray,
-    IntArray,
-    check_alpha,
-    check_fraction,
-    check_log_lik,
-)
+from pyhybrid.core.checks import FloatArray, IntArray, check_alpha, check_fraction, check_log_lik
 from pyhybrid.privacy.log_lik import LogLik, Terms, Units, spread_of, terms_of, unit_terms
 
 

@@ -20,6 +20,7 @@ from pyhybrid.core.checks import did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.models.formula.values import with_columns
+from pyhybrid.releases.words import in_one_line
 
 _MOST_NAMED = 10
 
@@ -60,7 +61,7 @@ class Decisions:
             ("Values replaced by numbers in random order, equal ones by equal numbers: {}.",
              self.ids),
         )  # fmt: skip
-        return [text.format(" ".join(", ".join(own).split())) for text, own in said if own]
+        return [text.format(in_one_line(*own)) for text, own in said if own]
 
 
 def check_decided(

@@ -22,7 +22,7 @@ from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
-from pyhybrid.releases.words import Words
+from pyhybrid.releases.words import Words, in_one_line
 
 AFTERWARDS = "afterwards"
 """Name of the public setting: a list of what was done, in its order."""
@@ -103,7 +103,7 @@ def privacy_statement(
     """The statement as Markdown, for tables of `n_records`; `parts` are steps of a sequence."""
     charge, decisions, settings = release.charge, release.decisions, release.settings
     shaped = shaping_columns(release, parts)
-    hidden = _names(name for name in (*decisions.drop, *decisions.ids) if name in shaped)
+    hidden = in_one_line(*(name for name in (*decisions.drop, *decisions.ids) if name in shaped))
     untold = _WORDS.rendered("not covered", "hidden", hidden=hidden)
     blocks = [
         "# Privacy statement",
@@ -128,11 +128,6 @@ def privacy_statement(
     return "\n\n".join(blocks) + "\n"
 
 
-def _names(names: Iterable[str]) -> str:
-    """Names in a row: a line break in one could forge a heading."""
-    return " ".join(", ".join(names).split())
-
-
 def _counts(release: ReleaseRecord) -> str:
     """Counts that noise was added to; empty of a fitted model."""
     made = release.provenance
@@ -144,7 +139,7 @@ def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
     aware = release.settings.get("noise_aware")
     field = "tables" if values["counts"] == "tables" else "draws"
     source = _WORDS.sentence("source", field, noise_aware=aware, **values)
-    columns, several = _names(release.synthesized), len(release.synthesized) > 1
+    columns, several = in_one_line(*release.synthesized), len(release.synthesized) > 1
     return _WORDS.rendered(
         "summary", columns=columns, several=several, n_records=n_records, source=source, **values
     )
@@ -167,7 +162,7 @@ def shaping_columns(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> s
 
 def _meaning(charge: PrivacyCharge) -> list[str]:
     """What epsilon promises; of a local charge what stands beside it, and other accountings."""
-    whose = "record" if charge.unit is None else " ".join(charge.unit.split())
+    whose = "record" if charge.unit is None else in_one_line(charge.unit)
     strict, ways = charge.kind == STRICT, _WORDS.meanings("accountings")
     counted = ways.pop(charge.accounting, None)
     values = {way: charge.epsilon_by(way) for way in ways}
@@ -182,7 +177,7 @@ def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
     """How the release was made; of a sequence, each step with its own epsilon."""
     lines = [_bullets(_how(step)) for step in steps]
     for place, step in enumerate(steps if numbered else ()):
-        column = _names(step.synthesized)
+        column = in_one_line(*step.synthesized)
         lines[place] = (
             f"### Step {place + 1}: {column} by {step.charge.mechanism}, "
             f"{step.charge.cost} ({step.charge.kind})\n\n{lines[place]}"

@@ -68,6 +68,11 @@ class Words:
         return sections
 
 
+def in_one_line(*names: str) -> str:
+    """Names in a row: a line break in one could forge a heading."""
+    return " ".join(", ".join(names).split())
+
+
 def environment(*, autoescape: bool, **filters: Any) -> Environment:
     """Jinja's settings: a value that is not given is an error; `fmt` is Python's `format`."""
     import jinja2

@@ -33,6 +33,7 @@ from pyhybrid.reports.verdicts import (
     LIMITS,
     POOR,
     Judged,
+    judge_columns,
     judge_outcome,
     listed,
     worst_of,
@@ -83,11 +84,7 @@ def _settings(release: Release) -> list[Mapping[str, Any]]:
 def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
     """Measures of each synthesized column, the worst first: by word, then by distance of the
     distributions; none of a column that has none."""
-    found = {
-        column: measures
-        for column in release.synthesized
-        if (measures := judge_outcome(data[column], [t[column] for t in release.synthetic]))
-    }
+    found = judge_columns(release, data, release.synthesized)
     order = {POOR: 0, FAIR: 1, GOOD: 2}
 
     def place(measures: Sequence[Judged]) -> tuple[int, float]:
@@ -311,11 +308,8 @@ def _beside(release: Release, baseline: Release, data: pd.DataFrame) -> list[str
     if not other.epsilon < own.epsilon:
         return []
     column = release.synthesized[0]
-    first = [
-        measures[0]
-        for r in (baseline, release)
-        if (measures := judge_outcome(data[column], [t[column] for t in r.synthetic]))
-    ]
+    judged = [judge_columns(r, data, [column]) for r in (baseline, release)]
+    first = [each[column][0] for each in judged if each]
     return [
         sentence("next", "baseline", name=other.mechanism, column=column, least=other.epsilon,
                  most=own.epsilon, errors=first)

@@ -38,13 +38,7 @@ from pyhybrid.reports.fits import (
     exact_section,
     reweighting_section,
 )
-from pyhybrid.reports.opening import (
-    cards_of,
-    facts_of,
-    judged_columns,
-    next_steps,
-    pairs_section,
-)
+from pyhybrid.reports.opening import cards_of, facts_of, judged_columns, next_steps, pairs_section
 from pyhybrid.reports.page import (
     Cell,
     Marked,

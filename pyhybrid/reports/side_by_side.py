@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.core.checks import IntArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.summaries import MEASURES
 from pyhybrid.measures.tables.distributions import column_utility, table_utility
@@ -28,8 +28,6 @@ from pyhybrid.reports.figures import plot_forest
 from pyhybrid.reports.measures import measure_rows, model_table
 from pyhybrid.reports.page import Section, Table, section, sentence
 from pyhybrid.reports.verdicts import judged_cell
-
-IntArray = npt.NDArray[np.intp]
 
 _MOST_TARGETS, _MOST_ROWS, _MOST_FITTED = 10_000, 4_000, 20_000
 _MOST_SETS, _PERMUTATIONS, _MOST_TERMS = 3, 10, 60

@@ -112,6 +112,14 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
     return (*found, _judged("total_variation", "error of the share missing", off))
 
 
+def judge_columns(
+    release: Release, data: pd.DataFrame, columns: Iterable[str]
+) -> dict[str, tuple[Judged, ...]]:
+    """`judge_outcome` of each of these columns that has measures."""
+    own = {c: judge_outcome(data[c], [t[c] for t in release.synthetic]) for c in columns}
+    return {column: measures for column, measures in own.items() if measures}
+
+
 def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ...]:
     """`judge_outcome` of finite numbers: of their mean, and of the first sets' distribution."""
     if min(data.size, *(each.size for each in sets)) < 2:
@@ -203,11 +211,7 @@ def _in_short(
 def verdict_section(release: Release, data: pd.DataFrame, lost: Sequence[str] = ()) -> Section:
     """What a release guarantees, how good its columns are, what looks wrong, and sentences on
     relations that are `lost`. Confidential."""
-    judged = {
-        column: measures
-        for column in release.synthesized
-        if (measures := judge_outcome(data[column], [t[column] for t in release.synthetic]))
-    }
+    judged = judge_columns(release, data, release.synthesized)
     poor = {
         column: ", ".join(f"{each.label} {each.text}" for each in measures if each.word == POOR)
         for column, measures in judged.items()

@@ -59,6 +59,41 @@ def run_tasks(
         yield from _in_processes(function, tasks, workers)
 
 
+def finished_tasks(
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    what: str,
+    *,
+    workers: int = 1,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    label: str = "",
+    before: int = 0,
+) -> Iterator[tuple[Task, Result]]:
+    """Tasks and their results as they end, of `run_tasks`; `what` they are called, a step's `label`
+    for short, and so many were done `before`. The first failure is raised after all have ended."""
+    failures, total, step = [], before + len(tasks), label or what
+    tell = progress or (lambda label, done, total: None)
+    tell(step, before, total)
+    ended_tasks = run_tasks(function, tasks, workers=workers, executor=executor)
+    for done, ended in enumerate(ended_tasks, start=before + 1):
+        if ended.error is None:
+            yield ended.task, ended.result  # type: ignore[misc]
+        else:
+            failures.append(ended)
+        tell(step, done, total)
+    if failures:
+        failures.sort(key=lambda each: next(k for k, t in enumerate(tasks) if t is each.task))
+        raise first_failure(failures, what)
+
+
+def named_progress(progress: Progress | None, name: str) -> Progress | None:
+    """`progress`, if there is one, of steps with a name before their labels."""
+    if progress is None:
+        return None
+    return lambda label, done, total: progress(f"{name}: {label}", done, total)
+
+
 def first_failure(failures: Sequence[Done[Task, Result]], what: str) -> Exception:
     """The error to raise for tasks that failed, after all others have ended."""
     error = failures[0].error

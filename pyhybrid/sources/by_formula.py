@@ -33,12 +33,7 @@ from pyhybrid.core.randomness import new_identifier
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import choose_draws, in_one_dtype
 from pyhybrid.fitting.session import FitOptions, FitSession
-from pyhybrid.mechanisms import (
-    BudgetWeighted,
-    Censored,
-    PseudoPosteriorMechanism,
-    Unweighted,
-)
+from pyhybrid.mechanisms import BudgetWeighted, Censored, PseudoPosteriorMechanism, Unweighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import in_their_forms
 from pyhybrid.models.families.regression import BoundRegression
@@ -54,7 +49,7 @@ from pyhybrid.running.tasks import Progress
 from pyhybrid.sources.parts import DrawnByFormula, ReleaseInParts, plain_rows, release_in_parts
 from pyhybrid.sources.release import ROWS_PER_PART
 from pyhybrid.sources.rows import CountedRows, count_rows
-from pyhybrid.sources.source import name_of, open_source
+from pyhybrid.sources.source import name_of, opened
 
 _AT_ONCE = 500_000  # records that outcomes are drawn for
 
@@ -211,15 +206,11 @@ def _read(
     data: Any, mechanism: PseudoPosteriorMechanism, keep: Sequence[str]
 ) -> tuple[CountedRows, list[str]]:
     """What the model reads and what is published with it; and its columns, in their order."""
-    source = open_source(data)
-    try:
-        parsed = parse_formula(str(mechanism.model.describe()["formula"]), [*source.columns])
+    with opened(data) as source:
+        parsed = parse_formula(str(mechanism.model.describe()["formula"]), source.columns)
         named = [parsed.outcome, *parsed.predictors, *keep]
         counted = count_rows(source, named, outcomes=[parsed.outcome])
         return counted, [name for name in source.columns if name in named]
-    finally:
-        if source is not data:
-            source.close()
 
 
 def _bound(mechanism: PseudoPosteriorMechanism, counted: CountedRows) -> BoundModel:

@@ -13,20 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain
+from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, IntArray
 from pyhybrid.primitives.tables import CountedTable
-from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.running.tasks import finished_tasks
 from pyhybrid.sources.source import READ, ParquetFiles, Source, load_library
 
-IntArray = npt.NDArray[np.int64]
 _OUTSIDE, _MISSING = -1, -2
 _CHANGED = (
     "data {} must stay as they are while they are counted: they changed between two passes; "
@@ -157,15 +155,9 @@ def _in_parts(
     """Counts of groups of files, by processes or an executor."""
     n_parts = min(len(files), 8 * workers if executor is not None else workers)
     groups = [tuple(files[place::n_parts]) for place in range(n_parts)]
-    tasks = [
-        _Task(files=group, name=task.name, domain=task.domain, wanted=task.wanted)
-        for group in groups
-    ]
-    ended = list(run_tasks(_count_files, tasks, workers=workers, executor=executor))
-    failures = [each for each in ended if each.result is None]
-    if failures:
-        raise first_failure(failures, "parts")
-    return [each.result for each in ended if each.result is not None]
+    tasks = [replace(task, files=group) for group in groups]
+    counted = finished_tasks(_count_files, tasks, "parts", workers=workers, executor=executor)
+    return [counts for _, counts in counted]
 
 
 def _count_files(task: _Task) -> Counts:

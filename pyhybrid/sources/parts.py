@@ -47,7 +47,7 @@ from pyhybrid.running.files import (
     write_files,
 )
 from pyhybrid.running.resumable import fingerprint
-from pyhybrid.running.tasks import Progress, first_failure, run_tasks
+from pyhybrid.running.tasks import Progress, finished_tasks
 
 _MODEL = Path("confidential", "model.json")
 
@@ -323,7 +323,7 @@ def release_in_parts(
     executor: Executor | None,
 ) -> ReleaseInParts:
     """Write what `make` has charged into `target`, or go on with what was begun with the same."""
-    folder = _folder_of_parts(target)
+    folder = target.absolute().parent / f".{target.name}.parts"  # until all parts are there
     with _only_run(folder):
         drawn, new = _begun(folder, begun_with), False
         try:
@@ -335,16 +335,11 @@ def release_in_parts(
             entry = _charged(release, ledger)
         except BaseException:
             if new:
-                _give_up(folder)
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         _draw_all(folder, drawn, workers=workers, executor=executor, progress=progress)
         _finish(folder, release, drawn, entry)
     return release
-
-
-def _folder_of_parts(target: Path) -> Path:
-    """Where parts are until all are there."""
-    return target.absolute().parent / f".{target.name}.parts"
 
 
 @contextlib.contextmanager
@@ -389,11 +384,6 @@ def _begin(folder: Path, drawn: Drawn) -> None:
     write_files({folder / _MODEL: json.dumps(sealed)}, private=True)
 
 
-def _give_up(folder: Path) -> None:
-    """Remove what was begun."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Part:
     folder: str
@@ -419,18 +409,10 @@ def _draw_all(
             path = own / f"part_{part:05d}.{drawn.file_format}"
             if not path.exists():
                 parts.append(_Part(folder=str(folder), place=place, part=part, path=str(path)))
-    total, failures = drawn.n_parts * len(drawn.sets), []
-    done = total - len(parts)
-    if progress is not None:
-        progress("parts", done, total)
-    for ended in run_tasks(_draw, parts, workers=workers, executor=executor):
-        if ended.error is not None:
-            failures.append(ended)
-        done += 1
-        if progress is not None:
-            progress("parts", done, total)
-    if failures:
-        raise first_failure(failures, "parts")
+    there = drawn.n_parts * len(drawn.sets) - len(parts)
+    work: Any = {"workers": workers, "executor": executor, "progress": progress}
+    for _ in finished_tasks(_draw, parts, "parts", before=there, **work):
+        pass
 
 
 def _draw(part: _Part) -> None:

@@ -15,7 +15,7 @@ from pyhybrid.core.checks import IntArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.releases.folder import read_json, read_released
-from pyhybrid.sources.source import READ, Source, load_library, open_source
+from pyhybrid.sources.source import READ, Source, load_library, open_source, opened
 
 MOST_ROWS = 5_000_000
 MOST_DISTINCT = 100_000
@@ -52,8 +52,7 @@ def count_rows(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) ->
     `data`, `columns` and `outcomes` as of `read_columns`. InvalidInput for more than 100,000
     distinct rows, with their number and the column that has most values.
     """
-    source = open_source(data)
-    try:
+    with opened(data) as source:
         names = _named(source, columns, outcomes)
         cells = _cells(source, names)
         grouped = cells.group_by([*cells.columns]).agg(times=load_library("ibis")._.count())
@@ -63,9 +62,6 @@ def count_rows(data: Any, columns: Sequence[str], *, outcomes: Sequence[str]) ->
         if len(rows) > MOST_DISTINCT:
             _refuse_distinct(source, cells, grouped, names)
         return _counted(source, names, outcomes, rows)
-    finally:
-        if source is not data:
-            source.close()
 
 
 def _refuse_distinct(source: Source, cells: Any, grouped: Any, names: Sequence[str]) -> None:
@@ -108,8 +104,7 @@ def read_columns(
         For columns that are missing, or of a type that no model reads, and for more than 5,000,000
         rows.
     """
-    source = open_source(data)
-    try:
+    with opened(data) as source:
         names = _named(source, columns, outcomes)
         cells = _cells(source, names)
         ((n,),) = source.ask(cells.agg(n=cells.count()))
@@ -126,9 +121,6 @@ def read_columns(
         order = streams(seed).generator("order of rows").permutation(len(whole))
         shuffled: pd.DataFrame = whole.iloc[order].reset_index(drop=True)
         return shuffled
-    finally:
-        if source is not data:
-            source.close()
 
 
 def read_sample(data: str, columns: Sequence[str] = ()) -> tuple[pd.DataFrame, int]:

@@ -71,13 +71,13 @@ class Source(ABC):
     def table(self) -> Any:
         """The table as an ibis expression."""
 
-    @abstractmethod
     def answer(self, sql: str) -> list[tuple[Any, ...]]:
-        """Rows of a query in the engine's own words."""
+        """Rows of a query in the engine's own words, of an engine that is asked in these."""
+        raise NotImplementedError
 
-    @abstractmethod
     def in_words(self, expression: Any) -> str:
         """An expression in the engine's own words."""
+        raise NotImplementedError
 
     has_grouping_sets = True
     """Several tables of counts in one pass."""
@@ -159,6 +159,17 @@ def open_source(data: Any) -> Source:
     )
 
 
+@contextlib.contextmanager
+def opened(data: Any) -> Iterator[Source]:
+    """The source of `data`, closed at the end unless it is one that is given."""
+    source = open_source(data)
+    try:
+        yield source
+    finally:
+        if source is not data:
+            source.close()
+
+
 def name_of(data: Any) -> str:
     """What a run that was stopped knows its data again by; no secrets."""
     if isinstance(data, (str, os.PathLike)):
@@ -205,6 +216,8 @@ def files_of(pattern: str) -> tuple[str, ...]:
 class _Engine(Source):
     """A table of an engine that is asked in its own words, where types that are not read are."""
 
+    connection: Any
+    _dialect = "duckdb"
     _database: str | None = None
     _table = _NAME
     _bytes_of: tuple[str, Any, tuple[str, ...]] = ("encode", lambda text: text, ())
@@ -218,6 +231,17 @@ class _Engine(Source):
 
     def exact(self, text: Any) -> Any:
         return self._bytes(text, *self._bytes_of[2])
+
+    def in_words(self, expression: Any) -> str:
+        return str(load_library("ibis").to_sql(expression, dialect=self._dialect))
+
+    def answer(self, sql: str) -> list[tuple[Any, ...]]:
+        with _in_engine(self.name):
+            rows: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
+        return rows
+
+    def close(self) -> None:
+        self.connection.close()
 
     @property
     @abstractmethod
@@ -242,24 +266,12 @@ class _Engine(Source):
 class _DuckDB(_Engine):
     """A table `self.table` behind an own connection to DuckDB."""
 
-    connection: Any
     has_try_cast = True
-
-    def in_words(self, expression: Any) -> str:
-        return str(load_library("ibis").to_sql(expression, dialect="duckdb"))
-
-    def answer(self, sql: str) -> list[tuple[Any, ...]]:
-        with _in_engine(self.name):
-            rows: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
-        return rows
 
     @cached_property
     def _types(self) -> dict[str, tuple[str, str | None]]:
         with _in_engine(self.name, quoting=True):
             return _types_of(self.connection.sql(f"SELECT * FROM {self._place}"))
-
-    def close(self) -> None:
-        self.connection.close()
 
 
 def _types_of(relation: Any) -> dict[str, tuple[str, str | None]]:
@@ -354,6 +366,7 @@ class Relation(_DuckDB):
 class PostgresTable(_Engine):
     """A table of PostgreSQL, in one read-only transaction, so that all passes see one snapshot."""
 
+    _dialect = "postgres"
     _bytes_of = ("convert_to", lambda text, encoding: text, ("UTF8",))
 
     def __init__(self, url: str, table: str) -> None:
@@ -366,14 +379,6 @@ class PostgresTable(_Engine):
         version = self.connection.info.server_version
         self.engine = f"PostgreSQL {version // 10_000}.{version % 10_000}"
 
-    def in_words(self, expression: Any) -> str:
-        return str(load_library("ibis").to_sql(expression, dialect="postgres"))
-
-    def answer(self, sql: str) -> list[tuple[Any, ...]]:
-        with _in_engine(self.name):
-            rows: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
-        return rows
-
     @cached_property
     def _types(self) -> dict[str, tuple[str, str | None]]:
         with _in_engine(self.name, quoting=True):
@@ -384,9 +389,6 @@ class PostgresTable(_Engine):
             is_array = own is not None and own.oid != each.type_code
             names[each.name] = getattr(own, "name", "a type of its own") + "[]" * is_array
         return {name: (own, _OF_POSTGRES.get(own)) for name, own in names.items()}
-
-    def close(self) -> None:
-        self.connection.close()
 
 
 class IbisTable(Source):
@@ -411,12 +413,6 @@ class IbisTable(Source):
         with _in_engine(self.name):
             found = expression.to_pyarrow().to_pydict()
         return list(zip(*found.values(), strict=True))
-
-    def in_words(self, expression: Any) -> str:
-        raise NotImplementedError
-
-    def answer(self, sql: str) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
 
     def close(self) -> None:
         """The connection is the user's."""

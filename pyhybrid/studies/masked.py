@@ -35,16 +35,7 @@ from pyhybrid.masking import (
 )
 from pyhybrid.masking.chains import GibbsSettings
 from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
-from pyhybrid.studies.study import (
-    Claim,
-    Found,
-    Measured,
-    Size,
-    Study,
-    listed,
-    mean_of,
-    means_of,
-)
+from pyhybrid.studies.study import Claim, Found, Measured, Size, Study, listed, mean_of, means_of
 
 _SETTING, _AFTER = "n = 1000", "n = 1000, outcome collected after synthesis"
 _MISSING, _SUBGROUPS = "n = 1000, a fifth of x missing", "n = 1000, masks by risk subgroup"

@@ -23,6 +23,7 @@ from pyhybrid.models.columns.kinds import (
     SemiContinuous,
 )
 from pyhybrid.models.columns.support import of_steps
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.models.registry import PREDICTED
 from pyhybrid.privacy.histogram import in_steps
 
@@ -132,6 +133,17 @@ _TABLES, _FEWEST = 30, 3  # of a whole plan, about; of a column
 _PARTS = 10  # that numbers of a reference are cut in
 
 
+def domains_of(
+    kinds: Mapping[str, Kind], reference: pd.DataFrame | None
+) -> dict[str, ColumnDomain]:
+    """By column; those that have no range, nor one in the reference, are named together."""
+    like = {} if reference is None else {str(name): reference[name] for name in reference}
+    bare = [name for name, kind in kinds.items() if has_no_range(kind) and name not in like]
+    if bare:
+        raise InvalidInput(no_range(bare))
+    return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
+
+
 def most_tables(n_columns: int) -> int:
     """Two-way tables of one column at most: 30 in all, or 3 each; each takes part of epsilon."""
     return max(_FEWEST, _TABLES // n_columns)
@@ -205,9 +217,7 @@ def association(one: pd.Series, other: pd.Series) -> float:
 
 
 def _coded(column: pd.Series) -> npt.NDArray[np.int64]:
-    dtype = column.dtype
-    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if number and column.nunique() > _PARTS:
+    if is_number(column) and column.nunique() > _PARTS:
         column = pd.qcut(column, _PARTS, labels=False, duplicates="drop")
     return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64)
 

@@ -354,7 +354,13 @@ class Plan:
         table.kinds()  # values that are none of the plan's levels are refused
         by_type = any(column.kind.source == "reference" for column in columns)
         of = bool(given.get("of_reference", by_type))  # version 0.2 did not say
-        return Plan(table=table, columns=columns, kept=kept, notes=notes, of_reference=of)
+        counted = {column.name: column.why for column in columns if column.model == MARGINALS}
+        first = columns[: len(counted)]
+        if all(column.name in counted for column in first):
+            return Plan(table=table, columns=columns, kept=kept, notes=notes, of_reference=of)
+        bare = tuple(replace(column, tables=()) for column in columns)  # written by hand: they move
+        moved = Plan(table=table, columns=bare, kept=kept, notes=notes, of_reference=of)
+        return moved.counted(counted)
 
 
 def plan_of(

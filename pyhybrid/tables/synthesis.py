@@ -35,7 +35,6 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.kinds import Kind, Number
@@ -47,7 +46,7 @@ from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import Done, first_failure, run_tasks
-from pyhybrid.tables.domains import SELECTS, domain_of, has_no_range, no_range, pairs_or_choice
+from pyhybrid.tables.domains import SELECTS, domains_of, pairs_or_choice
 from pyhybrid.tables.plan import Plan, PlannedColumn
 from pyhybrid.tables.table_spec import in_form_of_data, working_table
 
@@ -174,9 +173,7 @@ def synthesize_table(
         noisy = marginals_by_plan(
             plan, epsilon, relation, delta=delta, select=select, reference=reference, **told
         )
-        noisy = replace(noisy, unit=unit, rows_per_unit=rows_per_unit)
-        if warning := noisy.too_few(len(table.df)):
-            warnings.warn(warning, stacklevel=2)
+        noisy = _warned(replace(noisy, unit=unit, rows_per_unit=rows_per_unit), plan)
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
@@ -487,14 +484,14 @@ def _calibrations(
     whole, random, tasks = _complete(plan, reference), streams(seed), []
     models = {column.name: column.model_of(plan.kinds) for column in plan.columns}
     held = [done for done in known if done.task.model == models[done.task.name]]
+    left = {name for name, model in models.items() if model} - {done.task.name for done in held}
     for column in plan.columns:
-        model = models[column.name]
-        if model is not None and column.name not in [done.task.name for done in held]:
+        if column.name in left:
             child = random.child(f"calibration of {column.name}")
             tasks.append(
                 _Task(
                     name=column.name,
-                    model=model,
+                    model=models[column.name],
                     epsilon=epsilon_of(column, epsilon, n_draws_released),
                     seed=child.entropy if random.seeded else None,
                     reference=whole,
@@ -535,8 +532,8 @@ def fitting_plan(
         if bought is not None:  # of other pairs the noisy tables tell nothing
             plan = plan.reading_pairs(pairs)
         ended = _calibrations(plan, like, known=ended, **options)
-        if ended and all(isinstance(each.error, InvalidInput) for each in ended):  # of no column
-            raise first_failure(ended, "columns")
+        if ended and all(isinstance(each.error, InvalidInput) for each in ended):
+            raise first_failure(ended, "columns")  # it is of no column's values
         most = _MOST_CLIPPED + (_SLACK if found else 0)
         unfit = {each.task.name: _unfit(each, plan, bought, most) for each in ended}
         if not (why := {name: told for name, told in unfit.items() if told}):
@@ -597,10 +594,13 @@ def _counted_together(
     columns = tuple(replace(column, share=column.share / total) for column in own)
     part = replace(plan, table=replace(plan.table, rules=()), columns=columns)
     share = _of_draws(epsilon * total, n_draws)
-    noisy = marginals_by_plan(part, share, relation, reference=reference, **told)
+    return [_warned(marginals_by_plan(part, share, relation, reference=reference, **told), plan)]
+
+
+def _warned(noisy: NoisyMarginals, plan: Plan) -> NoisyMarginals:
     if warning := noisy.too_few(len(plan.table.df)):
         warnings.warn(warning, stacklevel=3)
-    return [noisy]
+    return noisy
 
 
 def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
@@ -646,7 +646,7 @@ def marginals_by_plan(
             f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
             "mechanism='censored', or leave rules out"
         )
-    domain = _domains(plan, reference)
+    domain = domains_of({c.name: c.kind.kind for c in plan.columns}, reference)
     names = [column.name for column in plan.columns]
     pairs = {name: (*plan.kept, *names[:place]) for place, name in enumerate(names)}
     how = select or ("plan" if delta is None else pairs_or_choice(plan.kinds, pairs))
@@ -668,16 +668,6 @@ def marginals_by_plan(
         public=public,
         holds_no_released_record=holds_no_released_record,
     )
-
-
-def _domains(plan: Plan, reference: pd.DataFrame | None) -> dict[str, ColumnDomain]:
-    """By column; those that have no range, nor one in the reference, are named together."""
-    like = {} if reference is None else {str(name): reference[name] for name in reference}
-    kinds = {column.name: column.kind.kind for column in plan.columns}
-    bare = [name for name, kind in kinds.items() if has_no_range(kind) and name not in like]
-    if bare:
-        raise InvalidInput(no_range(bare))
-    return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
 
 
 def measured(

@@ -49,25 +49,22 @@ def own() -> pd.DataFrame:
     return table.set_axis(table.index * 3 + 7)
 
 
-@pytest.mark.parametrize(
-    ("python", "other", "difference"),
-    [
-        (2.0, 2.0, 0.0),
-        ([1.0, 4.0], [1.0, 5.0], 0.2),
-        (0.0, 1e-9, 1e-6),  # relative to 0.001 at least
-        ([np.inf, -np.inf, np.nan], [np.inf, -np.inf, np.nan], 0.0),
-        ([np.inf], [-np.inf], np.inf),
-        ([1.0, np.nan], [1.0, 1.0], np.inf),
-        ([1.0, np.inf], [1.0, 3.0], np.inf),
-        ([1.0, 2.0], [1.0], np.inf),
-        ([[1.0, 2.0], [3.0, 4.0]], [[1.0, 3.0], [2.0, 4.0]], 1 / 3),
-        ({"a": [1.0, 2.0], "rule": "x"}, {"a": [1.0, 2.5], "rule": "x"}, 0.2),
-        ({"a": 1.0, "mine": 3.0}, {"a": 1.0, "other": 4.0}, 0.0),
-        ({"a": [1.0, 2.0], "b": 3.0}, {"a": 1.0, "b": [2.0, 3.0]}, np.inf),
-        ({"a": 1.0}, {"b": 1.0}, np.inf),
-        (True, True, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("python", "other", "difference"), [
+    (2.0, 2.0, 0.0),
+    ([1.0, 4.0], [1.0, 5.0], 0.2),
+    (0.0, 1e-9, 1e-6),  # relative to 0.001 at least
+    ([np.inf, -np.inf, np.nan], [np.inf, -np.inf, np.nan], 0.0),
+    ([np.inf], [-np.inf], np.inf),
+    ([1.0, np.nan], [1.0, 1.0], np.inf),
+    ([1.0, np.inf], [1.0, 3.0], np.inf),
+    ([1.0, 2.0], [1.0], np.inf),
+    ([[1.0, 2.0], [3.0, 4.0]], [[1.0, 3.0], [2.0, 4.0]], 1 / 3),
+    ({"a": [1.0, 2.0], "rule": "x"}, {"a": [1.0, 2.5], "rule": "x"}, 0.2),
+    ({"a": 1.0, "mine": 3.0}, {"a": 1.0, "other": 4.0}, 0.0),
+    ({"a": [1.0, 2.0], "b": 3.0}, {"a": 1.0, "b": [2.0, 3.0]}, np.inf),
+    ({"a": 1.0}, {"b": 1.0}, np.inf),
+    (True, True, 0.0),
+])  # fmt: skip
 def test_differences(python: Any, other: Any, difference: float) -> None:
     row = compare("p", "q", python, other)
     assert row.difference == pytest.approx(difference, rel=1e-12)

@@ -226,29 +226,19 @@ def test_catches_weights_above_one_with_a_bound_computed_without_them() -> None:
         assert held_loss(f * 3.0) > 2 * bound, database
 
 
-def test_catches_an_understated_bound() -> None:
+def test_catches_understated_bounds_and_those_of_other_draws_or_weights() -> None:
     f, alpha = setting("tight", "unweighted")
     bound = lipschitz_bounds(f, alpha).overall
     assert held_loss(f) > 2 * (bound / 2)
     assert held_loss(f) > 2 * (0.9 * bound)
-
-
-def test_catches_a_bound_from_maxima_per_draw() -> None:
-    """The typical draw's maximum over records in place of a record's maximum over draws."""
-    f, alpha = setting("tight", "unweighted")
+    # The typical draw's maximum over records in place of a record's maximum over draws.
     per_draw = np.abs(f * alpha).max(axis=1)
     assert held_loss(f * alpha) > 2 * np.median(per_draw)
-
-
-def test_catches_a_quantile_bound_whose_draws_were_not_dropped() -> None:
-    f, alpha = setting("zeros", "unweighted")
+    f, alpha = setting("zeros", "unweighted")  # a quantile whose draws were not dropped
     bounds = lipschitz_bounds(f, alpha, draw_quantile=0.05)
     assert held_loss(f * alpha) > 2 * bounds.overall
     assert held_loss((f * alpha)[bounds.kept_draws]) <= 2 * bounds.overall
-
-
-def test_catches_a_weighted_bound_for_an_unweighted_fit() -> None:
-    f, alpha = setting("outlier", "LW")
+    f, alpha = setting("outlier", "LW")  # a weighted bound for an unweighted fit
     assert held_loss(f) > 2 * lipschitz_bounds(f, alpha).overall
 
 
@@ -326,15 +316,11 @@ def test_catches_weights_of_the_same_database_under_a_cap(relation: str, sides: 
     assert largest_loss(terms, support, relation) > 1
 
 
-def test_catches_clipping_on_one_side_only() -> None:
+def test_catches_clipping_on_one_side_only_and_before_weighting() -> None:
     f, _ = setting("tight", "unweighted")
     assert held_loss(np.maximum(f, -0.3)) > 2 * 0.3
     assert held_loss(np.minimum(f, 0.3)) > 2 * 0.3
-
-
-def test_catches_censoring_before_weighting() -> None:
-    """Weights above 1 applied after the clip: the cap no longer holds."""
-    f, _ = setting("tight", "unweighted")
+    # Weights above 1 applied after the clip: the cap no longer holds.
     assert held_loss(2.5 * censor(f, cap=0.9)) > 2 * 0.9
 
 

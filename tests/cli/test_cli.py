@@ -246,16 +246,15 @@ def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
     assert read_table(path).frame["a"].isna().tolist() == [False, True, False]
 
 
-def test_row_labels_of_a_file_are_columns_if_they_have_a_name(tmp_path: Path) -> None:
+def test_row_labels_of_a_file_are_columns_if_they_have_a_name(
+    tmp_path: Path,
+) -> None:
     """Seen: published unchanged, and named nowhere, in the index of a file of whole tables."""
     table = pd.DataFrame({"y": [1, 2, 3]}, index=pd.Index([71, 55, 62], name="ssn"))
     table.to_parquet(tmp_path / "t.parquet")
     assert [*read_table(tmp_path / "t.parquet").frame] == ["ssn", "y"]
     table.rename_axis(None).to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").frame.index.equals(pd.RangeIndex(3))
-
-
-def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
     assert list(read_table(path).frame.columns) == ["visits", "b"]

@@ -1,7 +1,5 @@
 """The call that `--help` ends with runs as it stands, on a table that has its columns."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

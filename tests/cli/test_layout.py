@@ -51,13 +51,10 @@ def test_tables_fit_and_hold_every_word_whole(n_columns: int, n_rows: int, width
     assert {f"column_number_{k}" for k in range(1, n_columns)} <= set(words)
 
 
-def test_many_columns_of_few_rows_are_turned() -> None:
+def test_many_columns_of_few_rows_are_turned_and_a_table_that_fits_is_not() -> None:
     lines = _shown(_table(9, 2))
     assert any("row0" in line and "row1" in line for line in lines)
     assert sum("column_number" in line for line in lines) == 8
-
-
-def test_a_table_that_fits_is_not_turned() -> None:
     assert sum("column_number" in line for line in _shown(_table(4, 2))) == 1
 
 

@@ -32,12 +32,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Data, two partially synthetic sets, a resample in another order."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
-    data = pd.DataFrame(
-        {
-            "age": rng.integers(20, 60, 200), "sex": rng.choice(["f", "m"], 200),
-            "income": rng.lognormal(3, 1, 200).round(2), "zip": rng.choice(["007", "08"], 200),
-        }
-    )  # fmt: skip
+    data = pd.DataFrame({
+        "age": rng.integers(20, 60, 200), "sex": rng.choice(["f", "m"], 200),
+        "income": rng.lognormal(3, 1, 200).round(2), "zip": rng.choice(["007", "08"], 200),
+    })  # fmt: skip
     data.to_csv("real.csv", index=False)
     for place in (1, 2):
         synthetic = data.assign(income=rng.lognormal(3, 1, 200).round(2))

@@ -59,12 +59,9 @@ def test_only_the_most_frequent_levels_are_shown() -> None:
     assert list(outcome_of(bound).shares) == [f"share of {level}" for level in "cdefgh"]
 
 
-def test_a_curve_of_levels_is_refused_with_what_to_do() -> None:
+def test_a_curve_refuses_levels_and_leaves_missing_values_out() -> None:
     with pytest.raises(InvalidInput, match="'way' has levels; take compare, which shows their"):
         ph.studies.risk_utility_curve(ph.Categorical("way ~ 1"), TABLE, scales=[1.0], **OPTIONS)
-
-
-def test_a_curve_leaves_missing_values_out() -> None:
     found = ph.studies.risk_utility_curve(
         ph.WithMissing(ph.Poisson("visits ~ 1")), TABLE, scales=[1.0], n_synthetic=2, **OPTIONS
     )

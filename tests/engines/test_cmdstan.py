@@ -249,15 +249,13 @@ def test_no_installation_names_the_remedy(tmp_path: Path, monkeypatch: pytest.Mo
         CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
 
 
-def test_missing_toolchain_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_built_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     status = CmdStanEngine().status()
     assert not status.available
     assert "no-such-compiler" in status.cause
     assert status.remedy == "install a C++ toolchain"
-
-
-def test_an_installation_that_was_not_built_is_named(fake: Fake) -> None:
+    monkeypatch.delenv("CXX")
     (fake.root / "bin" / "stanc").unlink()
     status = CmdStanEngine().status()
     assert not status.available

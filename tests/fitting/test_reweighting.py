@@ -121,13 +121,10 @@ def test_unweighted_bounds_can_be_spread_too(session: FitSession) -> None:
     assert path.fit.bounds.overall <= path.start.bounds.overall
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"k": 0.0}, {"k": 1.2}, {"k": np.nan}, {"tolerance": 0}, {"max_refits": 0},
-        {"search": False}, {"search": 0, "recursive": False}, {"risk": "mean"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("wrong", [
+    {"k": 0.0}, {"k": 1.2}, {"k": np.nan}, {"tolerance": 0}, {"max_refits": 0},
+    {"search": False}, {"search": 0, "recursive": False}, {"risk": "mean"},
+])  # fmt: skip
 def test_bad_plans_are_refused(wrong: dict[str, float]) -> None:
     refuses("", Reweighting, **wrong)
 

@@ -10,14 +10,12 @@ from pyhybrid.models.formula.design import read_design
 from tests.fuzzing.files import _parquet_seeds, check_table_file
 from tests.fuzzing.outcomes import attempted
 
-_TABLE = pd.DataFrame(
-    {
-        "y": [0, 3, 1, 2, 5, 1, 4, 2],
-        "x": np.linspace(0.5, 4, 8),
-        "g": ["a", "b", "a", "b", "a", "b", "c", "c"],
-        "z w": pd.Categorical(["u", "v"] * 4, ordered=True),
-    }
-)
+_TABLE = pd.DataFrame({
+    "y": [0, 3, 1, 2, 5, 1, 4, 2],
+    "x": np.linspace(0.5, 4, 8),
+    "g": ["a", "b", "a", "b", "a", "b", "c", "c"],
+    "z w": pd.Categorical(["u", "v"] * 4, ordered=True),
+})  # fmt: skip
 
 
 def _csv(content: bytes) -> None:

@@ -23,12 +23,10 @@ from tests.fuzzing.outcomes import nothing_partial, scratch_folder
 from tests.fuzzing.tables import OFTEN, Recipe, formulas, recipes
 
 _TEXT = st.one_of(
-    st.sampled_from(
-        [
-            "", "-1", "0", "nan", "inf", "1e400", "a=b", ":", ",", "x" * 300, "é", "--", "/",
-            "../..", "y", "1,2", "true",
-        ]
-    ),
+    st.sampled_from([
+        "", "-1", "0", "nan", "inf", "1e400", "a=b", ":", ",", "x" * 300, "é", "--", "/",
+        "../..", "y", "1,2", "true",
+    ]),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=5),
 )  # fmt: skip
 _NUMBER = ["1", "0.5", "2", "1.0"]

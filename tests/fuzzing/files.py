@@ -22,12 +22,10 @@ from tests.fuzzing.outcomes import attempted, scratch_folder
 from tests.fuzzing.releases import RULE, SETTINGS
 from tests.fuzzing.tables import OFTEN
 
-_CELL = st.sampled_from(
-    [
-        "1", "2.5", "007", "NA", "", "nan", "a", '"', '"a,b"', "é", "\x00", " ", "-1e400", "1e-400",
-        "inf", "0x1F", "1_000", "TRUE", "\t", "\\", "١", "9" * 400, "'", "1,5", "2020-01-01", "😀",
-    ]
-)  # fmt: skip
+_CELL = st.sampled_from([
+    "1", "2.5", "007", "NA", "", "nan", "a", '"', '"a,b"', "é", "\x00", " ", "-1e400", "1e-400",
+    "inf", "0x1F", "1_000", "TRUE", "\t", "\\", "١", "9" * 400, "'", "1,5", "2020-01-01", "😀",
+])  # fmt: skip
 _HEADER = st.sampled_from(
     ["y", "x", "g", "y", "", "Unnamed: 0", "1", "a b", '"q"', "y.1", "\ufeffy"]
 )

@@ -138,13 +138,11 @@ def _release() -> ph.Release:
     """Forty persons in twenty homes; two columns from noisy tables."""
     rng = np.random.default_rng(1)
     home = np.arange(40) // 2
-    table = pd.DataFrame(
-        {
-            "home": home, "region": np.where(home % 2, "n", "s"), "age": rng.integers(1, 80, 40),
-            "relation": rng.choice(["head", "other"], 40), "y": rng.integers(0, 9, 40),
-            "total": rng.integers(0, 20, 40),
-        }
-    )  # fmt: skip
+    table = pd.DataFrame({
+        "home": home, "region": np.where(home % 2, "n", "s"), "age": rng.integers(1, 80, 40),
+        "relation": rng.choice(["head", "other"], 40), "y": rng.integers(0, 9, 40),
+        "total": rng.integers(0, 20, 40),
+    })  # fmt: skip
     domain = {"relation": ["head", "other"], "y": list(range(9))}
     return ph.NoisyMarginals(domain=domain, epsilon=9.0).release(table, n_synthetic=2)
 

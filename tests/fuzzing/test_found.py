@@ -248,17 +248,14 @@ def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
         ).release(table)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["risk", "{}", "{}", "--key", "y"],
-        ["synthesize", "{}", "--formula", "y ~ 1", "--out", "out"],
-        ["ledger", "show", "{}"],
-        ["study", "summary", "{}"],
-        ["study", "run", "A", "--out", "{}"],
-        ["notebook", "1", "--out", "{}"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ["risk", "{}", "{}", "--key", "y"],
+    ["synthesize", "{}", "--formula", "y ~ 1", "--out", "out"],
+    ["ledger", "show", "{}"],
+    ["study", "summary", "{}"],
+    ["study", "run", "A", "--out", "{}"],
+    ["notebook", "1", "--out", "{}"],
+])  # fmt: skip
 def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:
     fails(PyhybridError, "File name too long", run, [part.format("x" * 5000) for part in arguments])
 

@@ -109,10 +109,7 @@ def test_intervals_cover_at_their_level() -> None:
     what percentile intervals are known to lose at n = 100 (about 1 %)."""
     share = covered(400, statistics=["mean", "median"])
     assert (np.abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 400) + 0.01).all()
-
-
-def test_a_wrong_interval_is_caught() -> None:
-    """Negative control of the coverage test: half the level covers visibly less."""
+    # The control: half the level covers visibly less.
     share = covered(200, statistics=["mean"], level=0.6)
     assert share[0] < 0.95 - 5 * np.sqrt(0.95 * 0.05 / 200)
 
@@ -162,10 +159,7 @@ def test_bad_arguments(arguments: dict, message: str) -> None:
     refuses(message, estimates, values, **arguments)
 
 
-def test_bad_data_of_ecdf_distances_are_named() -> None:
+def test_bad_data_of_ecdf_distances_are_named_and_records_show_no_values() -> None:
     refuses("synthetic must be finite: element 1", max_ecdf, [1.0], [1.0, np.nan])
     refuses("data must be a vector", avg_ecdf, [], [1.0])
-
-
-def test_the_record_shows_no_values() -> None:
     assert "12345" not in repr(estimates([12345.0, 12345.0], rng=1))

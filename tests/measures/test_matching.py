@@ -79,15 +79,12 @@ def test_worked_out_by_hand(real: pd.DataFrame) -> None:
     assert (risk.n_targets, risk.n_sets, risk.mean_risk) == (4, 2, 0.6875)
 
 
-def test_no_match_at_all_is_no_risk_and_no_nan(real: pd.DataFrame) -> None:
+def test_no_match_is_no_risk_and_the_data_match_their_own_kind(real: pd.DataFrame) -> None:
     risk = ph.measures.matching_risk(real, real.assign(age=real["age"] + 1000), keys=["age", "sex"])
     assert risk.by_record.tolist() == [0, 0, 0, 0]
     assert (risk.expected_match_risk, risk.true_match_rate, risk.false_match_rate) == (0, 0, 0)
     assert risk.n_no_match == 4
-
-
-def test_the_data_themselves_match_their_own_kind(real: pd.DataFrame) -> None:
-    """Synthetic = real: I_i is one over the records with the same keys."""
+    # Synthetic = real: I_i is one over the records with the same keys.
     risk = ph.measures.matching_risk(real, real, keys=["sex"])
     assert risk.by_record == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3])
     assert risk.expected_match_risk == pytest.approx(2)  # the number of distinct keys

@@ -153,13 +153,10 @@ def test_published_null_of_pmse() -> None:
     assert found.sd == pytest.approx(2 * 0.75**2 * 0.25 / 8)
 
 
-def test_pmse_and_specks_by_hand() -> None:
+def test_pmse_and_specks_by_hand_and_by_scipy() -> None:
     p, label = [0.2, 0.4, 0.4, 0.8], [False, False, True, True]
     assert ph.measures.pmse(p, label) == pytest.approx((0.09 + 0.01 + 0.01 + 0.09) / 4)
     assert ph.measures.specks(p, label) == 0.5
-
-
-def test_specks_is_scipys_distance() -> None:
     rng = np.random.default_rng(4)
     p, label = rng.integers(0, 20, 300) / 20, rng.random(300) < 0.4
     expected = stats.ks_2samp(p[label], p[~label]).statistic
@@ -425,13 +422,10 @@ def test_logical_outcomes_are_zeros_and_ones(real: pd.DataFrame) -> None:
         pd.testing.assert_frame_equal(logical.table, found[2].table)
 
 
-def test_a_category_that_does_not_occur_is_named(real: pd.DataFrame) -> None:
+def test_missing_categories_and_separable_logits_are_refused(real: pd.DataFrame) -> None:
     lacks = real[real["job"] != "c"]
     with pytest.raises(ph.InvalidInput, match="full rank in synthetic set 2"):
         ph.measures.model_utility(real, [real, lacks], "age ~ job")
-
-
-def test_separable_logit_is_refused_and_not_reported(real: pd.DataFrame) -> None:
     data = real.assign(old=(real["age"] > 50).astype(int))
     with pytest.raises(ph.InvalidInput, match=r"cannot be fitted to the data|does not converge"):
         ph.measures.model_utility(data, [data, data], "old ~ age", model="logit")

@@ -1,7 +1,5 @@
 """Choosing scale and shift by budget."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -124,16 +122,13 @@ def test_monte_carlo_error_neither_prolongs_nor_misleads_the_search() -> None:
     assert np.mean(more) > 1.3 * np.mean(fits)
 
 
-def test_a_jump_is_named() -> None:
+def test_a_jump_or_what_is_nearest_is_named() -> None:
     """From .5 on epsilon is twice as large: the search ends below, and says why."""
     fit_at, _ = _fits(lambda v: 10 * v * (1 + (v > 0.5)))
     found = largest_within(fit_at, "scale", 0.0, 1.0, 7.0, 0.1, 40)
     assert 0.499 < found.value <= 0.5
     assert found.stopped.startswith("epsilon jumps from 5 to 10")
     assert "another accounting or record counts" in found.stopped
-
-
-def test_a_search_that_ends_without_it_says_what_is_nearest() -> None:
     fit_at, _ = _fits(lambda v: 20 * v**4, smooth=False)
     with pytest.raises(InvalidInput, match="not met within 1e-09 in 1 fits; the nearest below"):
         largest_within(fit_at, "scale", 0.0, 1.0, 7.0, 1e-9, 1)
@@ -165,7 +160,7 @@ class _Drawn:
     def n_draws(self) -> int:
         return self.theta.size
 
-    def part(self, places: np.ndarray) -> _Drawn:
+    def part(self, places: np.ndarray) -> "_Drawn":
         return _Drawn(self.theta[places])
 
 

@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.weighted import weight_maps
 from pyhybrid.privacy.weights import budget_mu, budget_power
 from tests.fits import session_fixture
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.normal_draws
 MODEL = ph.NegativeBinomial("visits ~ age")
@@ -81,12 +82,9 @@ def test_steps_of_a_sequence_have_the_budget_of_all_draws(workers: int) -> None:
     assert release.charge.epsilon < 6  # mu adds by squares
 
 
-def test_replacing_a_record_halves_the_budget(session: FitSession) -> None:
+def test_replacing_halves_the_budget_and_persons_have_one_weight(session: FitSession) -> None:
     both = ph.BudgetWeighted(MODEL, epsilon=2, relation="replace")
     assert both.charge_of(session, both.fit(session), **ONE).epsilon <= 2
-
-
-def test_weights_of_a_person_are_one(session: FitSession) -> None:
     whole = ph.BudgetWeighted(MODEL, unit="person", epsilon=2)
     alpha = whole.fit(session).fit.alpha
     assert (alpha[::2] == alpha[1::2]).all()
@@ -159,8 +157,7 @@ def test_too_few_records_for_their_predictors_are_told_by_public_numbers() -> No
     ({"reweighting": True}, "takes no reweighting"), ({"draw_quantile": 0.9}, "no draw_quantile"),
 ])  # fmt: skip
 def test_other_settings_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        ph.BudgetWeighted(MODEL, **settings)
+    refuses(message, ph.BudgetWeighted, MODEL, **settings)
 
 
 def test_columns_in_sequence_share_the_budget_of_the_command() -> None:

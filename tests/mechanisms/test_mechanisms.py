@@ -8,11 +8,11 @@ import pytest
 from scipy import integrate, stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.errors import NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
 from tests.monte_carlo import assert_near
-from tests.refusals import fails
+from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
 COUNTS = pd.DataFrame({"y": np.random.default_rng(5).poisson(100, 60)})
@@ -129,5 +129,4 @@ def test_a_session_fits_equal_weights_once() -> None:
     (lambda: _release(ph.Unweighted(MODEL), on_not_converged="hope"), "raise, warn"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(make: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        make()
+    refuses(message, make)

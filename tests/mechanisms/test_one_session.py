@@ -73,16 +73,13 @@ def test_the_check_sees_releases_that_are_the_same(monkeypatch: pytest.MonkeyPat
     assert len({tuple(released(session)[0]["y"]) for _ in range(3)}) == 1
 
 
-def test_all_draws_can_be_released_once(draws: list[int]) -> None:
+def test_all_draws_can_be_released_once_and_other_settings_do_not_count(draws: list[int]) -> None:
     session = opened()
     for _ in range(3):
         released(session, m=40)
     assert sorted(draws) == list(range(120))
     with pytest.raises(InvalidInput, match="kept draws that were not released before, 0: found 1"):
         released(session, m=1)
-
-
-def test_other_settings_do_not_count(draws: list[int]) -> None:
     session, other = opened(), opened()
     released(session)
     weighted = ph.GivenWeights(MODEL, alpha=np.full(50, 0.5))

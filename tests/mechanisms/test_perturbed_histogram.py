@@ -198,13 +198,10 @@ def test_bad_data(table: pd.DataFrame, change: Any, message: str) -> None:
     refuses(message, mechanism().release, change(table))
 
 
-def test_an_outcome_outside_is_named_by_its_row_and_not_its_value(table: pd.DataFrame) -> None:
+def test_what_is_outside_and_a_seed_are_refused_without_a_value(table: pd.DataFrame) -> None:
     table["income"] = table["income"].astype(float)
     table.loc["row 41", "income"] = 7919.25
     refuses("row 'row 41' does not", mechanism("income").release, table, hidden=["7919"])
-
-
-def test_a_seed_is_refused_with_its_reason(table: pd.DataFrame) -> None:
     refuses("noise from OpenDP cannot be seeded", mechanism().release, table, seed=1)
     with pytest.raises(InvalidInput, match="n_draws_released must be 1 or n_synthetic = 3"):
         mechanism().release(table, n_synthetic=3, n_draws_released=2)

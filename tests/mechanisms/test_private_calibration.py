@@ -127,5 +127,4 @@ def test_each_round_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatc
     ({"epsilon": 0}, "epsilon must be above 0"), ({"histogram": (0, 30, 1)}, "n_bins must be"),
 ])  # fmt: skip
 def test_what_is_refused(options: Any, words: str, table: pd.DataFrame) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        calibrate_privately(POISSON, table, **{"epsilon": 1, **options, **OPTIONS})
+    refuses(words, calibrate_privately, POISSON, table, **{"epsilon": 1, **options, **OPTIONS})

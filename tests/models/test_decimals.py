@@ -87,9 +87,6 @@ def test_rounded_values_stay_between_the_bounds() -> None:
     for wrong in (-1, 16, 1.5, "3"):
         refuses("decimals must", ph.NormalRegression, "y ~ 1", decimals=wrong)
     refuses("must leave values between", ph.Beta, "y ~ 1", lower=0.2, upper=0.8, decimals=0)
-
-
-def test_decimals_on_the_command_line() -> None:
     model: Any = build_model("beta:lower=0,upper=1,decimals=3", "y ~ 1")
     assert model.decimals == 3
     refuses("decimals must be a whole number", build_model, "beta:decimals=three", "y ~ 1")

@@ -57,15 +57,12 @@ def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     np.testing.assert_array_equal(X[:, 1:], np.column_stack([np.cos(z), np.sin(z), np.expm1(z)]))
 
 
-def test_a_hat_is_a_power_and_not_bitwise() -> None:
-    """Seen: I(age^2) of whole numbers was bitwise XOR, 35 and 45 where R gives 1089 and 2209."""
+def test_a_hat_is_a_power_and_arithmetic_does_not_wrap_around() -> None:
+    """Seen: I(age^2) of whole numbers was bitwise XOR, 35 and 45 where R gives 1089 and 2209. And
+    200 * 200 of 8 bits is 64 in numpy; R has no such types."""
     df = pd.DataFrame({"y": [1, 2, 3], "age": [33, 47, 50]})
     np.testing.assert_array_equal(read_design("y ~ I(age^2)", df).X[:, 1], [1089, 2209, 2500])
     np.testing.assert_array_equal(read_design("y ~ I(1 + age^2)", df).X[:, 1], [1090, 2210, 2501])
-
-
-def test_arithmetic_does_not_wrap_around() -> None:
-    """200 * 200 of 8 bits is 64 in numpy; R has no such types."""
     values = np.array([200, 3, 7, 90], dtype=np.uint8)
     df = pd.DataFrame({"y": [1, 2, 3, 4], "a": values, "b": values[::-1].copy()})
     X = read_design("y ~ 0 + I(a * a) + I(a - b)", df).X

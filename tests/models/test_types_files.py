@@ -1,7 +1,5 @@
 """Files of types: our own, Frictionless Table Schema, CSVW; the schema that editors complete by."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

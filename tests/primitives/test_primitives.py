@@ -44,22 +44,19 @@ def within(estimate: float, truth: float, standard_error: float) -> bool:
     return abs(estimate - truth) <= 5 * standard_error
 
 
-@pytest.mark.parametrize(
-    ("answer", "sensitivity", "scale"),
-    [
-        (lambda: laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5, whole=True), 1, 2),
-        (lambda: laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0, whole=True), 3, 3),
-        (lambda: laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"), 4, 2),
-        (lambda: laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"), 3, 2),
-        (lambda: laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
-        (lambda: laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
-        (lambda: laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
-        (lambda: laplace_counts([0, 1], n_categories=3, epsilon=0.5, relation="replace"), 2, 4),
-        (lambda: laplace_histogram([0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0,
-            relation="replace"), 2, 2),
-        (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 3}, epsilon=1.5), 3, 4),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("answer", "sensitivity", "scale"), [
+    (lambda: laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5, whole=True), 1, 2),
+    (lambda: laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0, whole=True), 3, 3),
+    (lambda: laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"), 4, 2),
+    (lambda: laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"), 3, 2),
+    (lambda: laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
+    (lambda: laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
+    (lambda: laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
+    (lambda: laplace_counts([0, 1], n_categories=3, epsilon=0.5, relation="replace"), 2, 4),
+    (lambda: laplace_histogram([0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0,
+        relation="replace"), 2, 2),
+    (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 3}, epsilon=1.5), 3, 4),
+])  # fmt: skip
 def test_scale_is_sensitivity_over_epsilon(answer: Any, sensitivity: float, scale: float) -> None:
     made = answer()
     assert made.sensitivity == pytest.approx(sensitivity, rel=1e-6)
@@ -272,18 +269,15 @@ def test_an_answer_refuses_a_charge_below_its_noise() -> None:
     assert len({answer.identifier for answer in answers}) == len(answers)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epsilon": 0}, "epsilon must be above 0"), ({"epsilon": -1}, "epsilon must be above 0"),
-        ({"epsilon": float("nan")}, "epsilon must be a finite number"),
-        ({"epsilon": 1e-320}, "within what OpenDP can calibrate"),
-        ({"lower": 1}, "lower must be below upper: found 1 and 1"),
-        ({"lower": 2}, "lower must be below upper: found 2 and 1"),
-        ({"upper": None}, "give them, they are part"), ({"lower": "auto"}, "of the guarantee"),
-        ({"clamp": "yes"}, "clamp must be True or False"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"epsilon": 0}, "epsilon must be above 0"), ({"epsilon": -1}, "epsilon must be above 0"),
+    ({"epsilon": float("nan")}, "epsilon must be a finite number"),
+    ({"epsilon": 1e-320}, "within what OpenDP can calibrate"),
+    ({"lower": 1}, "lower must be below upper: found 1 and 1"),
+    ({"lower": 2}, "lower must be below upper: found 2 and 1"),
+    ({"upper": None}, "give them, they are part"), ({"lower": "auto"}, "of the guarantee"),
+    ({"clamp": "yes"}, "clamp must be True or False"),
+])  # fmt: skip
 @pytest.mark.parametrize(
     "primitive", [laplace_sum, laplace_mean, lambda y, **k: laplace_histogram(y, n_bins=3, **k)]
 )
@@ -291,14 +285,11 @@ def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> 
     refuses(message, primitive, [0.5, 0.5], **{**SUM, **changes})
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([0.5, 1.5], r"lie in \[0, 1\]: record 1 does not; clamp=True"), ([-0.1, 0.5], "record 0"),
-        ([0.5, 0.5, np.nan], "finite: record 2"), ([0.5, np.inf], "finite: record 1"),
-        ([], "n >= 1"), (["a"], "numeric"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "message"), [
+    ([0.5, 1.5], r"lie in \[0, 1\]: record 1 does not; clamp=True"), ([-0.1, 0.5], "record 0"),
+    ([0.5, 0.5, np.nan], "finite: record 2"), ([0.5, np.inf], "finite: record 1"),
+    ([], "n >= 1"), (["a"], "numeric"),
+])  # fmt: skip
 def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None:
     for primitive in (laplace_sum, laplace_mean):
         refuses(message, primitive, values, hidden=["1.5"], **SUM)  # a message shows no value
@@ -321,35 +312,32 @@ def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
     assert known.value == pytest.approx(y.sum(), abs=50)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
-        (lambda: laplace_sum([1, 0.5], **SUM, whole=True), "whole=True: record 1"),
-        (lambda: laplace_sum([1], lower=0, upper=1.5, epsilon=1.0, whole=True),
-            "lower and upper must be whole"),
-        (lambda: laplace_histogram([0.5], **SUM, n_bins=1), "n_bins must be a whole number >= 2"),
-        (lambda: laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
-        (lambda: laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
-        (lambda: laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
-        (lambda: laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
-        (lambda: randomized_response([], epsilon=1.0), "n >= 1"),
-        (lambda: randomized_response([1, 2], epsilon=1.0), "record 1"),
-        (lambda: randomized_response([1, pd.NA], epsilon=1.0), "record 1"),
-        (lambda: randomized_response([True], epsilon=0.0), "epsilon"),
-        (lambda: randomized_response([True], epsilon=50.0), "keep probability"),
-        (lambda: exponential_mechanism([1], **CHOICE, epsilon=1.0), "at least 2"),
-        (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 0}, epsilon=1.0),
-            "sensitivity must be above 0"),
-        (lambda: exponential_mechanism([1, 2], **CHOICE, epsilon=1.0, candidates="abc"),
-            "one per score"),
-        (lambda: dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
-        (lambda: dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0), "record 0"),
-        (lambda: dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0), "n_clusters"),
-        (lambda: dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]),
-            r"shape \(1, 1\)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
+    (lambda: laplace_sum([1, 0.5], **SUM, whole=True), "whole=True: record 1"),
+    (lambda: laplace_sum([1], lower=0, upper=1.5, epsilon=1.0, whole=True),
+        "lower and upper must be whole"),
+    (lambda: laplace_histogram([0.5], **SUM, n_bins=1), "n_bins must be a whole number >= 2"),
+    (lambda: laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
+    (lambda: laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
+    (lambda: laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
+    (lambda: laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
+    (lambda: randomized_response([], epsilon=1.0), "n >= 1"),
+    (lambda: randomized_response([1, 2], epsilon=1.0), "record 1"),
+    (lambda: randomized_response([1, pd.NA], epsilon=1.0), "record 1"),
+    (lambda: randomized_response([True], epsilon=0.0), "epsilon"),
+    (lambda: randomized_response([True], epsilon=50.0), "keep probability"),
+    (lambda: exponential_mechanism([1], **CHOICE, epsilon=1.0), "at least 2"),
+    (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 0}, epsilon=1.0),
+        "sensitivity must be above 0"),
+    (lambda: exponential_mechanism([1, 2], **CHOICE, epsilon=1.0, candidates="abc"),
+        "one per score"),
+    (lambda: dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
+    (lambda: dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0), "record 0"),
+    (lambda: dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0), "n_clusters"),
+    (lambda: dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]),
+        r"shape \(1, 1\)"),
+])  # fmt: skip
 def test_bad_input(call: Any, message: str) -> None:
     refuses(message, call)
 

@@ -113,14 +113,11 @@ def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
     refuses("as its primitive made it", changed.check_seal)
 
 
-@pytest.mark.parametrize(
-    ("tables", "words"),
-    [
-        ([table([0, 1], [SHARES[0], (4, 1, 0)])], "more would change the tables"),
-        ([table([0, 1], [SHARES[0], (5, -1, 0)])], "whole numbers >= 0"),
-        ([table([0, 2], [SHARES[0]] * 2)], "record 1 is not"), ([], "at least one table"),
-        ([table([-1, 0], [SHARES[0]] * 2)], "record 0 is not"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("tables", "words"), [
+    ([table([0, 1], [SHARES[0], (4, 1, 0)])], "more would change the tables"),
+    ([table([0, 1], [SHARES[0], (5, -1, 0)])], "whole numbers >= 0"),
+    ([table([0, 2], [SHARES[0]] * 2)], "record 1 is not"), ([], "at least one table"),
+    ([table([-1, 0], [SHARES[0]] * 2)], "record 0 is not"),
+])  # fmt: skip
 def test_what_would_cost_more_than_is_charged_is_refused(tables: Any, words: str) -> None:
     refuses(words, noisy_tables, tables, price=Price.of(1.0), unit=PARTS)

@@ -93,12 +93,10 @@ def test_streaming_changes_nothing(
 
 
 # Numbers whose balls end exactly at another number, or within a rounding of it.
-EDGE = st.sampled_from(
-    [
-        0.0, -0.0, 1e-20, -1e-20, 3e-20, 17.0, 20.0, 23.0, -20.0, -17.0, 0.7, 0.84, 0.56, 1.2, 1.38,
-        1.02,
-    ]
-)  # fmt: skip
+EDGE = st.sampled_from([
+    0.0, -0.0, 1e-20, -1e-20, 3e-20, 17.0, 20.0, 23.0, -20.0, -17.0, 0.7, 0.84, 0.56, 1.2, 1.38,
+    1.02,
+])  # fmt: skip
 VALUES = st.lists(
     st.one_of(EDGE, st.integers(-30, 30).map(float), st.floats(-100, 100)), min_size=1, max_size=14
 )
@@ -141,18 +139,13 @@ def test_patterns_of_several_columns_do_not_run_together() -> None:
     """First level 3 beside second level 1, and 1 beside 2, are alone, as all others are."""
     pattern = [["a", "p"], ["a", "q"], ["b", "p"], ["c", "p"]]
     assert radius_risk([1.0, 5.0, 7.0, 9.0], radius=0.1, pattern=pattern).tolist() == [0.0] * 4
-
-
-def test_risks_of_no_record_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="shape"):
-        radius_risk([])
-
-
-def test_missing_parts_of_a_pattern_are_one_level_however_they_are_written() -> None:
+    # Missing parts are one level, however they are written.
     y = np.array([1.0, 5.0, 9.0, 3.0])
     pattern = np.array([None, np.nan, None, "a"], dtype=object)
     found = radius_risk(y, radius=0.1, pattern=pattern)
     assert found == pytest.approx([2 / 3, 2 / 3, 2 / 3, 0.0])
+    with pytest.raises(InvalidInput, match="shape"):
+        radius_risk([])
 
 
 def test_efficiency_at_its_ends() -> None:

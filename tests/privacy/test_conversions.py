@@ -81,13 +81,10 @@ def test_rounding_is_idempotent(cents: int) -> None:
     assert conversions.round_up(cents / 100, kind=conversions.STRICT) == cents / 100
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"epsilon": 14.99}, {"n_draws_released": 4}, {"bound": 2.501}, {"safety_factor": 1.01},
-        {"relation": "replace", "density_above_one": True},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("changes", [
+    {"epsilon": 14.99}, {"n_draws_released": 4}, {"bound": 2.501}, {"safety_factor": 1.01},
+    {"relation": "replace", "density_above_one": True},
+])  # fmt: skip
 def test_a_charge_refuses_to_understate_epsilon(changes: dict) -> None:
     assert charge().epsilon == 15.0, "the same charge without the change is accepted"
     refuses("epsilon must be at least", charge, **changes)
@@ -98,12 +95,9 @@ def test_a_charge_needs_a_finite_epsilon(epsilon: object) -> None:
     refuses("epsilon must be a finite number", charge, epsilon=epsilon)
 
 
-def test_a_charge_may_overstate() -> None:
+def test_a_charge_may_overstate_and_cannot_be_edited() -> None:
     assert charge(epsilon=20.0).epsilon == 20.0
     assert charge(n_synthetic=20, n_draws_released=1, epsilon=5.0).n_synthetic == 20
-
-
-def test_a_charge_cannot_be_edited() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         charge().epsilon = 0.1
 
@@ -124,14 +118,11 @@ def test_public_part_lacks_the_bound_and_nothing_else() -> None:
     assert str(secret) in json.dumps(charge(bound=secret).as_dict())
 
 
-def test_dict_round_trip_through_json() -> None:
+def test_dict_round_trip_through_json_and_what_is_no_charge_is_refused() -> None:
     original = charge(cap=2.5, draw_quantile=0.99, converged=False)
     again = PrivacyCharge.from_dict(json.loads(json.dumps(original.as_dict())))
     assert again == original
     assert again.assumes == ("the sampler has converged",)
-
-
-def test_from_dict_refuses_what_is_no_charge() -> None:
     fields = charge().as_dict()
     missing = {name: value for name, value in fields.items() if name != "epsilon"}
     for wrong in (missing, {**fields, "share": 0.1}, {}, charge().public()):

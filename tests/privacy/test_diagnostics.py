@@ -45,10 +45,7 @@ def test_a_process_of_known_correlation() -> None:
     found = diagnostics.effective_draws(_chains(2, 0.8, length=4000), CHAINS)
     exact = 4 * 4000 * (1 - 0.8) / (1 + 0.8)
     assert found.mean() == pytest.approx(exact, rel=0.1)
-
-
-def test_a_chain_that_is_elsewhere_counts_for_little() -> None:
-    values = _chains(3, 0.0)
+    values = _chains(3, 0.0)  # a chain that is elsewhere counts for little
     values[:500] += 10
     assert diagnostics.effective_draws(values, CHAINS).max() < 20
     assert diagnostics.effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
@@ -136,14 +133,11 @@ def test_quadratics_of_several_draws_lose_no_more_than_found(b: float, c: float,
     assert found < m * float(diagnostics.loss_of_expansion(_column(b, c), delta)[0])
 
 
-@pytest.mark.parametrize(
-    ("size", "spread", "term"),
-    [
-        (1.0, 0.2, lambda x: x - np.exp(x)), (3.0, 0.2, lambda x: x - np.exp(x)),
-        (10.0, 0.1, lambda x: x - np.exp(x)), (1.0, 0.2, lambda x: -np.exp(x)),
-        (1.0, 0.4, lambda x: -np.log1p(np.exp(1 + 3 * x))),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("size", "spread", "term"), [
+    (1.0, 0.2, lambda x: x - np.exp(x)), (3.0, 0.2, lambda x: x - np.exp(x)),
+    (10.0, 0.1, lambda x: x - np.exp(x)), (1.0, 0.2, lambda x: -np.exp(x)),
+    (1.0, 0.4, lambda x: -np.log1p(np.exp(1 + 3 * x))),
+])  # fmt: skip
 def test_a_curved_term_costs_what_the_exact_posteriors_say(
     size: float, spread: float, term: Callable[[FloatArray], FloatArray]
 ) -> None:

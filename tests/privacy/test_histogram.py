@@ -47,15 +47,12 @@ def test_values_outside_are_refused_by_record_and_not_by_value(outside: float) -
     assert repr(outside) not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"lower": 1.0}, "lower must be below upper"),
-        ({"lower": 2.0}, "lower must be below upper"), ({"upper": np.inf}, "upper"),
-        ({"lower": np.nan}, "lower"), ({"n_bins": 1}, "n_bins"), ({"n_bins": 2.5}, "n_bins"),
-        ({"n_bins": True}, "n_bins"), ({"y": []}, "shape"), ({"y": ["a"]}, "numeric"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"lower": 1.0}, "lower must be below upper"),
+    ({"lower": 2.0}, "lower must be below upper"), ({"upper": np.inf}, "upper"),
+    ({"lower": np.nan}, "lower"), ({"n_bins": 1}, "n_bins"), ({"n_bins": 2.5}, "n_bins"),
+    ({"n_bins": True}, "n_bins"), ({"y": []}, "shape"), ({"y": ["a"]}, "numeric"),
+])  # fmt: skip
 def test_bad_input_of_counts(changes: dict, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         histogram_counts(**{"y": [0.5], "lower": 0.0, "upper": 1.0, "n_bins": 4, **changes})

@@ -140,26 +140,23 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     assert ones.bounds.overall == session.unweighted().bounds.overall
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: ph.CountWeighted(MODEL, radius=0), "radius must be above 0"),
-        (lambda: ph.CountWeighted(MODEL, radius=-1), "radius must be above 0"),
-        (lambda: ph.CountWeighted(MODEL, kind="both"), "relative, absolute"),
-        (lambda: ph.CountWeighted(MODEL, pattern="sex"), "tuple of columns"),
-        (lambda: ph.ScalarWeighted(MODEL), "exactly one of target"),
-        (lambda: ph.ScalarWeighted(MODEL, target_bound=1, target_epsilon=2), "exactly one"),
-        (lambda: ph.ScalarWeighted(MODEL, target_epsilon=0), "target_epsilon must be above 0"),
-        (lambda: ph.Truncated(MODEL), "exactly one of cap and epsilon"),
-        (lambda: ph.Truncated(MODEL, cap=0), "cap must be above 0"),
-        (lambda: ph.Truncated(MODEL, cap=-2), "cap must be above 0"),
-        (lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
-            "over the same model"),
-        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has another weight"),
-        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has another weight"),
-        (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has another weight"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: ph.CountWeighted(MODEL, radius=0), "radius must be above 0"),
+    (lambda: ph.CountWeighted(MODEL, radius=-1), "radius must be above 0"),
+    (lambda: ph.CountWeighted(MODEL, kind="both"), "relative, absolute"),
+    (lambda: ph.CountWeighted(MODEL, pattern="sex"), "tuple of columns"),
+    (lambda: ph.ScalarWeighted(MODEL), "exactly one of target"),
+    (lambda: ph.ScalarWeighted(MODEL, target_bound=1, target_epsilon=2), "exactly one"),
+    (lambda: ph.ScalarWeighted(MODEL, target_epsilon=0), "target_epsilon must be above 0"),
+    (lambda: ph.Truncated(MODEL), "exactly one of cap and epsilon"),
+    (lambda: ph.Truncated(MODEL, cap=0), "cap must be above 0"),
+    (lambda: ph.Truncated(MODEL, cap=-2), "cap must be above 0"),
+    (lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
+        "over the same model"),
+    (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has another weight"),
+    (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has another weight"),
+    (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has another weight"),
+])  # fmt: skip
 def test_bad_settings_are_named(make: Any, message: str) -> None:
     refuses(message, make)
 
@@ -186,16 +183,13 @@ def test_mechanisms_are_read_from_text() -> None:
     assert made == ph.LipschitzWeighted(MODEL, scale=0.7, reweighting=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nothing", "unweighted, budget, lipschitz, count, scalar, truncated"),
-        ("lipschitz:radius=1", "takes no --radius"),
-        ("lipschitz:scale=big", "scale must be a number: found 'big'"),
-        ("lipschitz:reweighting=maybe", "reweighting must be"),
-        ("truncated:cap=1,inner=nothing", "inner must be one of"),
-        ("count:radius=", "radius must be a number"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("nothing", "unweighted, budget, lipschitz, count, scalar, truncated"),
+    ("lipschitz:radius=1", "takes no --radius"),
+    ("lipschitz:scale=big", "scale must be a number: found 'big'"),
+    ("lipschitz:reweighting=maybe", "reweighting must be"),
+    ("truncated:cap=1,inner=nothing", "inner must be one of"),
+    ("count:radius=", "radius must be a number"),
+])  # fmt: skip
 def test_bad_text_is_named(text: str, message: str) -> None:
     refuses(message, build_mechanism, text, MODEL)

@@ -77,12 +77,9 @@ def test_arrays_come_back_in_shape(value: Any, r: Any) -> None:
     np.testing.assert_array_equal(back, value)
 
 
-def test_a_matrix_has_its_rows_in_r(r: Any) -> None:
+def test_a_matrix_has_its_rows_in_r_and_lists_and_dicts_come_back(r: Any) -> None:
     matrix = rbridge.to_r(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     assert list(r.evalr("function(m) c(dim(m), m[2, 1], m[1, 3])")(matrix)) == [2, 3, 4, 3]
-
-
-def test_lists_and_dicts_come_back(r: Any) -> None:
     value = {"a": 1, "b": [True, "x", {"c": 2.5}], "nothing": None}
     assert _back(value) == value
 
@@ -183,16 +180,13 @@ def test_a_column_that_r_has_no_type_for_is_named(values: Any, found: str, r: An
     assert found in refuses("column 'odd one'", rbridge.to_r, table)
 
 
-def test_tables_without_r_names_are_refused(r: Any) -> None:
+def test_tables_without_r_names_and_what_is_no_data_are_refused(r: Any) -> None:
     for names in ([0], ["a", "a"]):
         table = pd.DataFrame([[1.0] * len(names)], columns=names)
         refuses("column names must be strings, each once", rbridge.to_r, table)
     table = pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)]))
     refuses("the index must have one level", rbridge.to_r, table)
     refuses("found set", rbridge.to_r, {1})
-
-
-def test_what_is_no_data_is_refused(r: Any) -> None:
     fails(rbridge.RError, "found an object of class function", rbridge.from_r, r.evalr("mean"))
 
 

@@ -17,14 +17,12 @@ def persons() -> pd.DataFrame:
     head = np.r_[True, np.diff(household) > 0].astype(int)
     age = np.where(head == 1, rng.integers(20, 80, n), rng.integers(0, 80, n))
     income = np.exp(3 + 0.5 * head + rng.normal(0, 0.4, 120)[household] + rng.normal(0, 0.3, n))
-    table = pd.DataFrame(
-        {
-            "household": household, "w": rng.uniform(1, 4, 120).round(2)[household],
-            "region": rng.choice(["north", "south"], 120)[household], "age": age, "head": head,
-            "owner": rng.integers(0, 2, 120)[household], "visits": rng.poisson(2 + head),
-            "income": income.round(2),
-        }
-    )  # fmt: skip
+    table = pd.DataFrame({
+        "household": household, "w": rng.uniform(1, 4, 120).round(2)[household],
+        "region": rng.choice(["north", "south"], 120)[household], "age": age, "head": head,
+        "owner": rng.integers(0, 2, 120)[household], "visits": rng.poisson(2 + head),
+        "income": income.round(2),
+    })  # fmt: skip
     return table.assign(together=table.groupby("household")["income"].transform("sum"))
 
 

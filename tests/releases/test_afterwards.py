@@ -73,15 +73,12 @@ def test_a_change_that_reads_the_data_is_caught(broken: Change, release: ph.Rele
     assert not _same_whatever_the_data(broken, release)
 
 
-@pytest.mark.parametrize(
-    ("change", "given", "hidden"),
-    [
-        ("households", {"drop": ["age"]}, "age"),
-        ("households", {"drop": ["household"]}, "household"),
-        ("totals", {"ids": ["region"]}, "region"),
-        ("weighted totals", {"drop": ["w"]}, "w"),
-    ],
-)
+@pytest.mark.parametrize(("change", "given", "hidden"), [
+    ("households", {"drop": ["age"]}, "age"),
+    ("households", {"drop": ["household"]}, "household"),
+    ("totals", {"ids": ["region"]}, "region"),
+    ("weighted totals", {"drop": ["w"]}, "w"),
+])  # fmt: skip
 def test_what_was_read_must_be_published(
     change: str, given: dict[str, list[str]], hidden: str, release: ph.Release, tmp_path: Path
 ) -> None:

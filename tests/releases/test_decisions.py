@@ -22,13 +22,11 @@ def _table() -> pd.DataFrame:
     rng = np.random.default_rng(2)
     y = rng.poisson(9, N)
     surnames = [f"{a}{b}" for a in ("Ander", "Berg", "Carl", "Dahl") for b in ("son", "man", "en")]
-    return pd.DataFrame(
-        {
-            "y": y, "surname": rng.choice(surnames, N),
-            "person_id": np.repeat(1000 + 7 * np.arange(N // 2), 2), "source": 2 * y + 1,
-            "age": rng.integers(18, 80, N),
-        }
-    )  # fmt: skip
+    return pd.DataFrame({
+        "y": y, "surname": rng.choice(surnames, N),
+        "person_id": np.repeat(1000 + 7 * np.arange(N // 2), 2), "source": 2 * y + 1,
+        "age": rng.integers(18, 80, N),
+    })  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +66,13 @@ def test_each_decision_does_what_it_says(release: ph.Release, tmp_path: Path) ->
         assert (tmp_path / "again/public" / path.name).read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("decisions", "message"),
-    [
-        ({"drop": "none"}, "drop must name columns of the data: 'none' is none"),
-        ({"keep": "y"}, "keep must not name synthesized columns"),
-        ({"keep": "age", "drop": ["age"]}, "must be in one of drop, keep and ids"),
-        ({"ids": [3]}, "ids must be names of columns"),
-        ({"ids": "index"}, "row labels can be dropped or kept"),
-    ],
-)
+@pytest.mark.parametrize(("decisions", "message"), [
+    ({"drop": "none"}, "drop must name columns of the data: 'none' is none"),
+    ({"keep": "y"}, "keep must not name synthesized columns"),
+    ({"keep": "age", "drop": ["age"]}, "must be in one of drop, keep and ids"),
+    ({"ids": [3]}, "ids must be names of columns"),
+    ({"ids": "index"}, "row labels can be dropped or kept"),
+])  # fmt: skip
 def test_wrong_decisions(decisions: Any, message: str, release: ph.Release, tmp_path: Path) -> None:
     decided = {"drop": ["surname", "person_id", "source"]}
     for name, own in decisions.items():

@@ -68,20 +68,17 @@ def test_one_head_and_at_most_one_spouse_hold_together(persons: pd.DataFrame) ->
         assert (counts["child"] > 1).any()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"same": ["region"]}, "'region' must be a synthesized"), ({}, "must be given same, one"),
-        ({"same": "owner"}, "same must be a list"), ({"one": {"head": 7}}, "it is in none"),
-        ({"one": {"head": 1}, "same": ["head"]}, "no household can be of this composition"),
-        ({"one": {"head": 1}, "at_most_one": {"head": 1}}, "no household can be"),
-        ({"sums": {"together": "together"}}, "no household can be"),
-        ({"sums": {"together": "age"}}, "'age' must be a synthesized"),
-        ({"sums": {"age": "income"}}, "'age' must not be replaced by a sum: it is read by"),
-        ({"unit": "family", "one": {"head": 1}}, "'family' must be a column"),
-        ({"one": {"head": 1}, "eligible": "age > 200"}, "none meets it"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"same": ["region"]}, "'region' must be a synthesized"), ({}, "must be given same, one"),
+    ({"same": "owner"}, "same must be a list"), ({"one": {"head": 7}}, "it is in none"),
+    ({"one": {"head": 1}, "same": ["head"]}, "no household can be of this composition"),
+    ({"one": {"head": 1}, "at_most_one": {"head": 1}}, "no household can be"),
+    ({"sums": {"together": "together"}}, "no household can be"),
+    ({"sums": {"together": "age"}}, "'age' must be a synthesized"),
+    ({"sums": {"age": "income"}}, "'age' must not be replaced by a sum: it is read by"),
+    ({"unit": "family", "one": {"head": 1}}, "'family' must be a column"),
+    ({"one": {"head": 1}, "eligible": "age > 200"}, "none meets it"),
+])  # fmt: skip
 def test_impossible_households_are_refused_in_one_line(
     release: ph.Release, changes: dict[str, Any], message: str
 ) -> None:

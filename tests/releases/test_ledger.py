@@ -118,15 +118,13 @@ def test_the_entry_of_a_release_has_its_public_charge(path: Path, release: ph.Re
 
 def survey(year: int = 1) -> pd.DataFrame:
     rng = np.random.default_rng(year)
-    return pd.DataFrame(
-        {
-            "id": range(60), "y": rng.poisson(3, 60), "age": rng.integers(18, 90, 60),
-            "pay": rng.normal(30, 9, 60).round(2),
-            "sex": pd.Categorical(rng.choice(["f", "m"], 60)),
-            "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, 60), unit="D"),
-            "name": [f"{chr(97 + i % 26)}{i}" for i in rng.permutation(60)],
-        }
-    )  # fmt: skip
+    return pd.DataFrame({
+        "id": range(60), "y": rng.poisson(3, 60), "age": rng.integers(18, 90, 60),
+        "pay": rng.normal(30, 9, 60).round(2),
+        "sex": pd.Categorical(rng.choice(["f", "m"], 60)),
+        "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, 60), unit="D"),
+        "name": [f"{chr(97 + i % 26)}{i}" for i in rng.permutation(60)],
+    })  # fmt: skip
 
 
 def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
@@ -396,18 +394,15 @@ def test_processes_at_once_never_overspend(path: Path) -> None:
     assert len({entry.identifier for entry in ledger.entries}) == 20
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "must exist, or be given budget, kind and relation.*found no budget"),
-        ({"budget": 1}, "found no kind"),
-        ({"budget": 0, **TERMS}, "budget must be above 0"),
-        ({"budget": float("inf"), **TERMS}, "budget must be a finite number"),
-        ({"budget": 1, "kind": "local", "relation": "remove"}, "asymptotic local, strict"),
-        ({"budget": 1, "kind": "strict", "relation": "swap"}, "remove, replace"),
-        ({"budget": 1, **TERMS, "allow_unlike": 1}, "allow_unlike must be True or False"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({}, "must exist, or be given budget, kind and relation.*found no budget"),
+    ({"budget": 1}, "found no kind"),
+    ({"budget": 0, **TERMS}, "budget must be above 0"),
+    ({"budget": float("inf"), **TERMS}, "budget must be a finite number"),
+    ({"budget": 1, "kind": "local", "relation": "remove"}, "asymptotic local, strict"),
+    ({"budget": 1, "kind": "strict", "relation": "swap"}, "remove, replace"),
+    ({"budget": 1, **TERMS, "allow_unlike": 1}, "allow_unlike must be True or False"),
+])  # fmt: skip
 def test_bad_terms(path: Path, options: dict[str, Any], message: str) -> None:
     refuses(message, ph.Ledger, path, **options)
     assert not path.exists()

@@ -199,15 +199,12 @@ def test_an_impossible_parent_is_a_save_error(release: ph.Release, tmp_path: Pat
     fails(SaveFailed, "could not be saved", release.save, tmp_path / "file" / "out", report=False)
 
 
-@pytest.mark.parametrize(
-    "index",
-    [
-        pd.RangeIndex(60),
-        pd.RangeIndex(60, name="row"),
-        pd.MultiIndex.from_product([range(30), ["a", "b"]], names=["house", None]),
-        pd.DatetimeIndex(pd.date_range("2026-01-01", periods=60).to_numpy()),
-    ],
-)
+@pytest.mark.parametrize("index", [
+    pd.RangeIndex(60),
+    pd.RangeIndex(60, name="row"),
+    pd.MultiIndex.from_product([range(30), ["a", "b"]], names=["house", None]),
+    pd.DatetimeIndex(pd.date_range("2026-01-01", periods=60).to_numpy()),
+])  # fmt: skip
 def test_any_index_survives_csv(release: ph.Release, index: pd.Index, tmp_path: Path) -> None:
     moved = replace(release, synthetic=[t.set_axis(index) for t in release.synthetic]).sealed()
     moved.save(tmp_path / "out", report=False)

@@ -58,21 +58,18 @@ def test_none_exceeds_the_declared_upper_end() -> None:
     refuses("cannot be met: rows above 0 are at most 10", ph.releases.with_totals, made, "y", 2001)
 
 
-@pytest.mark.parametrize(
-    ("column", "totals", "more", "message"),
-    [
-        ("age", 100, {}, "'age' must be a synthesized column"),
-        ("head", 100, {}, "must hold amounts, for a total: it has levels"),
-        ("visits", 100.5, {}, "must be a whole number of its smallest step"),
-        ("income", 100.001, {}, "must be a whole number of its smallest step"),
-        ("visits", -1, {}, "totals must be >= 0"),
-        ("visits", {}, {"by": "region"}, "must name at least one level"),
-        ("visits", {"north": 1}, {}, "numbers by level of the column in by="),
-        ("visits", {"nroth": 1}, {"by": "region"}, "'nroth' has none"),
-        ("visits", 100, {"weights": "w"}, "take no weights"),
-        ("income", 5, {"weights": "wages"}, "'wages' must be a column"),
-    ],
-)
+@pytest.mark.parametrize(("column", "totals", "more", "message"), [
+    ("age", 100, {}, "'age' must be a synthesized column"),
+    ("head", 100, {}, "must hold amounts, for a total: it has levels"),
+    ("visits", 100.5, {}, "must be a whole number of its smallest step"),
+    ("income", 100.001, {}, "must be a whole number of its smallest step"),
+    ("visits", -1, {}, "totals must be >= 0"),
+    ("visits", {}, {"by": "region"}, "must name at least one level"),
+    ("visits", {"north": 1}, {}, "numbers by level of the column in by="),
+    ("visits", {"nroth": 1}, {"by": "region"}, "'nroth' has none"),
+    ("visits", 100, {"weights": "w"}, "take no weights"),
+    ("income", 5, {"weights": "wages"}, "'wages' must be a column"),
+])  # fmt: skip
 def test_totals_that_cannot_be_met_are_refused_in_one_line(
     release: ph.Release, column: str, totals: Any, more: dict[str, str], message: str
 ) -> None:

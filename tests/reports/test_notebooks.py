@@ -84,15 +84,12 @@ def _notebook(path: Path, *sources: str) -> Path:
     return path
 
 
-def test_a_cell_that_fails_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+def test_what_fails_or_is_no_notebook_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     before = set(Path(os.environ.get("TMPDIR", "/tmp")).glob("pyhybrid-*"))
     with pytest.raises(NotebookFailed, match=r"own\.ipynb: ValueError: no such thing"):
         render_notebook(_notebook(tmp_path / "own.ipynb", "raise ValueError('no such thing')"))
     assert set(Path(os.environ.get("TMPDIR", "/tmp")).glob("pyhybrid-*")) <= before
     assert issubclass(NotebookFailed, PyhybridError)
-
-
-def test_what_is_no_notebook_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.ipynb").write_text("no json")
     refuses("must be a notebook", render_notebook, tmp_path / "x.ipynb")
     refuses("size", render_notebook, tmp_path / "x.ipynb", size="huge")

@@ -11,13 +11,11 @@ from pyhybrid.reports.verdicts import _costs_more, _learned, _mean_lost, _poor, 
 
 
 def _curve(errors: list[float], standard_error: float) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "mechanism": ["Unweighted", *["LW"] * len(errors)],
-            "error_mean": [0.1, *errors],
-            "error_mean_se": standard_error,
-        }
-    )
+    return pd.DataFrame({
+        "mechanism": ["Unweighted", *["LW"] * len(errors)],
+        "error_mean": [0.1, *errors],
+        "error_mean_se": standard_error,
+    })  # fmt: skip
 
 
 def test_a_curve_names_weights_that_lose_the_mean_beyond_chance() -> None:

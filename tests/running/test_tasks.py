@@ -6,13 +6,20 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.running.tasks import Done, first_failure, one_blas_thread, run_tasks
+from pyhybrid.running.tasks import (
+    Done,
+    finished_tasks,
+    first_failure,
+    one_blas_thread,
+    run_tasks,
+)
 from tests.refusals import fails
 
 TASKS = [2, 3, -1, 4, 5]
@@ -61,14 +68,11 @@ def test_what_cannot_travel_to_a_worker_is_named() -> None:
     assert "must be picklable" in str(error)
 
 
-def test_a_worker_that_dies_loses_only_its_task() -> None:
+def test_a_worker_that_dies_loses_only_its_task_and_all_that_die_are_a_typed_error() -> None:
     ended = list(run_tasks(_square_or_die, TASKS, workers=2))
     assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
     (error,) = [each.error for each in ended if each.error is not None]
     assert "a worker process died" in str(error)
-
-
-def test_workers_that_all_die_are_a_typed_error() -> None:
     fails(SamplingError, "a worker process died", list, run_tasks(_die, [1, 2, 3, 4], workers=2))
 
 
@@ -85,6 +89,16 @@ def test_the_first_failure_says_how_many() -> None:
     assert str(first_failure([one, one], "fits")) == "no (2 fits failed)"
     other = Done[int, int](task=1, error=InvalidInput("bad"))
     assert first_failure([other, one], "fits") is other.error
+
+
+def test_results_are_counted_as_they_end_and_the_first_failure_is_raised_at_last() -> None:
+    steps: list[Any] = []
+    got: list[Any] = []
+    told = {"progress": lambda *step: steps.append(step), "before": 2}
+    made = finished_tasks(_square_or_fail, TASKS, "fits", **told)
+    fails(SamplingError, "", got.extend, made)
+    assert got == [(2, 4), (3, 9), (4, 16), (5, 25)]
+    assert steps == [("fits", done, 7) for done in range(2, 8)]
 
 
 DASK = """

@@ -1,7 +1,5 @@
 """The form of a strict release (types, decimals, missing values) does not tell neighbors apart."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -24,7 +22,7 @@ X = np.linspace(0, 1, N)
 WHOLE = np.arange(N) % 9 + 1
 OPTIONS = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
 BINS = tuple(range(11))
-TYPES: dict[str, ph.Kind] = {"y": ph.Counts(lower=0, upper=20, center=5, unit=3, missing=True)}
+TYPES: dict[str, Any] = {"y": ph.Counts(lower=0, upper=20, center=5, unit=3, missing=True)}
 
 
 def censored(model: Any) -> Callable[[pd.DataFrame], ph.Release]:
@@ -53,7 +51,7 @@ def summed(df: pd.DataFrame) -> ph.Release:
     return ph.releases.with_households(made, unit="home", sums={"y": "z"})
 
 
-def table(mechanism: str, kind: ph.Kind) -> Callable[[pd.DataFrame], ph.Release]:
+def table(mechanism: str, kind: Any) -> Callable[[pd.DataFrame], ph.Release]:
     def release(df: pd.DataFrame) -> ph.Release:
         plan = ph.Table(df, sensitive=["y"], types={"y": kind}).plan()
         if mechanism == "marginals":

@@ -3,8 +3,6 @@
 python -m tests.sources.postgres PORT FOLDER
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

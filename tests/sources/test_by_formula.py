@@ -28,7 +28,7 @@ from pyhybrid.releases import data_fingerprint
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.sources import by_formula, parts, rows, synthesize_by_formula
 from pyhybrid.sources.rows import count_rows
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 from tests.sources.test_counting import parquet
 
 pytestmark = pytest.mark.normal_draws
@@ -308,8 +308,7 @@ def test_a_stopped_run_goes_on_without_a_fit_or_a_charge(
         draw(part)
 
     monkeypatch.setattr(parts, "_draw", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        released(folder, tmp_path / "out", ledger=ledger)
+    fails(KeyboardInterrupt, "", released, folder, tmp_path / "out", ledger=ledger)
     assert len(ledger.entries) == 1
     assert not (tmp_path / "out").exists()
     whole = parts._drawn_in(tmp_path / ".out.parts")

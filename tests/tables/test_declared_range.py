@@ -1,7 +1,5 @@
 """What is declared of a column holds for what is released: its range, its decimals, no zeros."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +26,7 @@ DATA = pd.DataFrame({
     "profit": np.round(np.clip(RNG.normal(0, 20, N), -30, 40), 1) * (RNG.random(N) < 0.8),
     "visits": np.minimum(RNG.poisson(3, N), 30),
 })  # fmt: skip
-TYPES: dict[str, ph.Kind] = {
+TYPES: dict[str, Any] = {
     "education": ph.Real(lower=9, upper=20, center=13, unit=3, decimals=0),
     "wage": ph.Amounts(upper=60, center=20, unit=10, decimals=2),
     "profit": ph.SemiContinuous(lower=-30, upper=40, center=0, unit=20, decimals=1),
@@ -36,7 +34,7 @@ TYPES: dict[str, ph.Kind] = {
 }
 
 
-def plan_of(*columns: str, data: pd.DataFrame = DATA, **types: ph.Kind) -> Any:
+def plan_of(*columns: str, data: pd.DataFrame = DATA, **types: Any) -> Any:
     own = {name: {**TYPES, **types}[name] for name in columns}
     return ph.Table(data[["age", *columns]], sensitive=list(columns), types=own).plan()
 

@@ -20,17 +20,14 @@ def test_few_columns_have_many_tables_and_many_have_three() -> None:
     assert [most_tables(n) for n in (1, 5, 10, 30)] == [30, 6, 3, 3]
 
 
-def test_kept_columns_come_first_then_the_nearest() -> None:
+def test_kept_columns_come_first_then_those_of_a_reference_or_the_nearest() -> None:
     kinds: dict[str, Kind] = {name: ph.Nominal(levels=(0, 1)) for name in "abcdy"}
     assert measured_with("y", kinds, "abcd", kept=["a"], most=2) == ("a", "d")
     assert measured_with("y", kinds, "abcd", kept=[], most=3) == ("b", "c", "d")
-
-
-def test_a_reference_says_which_are_associated() -> None:
+    # A reference says which are associated.
     rng = np.random.default_rng(1)
     reference = pd.DataFrame({name: rng.integers(0, 2, 400) for name in "abcd"})
     reference["y"] = np.where(rng.random(400) < 0.9, reference["b"], 1 - reference["b"])
-    kinds: dict[str, Kind] = {name: ph.Nominal(levels=(0, 1)) for name in "abcdy"}
     found = measured_with("y", kinds, "abcd", kept=["a"], most=1, reference=reference)
     assert found == ("b",)
 

@@ -21,14 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray, check_numeric
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
-
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 _LEAF_TARGETS = 64
 _BLOCK_ELEMENTS = 2_000_000

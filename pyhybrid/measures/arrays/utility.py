@@ -29,17 +29,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_numeric, check_vector
+from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_numeric, check_vector
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import check_weights, max_ecdf
 
 NULLS = ("population", "data", "paired")
 _MOST_STEPS, _STEEPEST = 100, 35.0
 
-BoolArray = npt.NDArray[np.bool_]
 TABLE_STATISTICS = ("voas_williamson", "freeman_tukey")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count
+from pyhybrid.core.checks import FloatArray, IntArray, check_choice, check_count
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.estimates import (
     STATISTICS,
@@ -29,7 +29,6 @@ DATA, SYNTHETIC = "data", "synthetic"
 
 _FEWER_ABOVE = 20_000_000
 _MOST_LEVELS = 50
-IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

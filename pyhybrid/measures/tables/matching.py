@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_flag
+from pyhybrid.core.checks import FloatArray, check_choice, check_flag, check_nonnegative
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.measures.arrays.matching import (
@@ -350,8 +350,7 @@ def _radii(tables: Tables, columns: Sequence[str], radius: Radius) -> dict[str, 
             raise InvalidInput(f"radius must name keys: {column!r} is not one of them")
         if column not in numbers:
             raise InvalidInput(f"key {column!r} must hold numbers to have a radius: found text")
-        if check_finite(value, f"radius of {column!r}") < 0:
-            raise InvalidInput(f"radius of {column!r} must be >= 0: found {value:g}")
+        check_nonnegative(value, f"radius of {column!r}")
     return {column: float(value) for column, value in radius.items()}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_flag
+from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_count, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
@@ -36,8 +36,6 @@ _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
 _MOST_LEVELS = 50
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,6 +32,7 @@ from pyhybrid.privacy.diagnostics import effective_draws
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.releases.words import in_one_line
 
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 SAY_SO = (
@@ -285,7 +286,7 @@ def _charge(fit: PosteriorFit, model: BoundModel, *, kind: str, **fields: Any) -
 
 def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
     """The charge, made of an account that refits were taken into, with a sentence on them."""
-    one = "record" if charge.unit is None else _in_one_line(charge.unit)
+    one = "record" if charge.unit is None else in_one_line(charge.unit)
     n_made = len(refits.each)
     whose = f"the {one}" if n_made == 1 else f"each of the {n_made} {one}s"
     said = {"refits": n_made, "failed": refits.failed}
@@ -451,7 +452,7 @@ def _of_chains(fit: PosteriorFit) -> dict[str, bool]:
 def _words(fit: PosteriorFit, bound: BoundModel, *, strict: str) -> dict[str, Any]:
     """What the sentences of `_of_model` and `_of_chains` are filled with."""
     return {
-        "columns": _in_one_line(*bound.synthesized),
+        "columns": in_one_line(*bound.synthesized),
         "terms": ", ".join(bound.data_dependent),
         "decimals": bound.decimals,
         "problems": "" if fit.diagnostics is None else "; ".join(fit.diagnostics.problems),
@@ -508,13 +509,9 @@ def _of_censored(
 # --- What charges do not cover -------------------------------------------------------------------
 
 
-def _in_one_line(*names: str) -> str:
-    return " ".join(", ".join(names).split())
-
-
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
     """That columns other than those given are published unchanged."""
-    return _said({"unsynthesized": True}, columns=_in_one_line(*synthesized))[0]
+    return _said({"unsynthesized": True}, columns=in_one_line(*synthesized))[0]
 
 
 def not_covered_by_noise(
@@ -531,7 +528,7 @@ def not_covered_by_noise(
 
 def _public_sentences(unit: str | None) -> tuple[str, ...]:
     """What is public in any case, and what a person with several rows pays."""
-    whose = "" if unit is None else f"which rows belong to one {_in_one_line(unit)}, "
+    whose = "" if unit is None else f"which rows belong to one {in_one_line(unit)}, "
     return _said({"public": True, "several rows": unit is None}, whose=whose)
 
 
@@ -550,7 +547,7 @@ def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) 
         *_public_sentences(unit),
         *_said(
             said,
-            columns=_in_one_line(*bound.synthesized),
+            columns=in_one_line(*bound.synthesized),
             decimals=decimals,
             chosen="the model and its formula, scale, shift, k",
         ),

@@ -32,7 +32,7 @@ from pyhybrid.models.columns.form import (
     places_of_levels,
 )
 from pyhybrid.models.columns.support import decimals_of, of_steps, snapped
-from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.formula.values import is_number, row_label
 from pyhybrid.privacy.histogram import in_steps
 
 IntArray = npt.NDArray[np.int64]
@@ -424,12 +424,6 @@ def _place_of(number: np.float64) -> int:
 def _float_at(places: IntArray) -> FloatArray:
     """Inverse of `_place_of`."""
     return np.copysign(np.abs(places).view(np.float64), np.where(places < 0, -1.0, 1.0))
-
-
-def is_number(values: pd.Series) -> bool:
-    """True of a column of numbers; logicals are none."""
-    dtype = values.dtype
-    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
 
 
 def read_domain(domain: Any) -> dict[str, ColumnDomain]:

@@ -51,7 +51,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 
 from pyhybrid.core.checks import FloatArray
@@ -59,6 +58,7 @@ from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     ColumnDomain,
+    IntArray,
     Predictor,
     Rows,
     of_cells,
@@ -70,7 +70,6 @@ from pyhybrid.mechanisms.marginals.domain import (
 DRIFT = 0.1
 """Public: deviation of a count of a reference from that of the data beside sampling, in parts."""
 _LEAST_VARIANCE = 1e-9  # variance of a cell that is divided by
-IntArray = npt.NDArray[np.int64]
 MOST_EFFECTS = 3000
 """Of one column with its predictors: their covariance is held in memory, and inverted."""
 _ITERATIONS, _ITERATIONS_OF_LARGE = 40, 10

@@ -37,7 +37,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import linalg, sparse
 
@@ -48,6 +47,7 @@ from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     PARTS,
     ColumnDomain,
+    IntArray,
     Predictor,
     merged,
     most_cells,
@@ -74,7 +74,6 @@ from pyhybrid.primitives.tables import (
     size_of_noise,
 )
 
-IntArray = npt.NDArray[np.int64]
 _BY_CELLS = {"laplace": 1 / 2, "gaussian": 2 / 3}
 """Powers of a table's cells that its part of the price goes by, in steps of 2: cells times the
 size of noise, summed over tables, is then least."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
@@ -36,6 +35,7 @@ from pyhybrid.mechanisms.censored.center import shares_records
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     ColumnDomain,
+    IntArray,
     Predictor,
     most_cells,
     of_public,
@@ -57,12 +57,7 @@ from pyhybrid.mechanisms.marginals.selection import (
     chosen_tables,
     noise_of,
 )
-from pyhybrid.mechanisms.mechanism import (
-    Made,
-    NoiseMechanism,
-    check_columns,
-    check_unit_of_noise,
-)
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.primitives.tables import Price, size_of_noise
@@ -71,7 +66,6 @@ from pyhybrid.privacy.composition import over_draws
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
-IntArray = npt.NDArray[np.int64]
 AUTO, PUBLIC = "auto", "public predictor"
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects

@@ -45,13 +45,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS
+from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, IntArray
 from pyhybrid.mechanisms.marginals.log_linear import Chain, Measurement, fit_link
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring, Records, Tables
 from pyhybrid.primitives.laplace import CHANGED
@@ -66,7 +65,6 @@ ROUNDS = 30
 """At the price of the first one, if no round's price grew."""
 SELECTS = ("all", "private")
 """How the tables to measure are found: all that are named, or a private choice of them."""
-IntArray = npt.NDArray[np.int64]
 Clique = tuple[str, str]
 """A column and a predictor."""
 

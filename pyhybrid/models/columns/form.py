@@ -250,13 +250,11 @@ class Form:
             values = pd.Categorical(column.astype(object), dtype=dtype)
             return column_like(values, column)
         if pd.api.types.is_integer_dtype(column.dtype) or dtype.kind == "b":
-            whole: pd.Series = column.astype(dtype)
-            return whole
+            return column.astype(dtype)
         numbers = _as_numbers(column)
         if self.levels is None and self.decimals is not None:
             numbers = numbers.round(self.decimals) + 0.0  # no negative zero
-        shown: pd.Series = numbers.astype(dtype)
-        return shown
+        return numbers.astype(dtype)
 
     def _of_levels(self, column: pd.Series) -> pd.Series:
         """Each value as the level that it is."""

@@ -47,14 +47,7 @@ def read_types(path: str | Path) -> dict[str, Any]:
     InvalidInput
         For a file that cannot be read, and one of several tables.
     """
-    try:
-        given = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidInput(f"types must be in a readable file: {path} is none") from None
-    except ValueError:  # UnicodeDecodeError, too
-        raise InvalidInput(f"types: {path} must hold JSON: it does not") from None
-    if not isinstance(given, dict):
-        raise InvalidInput(f"types: {path} must hold an object, the types of each column by name")
+    given = read_by_column(path, "types")
     try:
         types = _of_schema(given)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -64,6 +57,19 @@ def read_types(path: str | Path) -> dict[str, Any]:
     if not (own_form if types is None else types):
         raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
     return own_form if types is None else types
+
+
+def read_by_column(path: str | Path, what: str) -> dict[str, Any]:
+    """What a JSON file says by the names of columns: types, domains or levels."""
+    try:
+        given = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"{what} must be in a readable file: {path} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"{what}: {path} must hold JSON: it does not") from None
+    if not isinstance(given, dict):
+        raise InvalidInput(f"{what}: {path} must hold an object, the {what} of each column by name")
+    return given
 
 
 def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ from pyhybrid.models.families.amounts import LogNormal
 from pyhybrid.models.families.counts import CountModel
 from pyhybrid.models.families.levels import Bernoulli
 from pyhybrid.models.families.regression import Positions, RegressionModel
-from pyhybrid.models.formula.values import row_label, with_columns
+from pyhybrid.models.formula.values import first_row, is_number, with_columns
 
 _ABOVE_ZERO = (float(np.nextafter(0, 1)), np.inf)
 
@@ -140,7 +140,7 @@ class TwoPart(PartsModel):
         )
         if self.negative is None:
             if below.any():
-                label = row_label(df.index, int(at[np.flatnonzero(below)[0]]))
+                label = first_row(df.index[at], below)
                 raise InvalidInput(
                     f"outcome {self._outcome!r} must be 0 or above: {label} is below; give "
                     "negative=, a model of how far below"
@@ -166,15 +166,13 @@ class TwoPart(PartsModel):
         """Outcomes (k,), of which the parts then check what they can take."""
         name = self._outcome
         values = df[name].iloc[at]
-        if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(
-            values.dtype
-        ):
+        if not is_number(values):
             raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
-        missing = np.flatnonzero(values.isna())
-        if missing.size:
+        missing = values.isna().to_numpy()
+        if missing.any():
+            label = first_row(values.index, missing)
             raise InvalidInput(
-                f"outcome {name!r} must not be missing: "
-                f"{row_label(values.index, int(missing[0]))} is; see pyhybrid.WithMissing"
+                f"outcome {name!r} must not be missing: {label} is; see pyhybrid.WithMissing"
             )
         return values.to_numpy(dtype=np.float64)
 

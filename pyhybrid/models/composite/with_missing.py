@@ -130,8 +130,7 @@ class WithMissing:
         single = self.value.models if isinstance(self.value, PartsModel) else {"value": self.value}
         models = {**single, "missing": self.missing_model}
         check_formulas(df, [model.formula for model in models.values()])
-        names = [name for name in df.columns if isinstance(name, str)]
-        reads = {k: parse_formula(model.formula, names).predictors for k, model in models.items()}
+        reads = {k: parse_formula(model.formula, df).predictors for k, model in models.items()}
         completion = completion_of(
             df,
             sorted({name for own in reads.values() for name in own}),

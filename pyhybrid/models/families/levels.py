@@ -36,13 +36,7 @@ from pyhybrid.models.families.regression import (
 )
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.grid import BernoulliForm, PoissonForm
-from pyhybrid.models.initialization import (
-    LOGIT,
-    Family,
-    log_of_levels,
-    rough_levels,
-    rough_ordinal,
-)
+from pyhybrid.models.initialization import LOGIT, Family, log_of_levels, rough_levels, rough_ordinal
 
 _BLOCK_ELEMENTS = 4_000_000
 

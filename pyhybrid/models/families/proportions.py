@@ -21,12 +21,7 @@ from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import (
-    Offset,
-    Parameters,
-    RegressionModel,
-    refuse_outside,
-)
+from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel, refuse_outside
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.initialization import (

@@ -236,8 +236,7 @@ class RegressionModel(ABC):
     @property
     def given_decimals(self) -> int | None:
         """Number of decimals of released values; None if it is taken from the data."""
-        decimals: int | None = getattr(self, "decimals", 0)
-        return decimals
+        return getattr(self, "decimals", 0)
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column in a strict release, by its name, if it is declared."""

@@ -145,7 +145,7 @@ def read_design(
     zero: a proper prior on each coefficient makes up for it. With `groups` the formula may have
     terms (1 | g). With `one_value` the outcome may be the same for all records."""
     _check_table(df)
-    parsed = _parsed(formula, df)
+    parsed = parse_formula(formula, df)
     values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
     y = _outcome(values, parsed.outcome, numbers_of or _numbers)
     if at is None and not one_value and np.ptp(y) == 0:
@@ -173,11 +173,7 @@ def check_formulas(df: Any, formulas: Iterable[str]) -> None:
     """Refuse a table or formulas that `read_design` would refuse by names alone."""
     _check_table(df)
     for formula in formulas:
-        _parsed(formula, df)
-
-
-def _parsed(formula: str, df: pd.DataFrame) -> Formula:
-    return parse_formula(formula, [name for name in df.columns if isinstance(name, str)])
+        parse_formula(formula, df)
 
 
 def _check_table(df: Any) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import did_you_mean
+from pyhybrid.core.checks import BoolArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.formula.terms import ARITHMETIC, COMPARISONS, unquoted
 from pyhybrid.models.formula.values import with_columns
@@ -30,7 +30,6 @@ _ALLOWED = (
     ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, ast.And,
     ast.Or, ast.Not, ast.USub, *COMPARISONS, ast.Add, ast.Sub, ast.Mult, ast.Div,
 )  # fmt: skip
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

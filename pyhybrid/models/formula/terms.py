@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -137,9 +137,10 @@ class Formula:
         return tuple(sorted({name for f in self.factors for name in f.columns.values()}))
 
 
-def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
+def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
     """Read a formula against the names of a table's columns; InvalidInput names the term that does
     not parse, is no column or may not be there, and what to write instead."""
+    columns = [name for name in names if isinstance(name, str)]
     if not isinstance(formula, str) or _bare(formula).count("~") != 1:
         raise InvalidInput(
             "formula must be of the form 'outcome ~ predictors', e.g. 'visits ~ age + region', or "

@@ -56,6 +56,12 @@ def first_row(index: pd.Index, broken: npt.NDArray[np.bool_]) -> str:
     return row_label(index, int(np.argmax(broken)))
 
 
+def is_number(values: pd.Series) -> bool:
+    """True of a column of numbers; logicals are none."""
+    dtype = values.dtype
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+
+
 def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predictor") -> str:
     """Kind of a predictor: "numbers", "logicals" or "levels"; `as_levels` if the user asks for
     levels by name, `what` of another column. InvalidInput names a column of dates, or of what is

@@ -5,10 +5,10 @@ of 0 by the sum of the (clipped) weighted terms of the program's own log_lik, up
 theta does not enter (a program may drop normalizing constants).
 
 What a program reads is tried with other values in the place of all numbers that are not declared
-public (`pyhybrid.models.columns.surrogate_values`), at the same points, with the same random
-numbers: the parameters and the replicate must stay as they are, bit for bit; with all weights 0,
-the log density may move by a constant in theta only, as what is left of it is the prior; the
-log_lik of a record must stay when outcomes of other records are replaced, for every pair.
+public (`OtherValues`), at the same points, with the same random numbers: the parameters and the
+replicate must stay as they are, bit for bit; with all weights 0, the log density may move by a
+constant in theta only, as what is left of it is the prior; the log_lik of a record must stay when
+outcomes of other records are replaced, for every pair.
 
 Functions in Python could reach the records by a variable of their module, a closure, a default or a
 file: objects with one value per record are looked for in what they hold, and what they return is
@@ -31,12 +31,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import BoolArray, FloatArray
 from pyhybrid.core.errors import InvalidInput, PyhybridError, SamplingError
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names, parameter_names
-from pyhybrid.models.columns.surrogate_values import OtherValues, like_the_data
 
 _SEED, _SEED_OF_FIT = 20220101, 20220102
 _ROUNDING = 1e-9  # of the log of a probability of 1
@@ -46,7 +45,12 @@ _LARGEST = 1e12  # beyond, rounding hides what is looked for
 _MOST_OBJECTS, _DEEPEST = 20_000, 6
 _FEWEST = 5  # records that show an order
 _NO_CODE = (str, bytes, int, float, complex, bool, type(None), type)
-Mask = npt.NDArray[np.bool_]
+_REAL = [(0.1, 0.9), (1.1, 1.9), (2.1, 9.9)]
+_REAL += [(1.1 * 10.0**k, 9.9 * 10.0**k) for k in range(1, 7)]
+_REAL += [(-0.9, -0.1), (-99.0, -1.0), (-9e4, -1e3)]
+_WHOLE = [(0, 1), (1, 2), (0, 5), (1, 9)]
+_WHOLE += [(10**k + 1, 10 ** (k + 1)) for k in range(1, 7)]
+_WHOLE += [(-9, -1), (-99, -10), (0, 0), (1, 1)]
 
 
 class NotChecked(Exception):
@@ -57,6 +61,67 @@ DataBlock = Callable[..., Mapping[str, Any]]
 """``data(alpha, cap=None, *, other=None, records=None, rest=True)``: a program's data block under
 weights, one for all or (n,), and a cap; with other values in the place of what is confidential: of
 all `records` or those chosen (n,), and of `rest`, what has not one value per record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherValues:
+    """Values in the place of confidential ones: uniform reals on `real`, whole numbers on `whole`,
+    the same for the same `seed`. An order of the same values would leave sums, ranks and extremes
+    in place. With `whole_reals`, reals get whole numbers as well; with `levels`,
+    that many different values, so that there are ties."""
+
+    real: tuple[float, float]
+    whole: tuple[int, int]
+    whole_reals: bool = False
+    levels: int | None = None
+    seed: int = _SEED
+
+    def instead_of(self, values: npt.NDArray[Any], *, differ: bool = False) -> npt.NDArray[Any]:
+        """Other values of the shape and kind of `values`. With `differ`, a number that happens to
+        be equal is mirrored in its range: that looks at `values`, and is for checks, never for what
+        is released."""
+        rng = np.random.default_rng(self.seed)
+        if values.dtype.kind not in "fiub":
+            raise InvalidInput(
+                f"data must be numbers, to be replaced by others: found {values.dtype}"
+            )
+        made: npt.NDArray[Any]
+        if values.dtype.kind == "f" and not self.whole_reals:
+            low, high = self.real
+            share = rng.uniform(0, 1, values.shape)
+            if self.levels is not None:
+                share = (np.floor(share * self.levels) + 0.5) / self.levels
+            made = low + (high - low) * share
+        else:
+            low, high = self.whole
+            made = rng.integers(low, high + 1, values.shape)
+        if differ:
+            made = np.where(made == values, low + high - made, made)
+        return np.asarray(made, dtype=np.float64 if values.dtype.kind == "f" else np.int64)
+
+
+def references(kinds: str) -> Iterator[OtherValues]:
+    """References for data with numbers of these kinds ("f" reals, "i" whole), likely ones first: of
+    both, every pair, in the order of the sum of their places. Several, as it depends on a program's
+    constraints which it takes; on the data depends the kind of number alone, which is public."""
+    pairs = [(r, w) for r in range(len(_REAL)) for w in range(len(_WHOLE))]
+    if "f" not in kinds:
+        pairs = [(0, w) for w in range(len(_WHOLE))]
+    elif "i" not in kinds:
+        pairs = [(r, 0) for r in range(len(_REAL))]
+    for r, w in sorted(pairs, key=sum):
+        yield OtherValues(real=_REAL[r], whole=_WHOLE[w])
+    if "f" in kinds:  # reals of the table that are whole numbers of the program
+        for whole in _WHOLE:
+            yield OtherValues(real=_REAL[0], whole=whole, whole_reals=True)
+
+
+def like_the_data(values: npt.NDArray[Any]) -> list[OtherValues]:
+    """Values in the range of the data's own, without and with ties. For checks: they tell it."""
+    low, high = float(np.min(values)), float(np.max(values))
+    whole_reals = bool((np.round(values) == values).all())
+    plain = OtherValues(real=(low, high), whole=(round(low), round(high)), whole_reals=whole_reals)
+    return [plain, replace(plain, whole_reals=False, levels=4)]
 
 
 # --- weights -------------------------------------------------------------------------------------
@@ -158,7 +223,7 @@ class _Terms:
         log_lik = at.quantities(points)["log_lik"]
         return cls(program, data, weighted, points, np.abs(density), log_lik)
 
-    def chosen(self, which: Mask) -> _Terms:
+    def chosen(self, which: BoolArray) -> _Terms:
         """The terms at some of the points."""
         parts = (self.points[which], self.size[which], self.log_lik[which])
         return _Terms(self.program, self.data, self.weighted, *parts)
@@ -258,7 +323,7 @@ class Reads:
     predict: str | None
     weighted: bool
 
-    def check(self, *, n_references: int, splits: Iterable[Mask]) -> None:
+    def check(self, *, n_references: int, splits: Iterable[BoolArray]) -> None:
         """Raise InvalidInput for a program that reads what it must not, NotChecked if it takes no
         other values; `splits` (n,) are records whose values alone are replaced, see `all_pairs`."""
         if "log_lik" not in self._truth:
@@ -294,7 +359,7 @@ class Reads:
 
     def _taken(
         self, others: Iterable[OtherValues]
-    ) -> Iterator[tuple[OtherValues, ProgramAtPoints, Mask]]:
+    ) -> Iterator[tuple[OtherValues, ProgramAtPoints, BoolArray]]:
         """References that the program takes, with the points that it takes them at."""
         for other in others:
             at = self._at(other, 0.0)
@@ -306,7 +371,7 @@ class Reads:
             if where.any():
                 yield other, at, where
 
-    def _check_replicates(self, at: ProgramAtPoints, where: Mask) -> None:
+    def _check_replicates(self, at: ProgramAtPoints, where: BoolArray) -> None:
         """Parameters and replicates at the points `where`, against those with the true data."""
         # A point keeps its place, and with it its random numbers.
         usable = np.where(where[:, None], self.points, self.points[np.argmax(where)])
@@ -332,7 +397,7 @@ class Reads:
         )
 
     def _stays(
-        self, there: Mapping[str, FloatArray], name: str, where: Mask | slice = slice(None)
+        self, there: Mapping[str, FloatArray], name: str, where: BoolArray | slice = slice(None)
     ) -> bool:
         """True if a variable is what it is with the true data, at the points `where`."""
         if name not in self._truth or name not in there:  # of size 0, or refused where it is used
@@ -362,7 +427,7 @@ class Reads:
                 "are named in public=), and multiply every term of a record by its weight"
             )
 
-    def _check_log_lik(self, others: Sequence[OtherValues], mask: Mask, *, rest: bool) -> None:
+    def _check_log_lik(self, others: Sequence[OtherValues], mask: BoolArray, *, rest: bool) -> None:
         """log_lik of the records outside `mask` must stay when those inside have other outcomes, or
         the `rest` of the data other values, by the first reference that the program takes."""
         answers = (self._keeps_log_lik(other, mask, rest=rest) for other in others)
@@ -381,7 +446,7 @@ class Reads:
             )
             raise InvalidInput(f"log_lik of program {self.program.name!r} must not read {what}")
 
-    def _keeps_log_lik(self, other: OtherValues, mask: Mask, *, rest: bool) -> bool | None:
+    def _keeps_log_lik(self, other: OtherValues, mask: BoolArray, *, rest: bool) -> bool | None:
         """True if log_lik stays outside `mask`; None if the program does not take the data."""
         at = self._at(other, 1.0 if self.weighted else 0.0, records=mask, rest=rest)
         if at is None or at.n_unconstrained != self.points.shape[1]:
@@ -400,7 +465,7 @@ def _quantities(at: ProgramAtPoints, points: FloatArray) -> dict[str, FloatArray
         return None
 
 
-def all_pairs(n: int) -> Iterator[Mask]:
+def all_pairs(n: int) -> Iterator[BoolArray]:
     """Splits in which every record is replaced while any other one is not: by the bits of its
     place, and their complements."""
     for bit in range(max(1, (n - 1).bit_length())):
@@ -408,7 +473,7 @@ def all_pairs(n: int) -> Iterator[Mask]:
         yield from (mask, ~mask)
 
 
-def one_split(n: int) -> Iterator[Mask]:
+def one_split(n: int) -> Iterator[BoolArray]:
     """A half of the records at random, and the other half."""
     mask = np.random.default_rng(_SEED).permutation(np.arange(n) < n // 2)
     yield from (mask, ~mask)

@@ -20,11 +20,7 @@ from pyhybrid.models.families.regression import cap_data
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.stan_program.checks import is_copy
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
-from pyhybrid.models.stan_program.own_program import (
-    BoundProgram,
-    OwnProgram,
-    one_draw,
-)
+from pyhybrid.models.stan_program.own_program import BoundProgram, OwnProgram, one_draw
 from pyhybrid.models.stan_program.stan_text import Declared
 from pyhybrid.models.stan_program.text_rules import PROBES
 from pyhybrid.privacy.censoring import Cap

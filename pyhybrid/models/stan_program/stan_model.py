@@ -20,16 +20,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_flag
+from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_flag
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.engines.programs import declared_names, parameter_names, with_large_weights
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.surrogate_values import OtherValues, references
 from pyhybrid.models.stan_program.checks import (
-    Mask,
     NotChecked,
+    OtherValues,
     Reads,
     all_pairs,
     check_acts_at,
@@ -40,6 +39,7 @@ from pyhybrid.models.stan_program.checks import (
     check_weights_act,
     is_copy,
     one_split,
+    references,
     usable_points,
 )
 from pyhybrid.models.stan_program.composed_text import composed_template
@@ -325,7 +325,7 @@ class BoundStanModel(BoundProgram):
         cap: float | None = None,
         *,
         other: OtherValues | None = None,
-        records: Mask | None = None,
+        records: BoolArray | None = None,
         rest: bool = True,
         differ: bool = True,
         table: pd.DataFrame | None = None,
@@ -521,7 +521,7 @@ class _Instead:
     """Other values in the place of confidential ones; see `BoundStanModel.data`."""
 
     other: OtherValues | None
-    records: Mask | None
+    records: BoolArray | None
     rest: bool
     differ: bool
 

@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.running.tasks import finished_tasks, named_progress
 
 DATA = "data"
 """Name of the confidential data among the sources of estimates."""
@@ -252,12 +251,8 @@ class _Released:
 
 def _released(task: _Task) -> _Released:
     """Runs in any process."""
-    shared = {
-        f.name: getattr(task.session, f.name) for f in fields(task.session)
-    }  # fits are shared, too
-    tell = task.session.progress
-    if tell is not None:
-        shared["progress"] = partial(_tell_of, tell, task.name)
+    shared = {f.name: getattr(task.session, f.name) for f in fields(task.session)}  # fits, too
+    shared["progress"] = named_progress(task.session.progress, task.name)
     recording = _RecordingSession(**shared)
     release = task.mechanism.release_from(
         recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
@@ -265,11 +260,6 @@ def _released(task: _Task) -> _Released:
     made = {key[0] for key in (*recording.store.sampled, *recording.store.exact)}
     whole = {fit for fit in recording.asked if fit[0] in made}  # refits without a record are not
     return _Released(release=release, asked=whole, session=recording)
-
-
-def _tell_of(tell: FitProgress, name: str, label: str, done: int, total: int) -> None:
-    """Progress of one mechanism, with its name."""
-    tell(f"{name}: {label}", done, total)
 
 
 def _released_in_parallel(
@@ -301,19 +291,10 @@ def _released_in_parallel(
                 name=name,
             )
         )
-    finished, failures = {}, []
-    if session.progress is not None:
-        session.progress("mechanisms", 0, len(tasks))
-    for ended in run_tasks(_released, tasks, workers=workers, executor=executor):
-        if ended.result is None:
-            failures.append(ended)
-        else:
-            finished[ended.task.name] = ended.result
-            session.take_fits(ended.result.session)
-        if session.progress is not None:
-            session.progress("mechanisms", len(finished) + len(failures), len(tasks))
-    if failures:
-        raise first_failure(failures, "mechanisms")
+    finished, work = {}, {"workers": workers, "executor": executor, "progress": session.progress}
+    for task, made in finished_tasks(_released, tasks, "mechanisms", **work):  # type: ignore[arg-type]
+        finished[task.name] = made
+        session.take_fits(made.session)
     return {name: finished[name] for name in mechanisms}
 
 

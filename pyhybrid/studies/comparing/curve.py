@@ -50,7 +50,7 @@ from pyhybrid.privacy.local_account import ACCOUNTINGS, WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without, scalar_without
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts
-from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.running.tasks import finished_tasks
 from pyhybrid.studies.comparing.comparison import levels_of_outcome, present
 
 NOT_COVERED = (
@@ -249,20 +249,12 @@ def _complete(
         )
         for point, alpha in weights.items()
     ]
-    done = len(grid) - len(missing)
-    if progress is not None:
-        progress("curve points", done, len(grid))
-    failures = []
-    for ended in run_tasks(point_rows, tasks, workers=workers, executor=executor):
-        if ended.error is not None:
-            failures.append(ended)
-            continue
-        finished.add(_key(ended.task.point), ended.result)
-        done += 1
-        if progress is not None:
-            progress("curve points", done, len(grid))
-    if failures:  # the others are kept
-        raise first_failure(failures, "points")
+    ended = finished_tasks(
+        point_rows, tasks, "points", workers=workers, executor=executor, progress=progress,
+        label="curve points", before=len(grid) - len(missing),
+    )  # fmt: skip
+    for task, rows in ended:
+        finished.add(_key(task.point), rows)
 
 
 def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:

@@ -21,13 +21,7 @@ from pyhybrid.models import BoundModel, Model
 from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.registry import BUILT
 from pyhybrid.rbridge import call_r
-from pyhybrid.validation.agreement.validation import (
-    ARITHMETIC,
-    ERRORS,
-    MONTE_CARLO,
-    Row,
-    compare,
-)
+from pyhybrid.validation.agreement.validation import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
 
 TABLE, SAME_DRAWS, MEANS = "table", "same draws", "posterior means"
 _NUMBERS = 4_000_000  # log-likelihoods that Stan is asked to write, over all draws

@@ -25,25 +25,14 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, summaries
 from pyhybrid.mechanisms import GivenWeights
-from pyhybrid.models import (
-    Beta,
-    BetaRegression,
-    MixtureRegression,
-    NegativeBinomial,
-    Poisson,
-)
+from pyhybrid.models import Beta, BetaRegression, MixtureRegression, NegativeBinomial, Poisson
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import lipschitz_weights, reweight, weights_from_lipschitz
+from pyhybrid.running.tasks import named_progress
 from pyhybrid.studies.income import ce_incomes, simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
 from pyhybrid.validation.agreement.posterior import ingredients, log_lik_tolerance
-from pyhybrid.validation.agreement.validation import (
-    ERRORS,
-    MONTE_CARLO,
-    Row,
-    Speed,
-    compare,
-)
+from pyhybrid.validation.agreement.validation import ERRORS, MONTE_CARLO, Row, Speed, compare
 
 PART = "published program"
 RECORDS = 80
@@ -157,9 +146,7 @@ def side_of(
         engine=engine,
         settings=settings or replace(SETTINGS, adapt_delta=None if alpha is None else 0.95),
         rule=_RULE,
-        progress=None
-        if progress is None
-        else lambda label, done, total: progress(f"{title}: {label}", done, total),
+        progress=named_progress(progress, title),
     )
     plain = session.unweighted()
     if alpha is None:
