@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.tables.plan import Plan
-from pyhybrid.tables.synthesis import calibrate_table
+from pyhybrid.tables.steps import calibrate_table
 
 __all__ = [
     "Plan",

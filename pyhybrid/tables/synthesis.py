@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pandas as pd
@@ -19,42 +19,39 @@ from pyhybrid.core.checks import (
     check_fraction,
     check_positive,
 )
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import (
-    Censored,
-    LipschitzWeighted,
     NoisyMarginals,
-    ScalarWeighted,
-    Unweighted,
 )
 from pyhybrid.mechanisms.accounting.charge import SAY_SO
-from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
+from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
-from pyhybrid.models.base import Model
-from pyhybrid.models.columns.kinds import Kind, Number
+from pyhybrid.models.columns.kinds import Number
 from pyhybrid.models.default_model import MARGINALS
-from pyhybrid.models.registry import within
 from pyhybrid.privacy.composition import compose_charges, over_draws
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import Done, first_failure, run_tasks
 from pyhybrid.tables.domains import SELECTS, domains_of, pairs_or_choice
-from pyhybrid.tables.plan import Plan, PlannedColumn
+from pyhybrid.tables.plan import Plan
+from pyhybrid.tables.steps import (
+    LOCAL,
+    MarginalsOfPlan,
+    epsilon_of,
+    fitting_plan,
+    of_draws,
+    step_of,
+)
 from pyhybrid.tables.table_spec import in_form_of_data, working_table
 
 MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
 _AT_EPSILON = ("censored", "scalar", "marginals")  # whose epsilon is given
-_LOCAL: Mapping[str, Any] = {
-    "scalar": ScalarWeighted, "lipschitz": LipschitzWeighted, "unweighted": Unweighted
-}  # fmt: skip
 
 
 @bar_in_notebooks
@@ -184,7 +181,7 @@ def synthesize_table(
         if reference is None:
             check_fraction(center_share, "center_share")
             bought = measured(
-                plan, _of_draws(center_share * epsilon, drawn), relation, n_synthetic=m,
+                plan, of_draws(center_share * epsilon, drawn), relation, n_synthetic=m,
                 n_draws_released=drawn,
             )  # fmt: skip
             epsilon = (1 - center_share) * epsilon
@@ -195,7 +192,7 @@ def synthesize_table(
     working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
     steps = _counted_together(plan, epsilon or 0, relation, drawn, reference, told)
     steps += [
-        _step(column, plan.kinds, mechanism, relation,
+        step_of(column, plan.kinds, mechanism, relation,
               None if epsilon is None else epsilon_of(column, epsilon, drawn),
               (calibration or {}).get(column.name), bought=bought is not None,
               check_modes=check_modes)
@@ -209,61 +206,11 @@ def synthesize_table(
     return whole.with_decisions(decisions) if decided else whole
 
 
-def _step(
-    column: PlannedColumn,
-    kinds: Mapping[str, Kind],
-    mechanism: str,
-    relation: str,
-    epsilon: float | None,
-    calibration: Calibration | None,
-    *,
-    bought: bool,
-    check_modes: bool,
-) -> Step:
-    """The mechanism of one column."""
-    model = column.model_of(kinds)
-    if model is None:
-        assert epsilon is not None
-        return column.histogram(epsilon, relation)
-    center = calibration.center if bought and calibration is not None else None
-    if center is not None:
-        inner = Unweighted(model, relation=relation)
-        return Censored(
-            model,
-            epsilon=epsilon,
-            inner=inner,
-            center=replace(center, public=True),  # of noisy tables, which are charged
-            relation=relation,
-            check_modes=check_modes,
-        )
-    if mechanism == "censored":
-        if calibration is None:
-            raise InvalidInput(f"calibration must have the column {column.name!r}: it has not")
-        if calibration.epsilon is None or not math.isclose(calibration.epsilon, epsilon or 0):
-            raise InvalidInput(
-                f"calibration of {column.name!r} must be for its share of epsilon: calibrate the "
-                "table for this epsilon and number of draws"
-            )
-        own = kinds[column.name]
-        if isinstance(own, Number):
-            ends = (own.lower, own.upper)
-            if within(calibration.model, *ends) != calibration.model:
-                raise InvalidInput(
-                    f"calibration of {column.name!r} must be of a model that keeps to the declared "
-                    "range: it was made by an earlier version, or for another plan; calibrate the "
-                    "table again"
-                )
-        return Censored(calibration=calibration, relation=relation, check_modes=check_modes)
-    options = {"target_epsilon": epsilon} if mechanism == "scalar" else {}
-    made: Step = _LOCAL[mechanism](model, relation=relation, **options)
-    return made
-
-
 def delta_of(mechanism: str, delta: float | None = None) -> float | None:
     """Delta that a release by this mechanism is counted at; None without one."""
     if mechanism == "marginals":
         return delta
-    own = _LOCAL.get(mechanism)
+    own = LOCAL.get(mechanism)
     return float(own.delta) if own is not None and own.accounting == "gaussian" else None
 
 
@@ -387,196 +334,6 @@ def _of_table(
     )
 
 
-_MOST_CLIPPED = 0.3  # of a reference: chains of strangers' columns beyond it did not mix
-_SLACK = 0.1  # once others have gone, or columns near the limit would go one by one
-_STEP = 1e-6  # shares of epsilon are rounded down to it
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Task:
-    """The calibration of one column, with what all columns share in `options`."""
-
-    name: str
-    model: Model
-    epsilon: float
-    seed: int | None
-    reference: pd.DataFrame
-    options: Mapping[str, Any]
-
-
-def _calibrated(task: _Task) -> Calibration:
-    """Runs in any process."""
-    return calibrate(
-        task.model, task.reference, epsilon=task.epsilon, seed=task.seed, **task.options
-    )
-
-
-def calibrate_table(
-    plan: Plan,
-    reference: pd.DataFrame,
-    *,
-    epsilon: float,
-    n_draws_released: int = 1,
-    relation: str = "remove",
-    public: bool = False,
-    holds_no_released_record: bool = False,
-    seed: int | None = None,
-    engine: str | Engine = "auto",
-    settings: SamplerSettings | None = None,
-    on_not_converged: str = "raise",
-    workers: int = 1,
-    executor: Executor | None = None,
-) -> dict[str, Calibration]:
-    """Freeze center and cap of each column's model on reference records, at its share of `epsilon`.
-
-    Parameters
-    ----------
-    plan : Plan
-    reference : DataFrame
-        Historical or public records with the plan's columns; those where one is missing that must
-        not be are left out. They are not protected by releases of the plan's table.
-    epsilon : float
-        Of the whole release.
-    n_draws_released : int, default 1
-        Draws that the release will simulate from.
-    relation, public, holds_no_released_record
-        See `pyhybrid.calibrate`.
-    seed, engine, settings, on_not_converged
-        See `pyhybrid.fitting.session.open_session`.
-    workers, executor
-        Where columns are fitted; see `pyhybrid.SequentialSynthesis.release`.
-
-    Returns
-    -------
-    dict of str to Calibration
-        By column; none for histograms.
-
-    Raises
-    ------
-    InvalidInput
-        If the reference lacks a column, or has values that its type cannot hold.
-    """
-    ended = _calibrations(
-        plan, reference, epsilon=epsilon, n_draws_released=n_draws_released, seed=seed,
-        workers=workers, executor=executor, relation=relation, public=public,
-        holds_no_released_record=holds_no_released_record, engine=engine, settings=settings,
-        on_not_converged=on_not_converged,
-    )  # fmt: skip
-    if failures := [each for each in ended if each.result is None]:
-        raise first_failure(failures, "columns")
-    return {each.task.name: each.result for each in ended if each.result is not None}
-
-
-def _calibrations(
-    plan: Plan,
-    reference: pd.DataFrame,
-    *,
-    epsilon: float,
-    n_draws_released: int,
-    seed: int | None,
-    workers: int,
-    executor: Executor | None,
-    known: Sequence[Done[_Task, Calibration]] = (),
-    **options: Any,
-) -> list[Done[_Task, Calibration]]:
-    """Calibrations of all columns with a model, or their failures, in the plan's order; those that
-    are `known`, of the same model, are not made anew."""
-    whole, random, tasks = _complete(plan, reference), streams(seed), []
-    models = {column.name: column.model_of(plan.kinds) for column in plan.columns}
-    held = [done for done in known if done.task.model == models[done.task.name]]
-    left = {name for name, model in models.items() if model} - {done.task.name for done in held}
-    for column in plan.columns:
-        if column.name in left:
-            child = random.child(f"calibration of {column.name}")
-            tasks.append(
-                _Task(
-                    name=column.name,
-                    model=models[column.name],
-                    epsilon=epsilon_of(column, epsilon, n_draws_released),
-                    seed=child.entropy if random.seeded else None,
-                    reference=whole,
-                    options=options,
-                )
-            )
-    ended = [*held, *run_tasks(_calibrated, tasks, workers=workers, executor=executor)]
-    return sorted(ended, key=lambda done: [*models].index(done.task.name))
-
-
-def _complete(plan: Plan, reference: pd.DataFrame) -> pd.DataFrame:
-    """Records of a reference that miss nothing that must not be missing."""
-    kinds = plan.kinds
-    missing = [name for name in kinds if name not in reference.columns]
-    if missing:
-        raise InvalidInput(f"reference must have the plan's columns: {missing[0]!r} is not in it")
-    present = [name for name, kind in kinds.items() if not kind.missing]
-    table = working_table(reference, kinds, list(kinds)).dropna(subset=present)
-    whole: pd.DataFrame = table.reset_index(drop=True)
-    if len(whole) < 2:
-        raise InvalidInput("reference must have two rows or more without missing values")
-    return whole
-
-
-def fitting_plan(
-    plan: Plan, reference: pd.DataFrame | None, bought: MarginalsOfPlan | None, **options: Any
-) -> tuple[Plan, dict[str, Calibration], str]:
-    """The plan with calibrations on the reference or on noisy tables, and what the charge says of
-    it: columns whose models are unfit come from noisy marginals at their shares of epsilon. These
-    records alone decide on that, before one to be released is read: to find by a fit to those that
-    it has not converged, and then to release, would cost epsilon that nothing counts."""
-    like = reference if bought is None else bought.table
-    assert like is not None
-    pairs = {frozenset((own.name, name)) for own in plan.columns for name in own.tables}
-    found: dict[str, str] = {}
-    ended: list[Done[_Task, Calibration]] = []
-    while True:
-        if bought is not None:  # of other pairs the noisy tables tell nothing
-            plan = plan.reading_pairs(pairs)
-        ended = _calibrations(plan, like, known=ended, **options)
-        if ended and all(isinstance(each.error, InvalidInput) for each in ended):
-            raise first_failure(ended, "columns")  # it is of no column's values
-        most = _MOST_CLIPPED + (_SLACK if found else 0)
-        unfit = {each.task.name: _unfit(each, plan, bought, most) for each in ended}
-        if not (why := {name: told for name, told in unfit.items() if told}):
-            break
-        found |= why
-        plan = plan.counted(why)
-    made = {each.task.name: each.result for each in ended if each.result is not None}
-    if not found:
-        return plan, made, ""
-    warnings.warn(
-        "columns that come from noisy marginals in place of their models: "
-        + "; ".join(f"{name} ({told})" for name, told in found.items()),
-        stacklevel=4,
-    )
-    decided = "the reference" if bought is None else "noisy tables, whose epsilon is included,"
-    return plan, made, (
-        f"Noisy marginals took the place of the models of {', '.join(found)}: {decided} decided on "
-        "that, and no record to be released."
-    )  # fmt: skip
-
-
-def _unfit(
-    done: Done[_Task, Calibration], plan: Plan, bought: MarginalsOfPlan | None, most: float
-) -> str | None:
-    """Why chains would not end in a column's censored posterior, or only far from the truth."""
-    made = done.result
-    if made is None:
-        assert done.error is not None
-        of_noise = bought is not None and isinstance(done.error, InvalidInput)
-        if not of_noise and not isinstance(done.error, SamplingError):
-            raise done.error
-        return "its model cannot be calibrated"
-    if made.censored > most:
-        return f"its share of epsilon would clip more than {most:.0%} of the records"
-    if bought is None:
-        return None
-    try:
-        away = made.drift(made.model.bind(_complete(plan, bought.other))).outside
-    except InvalidInput:
-        away = True
-    return "noisy tables leave its center unknown" if away else None
-
-
 def _counted_together(
     plan: Plan,
     epsilon: float,
@@ -593,7 +350,7 @@ def _counted_together(
     total = math.fsum(column.share for column in own)
     columns = tuple(replace(column, share=column.share / total) for column in own)
     part = replace(plan, table=replace(plan.table, rules=()), columns=columns)
-    share = _of_draws(epsilon * total, n_draws)
+    share = of_draws(epsilon * total, n_draws)
     return [_warned(marginals_by_plan(part, share, relation, reference=reference, **told), plan)]
 
 
@@ -601,29 +358,6 @@ def _warned(noisy: NoisyMarginals, plan: Plan) -> NoisyMarginals:
     if warning := noisy.too_few(len(plan.table.df)):
         warnings.warn(warning, stacklevel=3)
     return noisy
-
-
-def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
-    """A column's part of epsilon for one draw, rounded down."""
-    return _rounded_down(epsilon * column.share / n_draws)
-
-
-def _rounded_down(share: float) -> float:
-    return math.floor(share / _STEP) * _STEP if share > 100 * _STEP else share
-
-
-def _of_draws(epsilon: float, n_draws: int) -> float:
-    """Epsilon of what is measured once, so that its part for a draw is stated without rounding."""
-    return epsilon if n_draws == 1 else n_draws * _rounded_down(epsilon / n_draws)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MarginalsOfPlan:
-    """Two synthetic tables of the plan's columns from noisy marginals, under `record.charge`."""
-
-    table: pd.DataFrame
-    other: pd.DataFrame
-    record: ReleaseRecord
 
 
 def marginals_by_plan(
