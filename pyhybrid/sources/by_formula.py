@@ -54,7 +54,7 @@ from pyhybrid.running.tasks import Progress
 from pyhybrid.sources.parts import DrawnByFormula, ReleaseInParts, plain_rows, release_in_parts
 from pyhybrid.sources.release import ROWS_PER_PART
 from pyhybrid.sources.rows import CountedRows, count_rows
-from pyhybrid.sources.source import name_of, open_source
+from pyhybrid.sources.source import name_of, opened
 
 _AT_ONCE = 500_000  # records that outcomes are drawn for
 
@@ -211,15 +211,11 @@ def _read(
     data: Any, mechanism: PseudoPosteriorMechanism, keep: Sequence[str]
 ) -> tuple[CountedRows, list[str]]:
     """What the model reads and what is published with it; and its columns, in their order."""
-    source = open_source(data)
-    try:
+    with opened(data) as source:
         parsed = parse_formula(str(mechanism.model.describe()["formula"]), [*source.columns])
         named = [parsed.outcome, *parsed.predictors, *keep]
         counted = count_rows(source, named, outcomes=[parsed.outcome])
         return counted, [name for name in source.columns if name in named]
-    finally:
-        if source is not data:
-            source.close()
 
 
 def _bound(mechanism: PseudoPosteriorMechanism, counted: CountedRows) -> BoundModel:
