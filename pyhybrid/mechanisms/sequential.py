@@ -28,7 +28,7 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
-from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
+from pyhybrid.mechanisms.mechanism import Made, Mechanism, read_by, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
@@ -192,7 +192,8 @@ class SequentialSynthesis(Mechanism):
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        return self._release(df, m, drawn, options, leave_one_out, workers, executor)
+        read = read_by([self], df, seed)
+        return self._release(read, m, drawn, options, leave_one_out, workers, executor)
 
     def _release(
         self,

@@ -268,6 +268,12 @@ class ReleaseInParts:
         return self.record.confidential.data
 
     @property
+    def synthetic(self) -> list[Path]:
+        """Folders of the sets, which measures take in place of data frames."""
+        sets = range(1, self.charge.n_synthetic + 1)
+        return [self.folder / "public" / f"synthetic_{place}" for place in sets]
+
+    @property
     def synthesized(self) -> tuple[str, ...]:
         """Columns that were replaced."""
         return self.record.synthesized

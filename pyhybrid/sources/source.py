@@ -129,9 +129,9 @@ def open_source(data: Any) -> Source:
         A folder of Parquet files or a pattern (``"census/*.parquet"``); a table of a DuckDB file
         (``"duckdb:///survey.db::persons"``), of PostgreSQL
         (``"postgres://user@host/survey::persons"``) or of another database that ibis connects to,
-        by its URL, ``::`` and the name; an ibis table; a DuckDB relation; a synthetic set of a release
-        as CSV (``"released/public/synthetic_1"``). A password belongs into ``PGPASSWORD`` or
-        ``~/.pgpass``.
+        by its URL, ``::`` and the name; an ibis table; a DuckDB relation; a synthetic set of a
+        release as CSV (``"released/public/synthetic_1"``). A password belongs into ``PGPASSWORD``
+        or ``~/.pgpass``.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def reads_whole(text: str) -> bool:
 
 
 def _schema_beside(text: str) -> Path | None:
-    """The schema of a release, if `text` is one of its sets as CSV: a folder of parts, or a file."""
+    """The schema of a release, if `text` is one of its sets as CSV: parts in a folder, or a file."""
     place = Path(text)
     schema = place.parent / "schema.json"
     is_csv = any(place.glob("part_*.csv")) if place.is_dir() else place.suffix == ".csv"

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice, check_flag, check_names, did_you_mean
+from pyhybrid.core.checks import (
+    check_choice,
+    check_flag,
+    check_names,
+    did_you_mean,
+    in_memory,
+    not_a_frame,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import as_levels
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
@@ -57,11 +64,18 @@ class DescribedTable:
     holds_no_released_record: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.df, pd.DataFrame) or len(self.df) < 2:
-            raise InvalidInput("df must be a DataFrame with two rows or more")
         check_flag(self.holds_no_released_record, "holds_no_released_record")
         for name in ("sensitive", "drop", "keep"):
             object.__setattr__(self, name, _listed(getattr(self, name), name))
+        read = in_memory(self.df, left_out=self.drop)
+        if not isinstance(read, pd.DataFrame):
+            raise not_a_frame(read, "df")
+        if len(read) < 2:
+            raise InvalidInput(f"df must have two rows or more: found {len(read)}")
+        if read is not self.df:
+            object.__setattr__(self, "df", read)
+            object.__setattr__(self, "drop", ())  # not read
+        object.__setattr__(self, "reference", in_memory(self.reference))
         if not self.sensitive:
             raise InvalidInput("sensitive must name at least one column: it names none")
         object.__setattr__(self, "types", kinds_of(self.types))

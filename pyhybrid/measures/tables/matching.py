@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_flag
+from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_flag, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.measures.arrays.matching import (
@@ -24,7 +24,13 @@ from pyhybrid.measures.arrays.matching import (
     matches_own_record,
     matching_risk_of_counts,
 )
-from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables, synthetic_sets
+from pyhybrid.measures.tables.reconcile import (
+    Tables,
+    keeps_rows,
+    of_sources,
+    reconcile_tables,
+    synthetic_sets,
+)
 
 Radius = float | Mapping[str, float] | None
 _ULPS = 4 * float(np.finfo(np.float64).eps)
@@ -97,6 +103,7 @@ class ReplicatedUniques:
     by_set: FloatArray
 
 
+@of_sources
 def matching_risk(
     real: pd.DataFrame,
     synthetic: Any,
@@ -158,6 +165,7 @@ def matching_risk(
     return matching_risk_of_counts(boxes.counts(), own)
 
 
+@of_sources
 def attribute_risk(
     real: pd.DataFrame,
     synthetic: Any,
@@ -207,6 +215,7 @@ def attribute_risk(
     )
 
 
+@of_sources
 def replicated_uniques(
     real: pd.DataFrame, synthetic: Any, *, keys: Sequence[str] | None = None
 ) -> ReplicatedUniques:
@@ -293,7 +302,7 @@ def _like(
 ) -> Tables:
     """The records outside the data in place of the data, read by the data's kinds and levels."""
     if not isinstance(holdout, pd.DataFrame):
-        raise InvalidInput(f"holdout must be a pandas DataFrame: found {type(holdout).__name__}")
+        raise not_a_frame(holdout, "holdout")
     try:
         read = reconcile_tables(real, [holdout], columns=columns, what="key")
     except InvalidInput as error:

@@ -26,7 +26,7 @@ from pyhybrid.measures.arrays.utility import (
     specks,
 )
 from pyhybrid.measures.survey import Weights
-from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
+from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, of_sources, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
 CLASSIFIERS = ("logistic", "cart")
@@ -75,6 +75,7 @@ class PropensityUtility:
 
 
 @bar_in_notebooks
+@of_sources
 def propensity_utility(
     real: pd.DataFrame | Tables,
     synthetic: Any = None,

@@ -43,6 +43,7 @@ from pyhybrid.core.checks import (
     check_finite,
     check_flag,
     check_positive,
+    in_memory,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -57,6 +58,7 @@ from pyhybrid.mechanisms.censored.center import (
     reference_records,
     with_frozen_rows,
 )
+from pyhybrid.mechanisms.mechanism import formula_of
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
 from pyhybrid.models.composite.steps import BoundParts
@@ -411,7 +413,7 @@ def calibrate(
     model : Model
         A model without data-dependent transforms; a `ComposedModel` is handed to
         `Calibration.load` again, a `StanModel` has none.
-    reference_data : DataFrame
+    reference_data : DataFrame, or a table that stays where it is
         Historical or public records, not those to be released, as must be confirmed
         (`holds_no_released_record`). They are not protected by releases of the new database.
     epsilon, cap : float
@@ -446,7 +448,8 @@ def calibrate(
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
     try:
-        bound = model.bind(read_in_forms(reference_data, forms_of(model, reference_data)))
+        records = in_memory(reference_data, formula_of(model), seed=options.get("seed"))
+        bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
         raise InvalidInput(f"reference: {error}") from None
     centered = bound.takes_center if center is None else check_flag(center, "center")
