@@ -31,7 +31,7 @@ FAMILIES = {"linear": "ols", "probit": "probit", "logit": "logit"}
 
 @options
 def mask(
-    data: Path,
+    data: str,
     keys: list[str],
     out: Path,
     copies: int = 20,
@@ -117,7 +117,7 @@ def mask(
         utility = masked_utility(release, frame, formula, model=analysis)
     page = mask_report(
         release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned,
-        table=data.name,
+        table=Path(data).name,
     )  # fmt: skip
     source.restore(release).save(
         out, overwrite=overwrite, file_format=file_format or source.file_format, report=False,

@@ -16,7 +16,7 @@ from rich.table import Table
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, names_of, options, survey_design
 from pyhybrid.cli.sources import sample_where_it_is, utility_where_it_is
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
@@ -189,7 +189,7 @@ def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
 
 @options
 def verify(
-    real: Path,
+    real: str,
     synthetic: list[Path],
     query: str,
     tolerance: float,
@@ -222,10 +222,13 @@ def verify(
     from pyhybrid.releases.ledger import Ledger
 
     _check_outputs(json_out, None, overwrite)
-    versions = _read_versions(str(real), synthetic, ())[1]
+    data, *sets = (
+        path if stays_where_it_is(path) else read_table(path)
+        for path in (real, *map(str, _sets(synthetic)))
+    )
     answer = verification.verify(
-        versions["synthetic"],
-        read_table(real).by_cell,
+        [each.frame if isinstance(each, SourceTable) else each for each in sets],
+        data.by_cell if isinstance(data, SourceTable) else data,
         query,
         tolerance=tolerance,
         epsilon=epsilon,

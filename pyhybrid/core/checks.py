@@ -188,10 +188,8 @@ def no_such_attribute(owner: Any, name: str, right_calls: Mapping[str, str]) -> 
 
 
 _READ_FIRST: Mapping[str, str] = {
-    "str": "; read it first, e.g. pd.read_csv('survey.csv')",
-    "PosixPath": "; read it first, e.g. pd.read_csv('survey.csv')",
-    "DuckDBPyRelation": "; read it first: ph.sources.read_columns",
-    "Table": "; read it first: ph.sources.read_columns",  # of ibis
+    **dict.fromkeys(("str", "PosixPath"), "; read it first: pd.read_csv, ph.sources.read_columns"),
+    **dict.fromkeys(("DuckDBPyRelation", "Table"), "; read it first: ph.sources.read_columns"),
     "dict": "; make one of it: pd.DataFrame(data)",
     "ndarray": "; make one of it: pd.DataFrame(data, columns=[...])",
     "Series": "; make one of it: data.to_frame()",

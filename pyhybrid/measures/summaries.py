@@ -302,7 +302,7 @@ class RiskSummary:
 @bar_in_notebooks
 @of_sources
 def utility_summary(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     columns: Sequence[str] | None = None,
@@ -360,14 +360,14 @@ def utility_summary(
 
 @of_sources
 def risk_summary(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     keys: Sequence[str],
     radius: Radius = None,
     kind: str | Mapping[str, str] = "absolute",
     sensitive: Mapping[str, float | None] | Sequence[str] = (),
-    holdout: pd.DataFrame | None = None,
+    holdout: Any = None,
     rows_correspond: bool | None = None,
 ) -> RiskSummary:
     """Every risk measure of m synthetic sets from anywhere.

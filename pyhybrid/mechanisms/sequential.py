@@ -144,7 +144,7 @@ class SequentialSynthesis(Mechanism):
     @bar_in_notebooks
     def release(
         self,
-        df: pd.DataFrame,
+        df: Any,
         *,
         n_synthetic: int = 1,
         n_draws_released: int | None = None,

@@ -215,7 +215,7 @@ def reads_whole(text: str) -> bool:
 
 
 def _schema_beside(text: str) -> Path | None:
-    """The schema of a release, if `text` is one of its sets as CSV: parts in a folder, or a file."""
+    """Schema of a release, if `text` is one of its sets as CSV: a file, or a folder of parts."""
     place = Path(text)
     schema = place.parent / "schema.json"
     is_csv = any(place.glob("part_*.csv")) if place.is_dir() else place.suffix == ".csv"

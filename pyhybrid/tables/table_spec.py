@@ -51,7 +51,7 @@ class KnownKind:
 class DescribedTable:
     """What is said of a table; see `pyhybrid.Table`, which plans its release."""
 
-    df: pd.DataFrame = field(repr=False)
+    df: Any = field(repr=False)
     _: KW_ONLY
     sensitive: Sequence[str]
     id: str | None = None
@@ -60,7 +60,7 @@ class DescribedTable:
     types: Mapping[str, Kind] = field(default_factory=dict)
     rules: Sequence[str] = ()
     order: str | Sequence[str] = "auto"
-    reference: pd.DataFrame | None = field(default=None, repr=False)
+    reference: Any = field(default=None, repr=False)
     holds_no_released_record: bool = False
 
     def __post_init__(self) -> None:
@@ -73,8 +73,9 @@ class DescribedTable:
         if len(read) < 2:
             raise InvalidInput(f"df must have two rows or more: found {len(read)}")
         if read is not self.df:
-            object.__setattr__(self, "df", read)
-            object.__setattr__(self, "drop", ())  # not read
+            left = {name: own for name, own in self.types.items() if name not in self.drop}
+            for name, own in {"df": read, "types": left, "drop": ()}.items():  # not read
+                object.__setattr__(self, name, own)
         object.__setattr__(self, "reference", in_memory(self.reference))
         if not self.sensitive:
             raise InvalidInput("sensitive must name at least one column: it names none")
@@ -117,7 +118,8 @@ class DescribedTable:
             if isinstance(kind := self._known(name), Leveled)
         }
         if all(column.equals(self.df[name]) for name, column in changed.items()):
-            return self.df
+            whole: pd.DataFrame = self.df
+            return whole
         return with_columns(self.df, changed)
 
     def _known(self, name: str) -> Kind | None:

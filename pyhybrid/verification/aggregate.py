@@ -172,8 +172,8 @@ class Verification(LaplaceAnswer):
 
 
 def verify(
-    release: Release | pd.DataFrame | Sequence[pd.DataFrame],
-    data: pd.DataFrame,
+    release: Any,
+    data: Any,
     query: Query | str,
     *,
     tolerance: float,

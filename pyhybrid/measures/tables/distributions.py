@@ -52,7 +52,7 @@ class ColumnUtility:
 
 @of_sources
 def column_utility(
-    real: pd.DataFrame | Tables,
+    real: Any,
     synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
@@ -163,7 +163,7 @@ class TableUtility:
 
 @of_sources
 def table_utility(
-    real: pd.DataFrame | Tables,
+    real: Any,
     synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,

@@ -105,7 +105,7 @@ class ReplicatedUniques:
 
 @of_sources
 def matching_risk(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     keys: Sequence[str],
@@ -121,10 +121,11 @@ def matching_risk(
 
     Parameters
     ----------
-    real : DataFrame, n rows
+    real : DataFrame, n rows, or a table that stays where it is
         The data, all of whose records are targets. Confidential; not modified.
     synthetic : DataFrame or sequence of m DataFrames
-        Synthetic sets from anywhere.
+        Synthetic sets from anywhere. Of what `pyhybrid.sources.open_source` takes, here and in
+        `real`, about 50,000 rows by chance, which a warning tells.
     keys : sequence of str
         Columns that the intruder knows.
     radius : number, or mapping of key to number, optional
@@ -167,14 +168,14 @@ def matching_risk(
 
 @of_sources
 def attribute_risk(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     sensitive: str,
     keys: Sequence[str],
     radius: Radius = None,
     kind: str | Mapping[str, str] = "absolute",
-    holdout: pd.DataFrame | None = None,
+    holdout: Any = None,
 ) -> AttributeRisk:
     """Share of a target's matches whose sensitive value lies within a radius of the target's own.
 
@@ -217,7 +218,7 @@ def attribute_risk(
 
 @of_sources
 def replicated_uniques(
-    real: pd.DataFrame, synthetic: Any, *, keys: Sequence[str] | None = None
+    real: Any, synthetic: Any, *, keys: Sequence[str] | None = None
 ) -> ReplicatedUniques:
     """Count key combinations that occur once in the data and once in a synthetic set.
 

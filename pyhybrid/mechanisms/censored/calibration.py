@@ -392,7 +392,7 @@ def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
 @bar_in_notebooks
 def calibrate(
     model: Model,
-    reference_data: pd.DataFrame,
+    reference_data: Any,
     *,
     epsilon: float | None = None,
     cap: float | None = None,

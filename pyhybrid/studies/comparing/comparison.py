@@ -113,7 +113,7 @@ class Comparison:
 @bar_in_notebooks
 def compare(
     mechanisms: Mapping[str, PseudoPosteriorMechanism],
-    df: pd.DataFrame,
+    df: Any,
     *,
     n_synthetic: int = 20,
     n_draws_released: int | None = None,

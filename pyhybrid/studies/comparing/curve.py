@@ -108,7 +108,7 @@ class RiskUtilityCurve:
 @bar_in_notebooks
 def risk_utility_curve(
     model: Model,
-    df: pd.DataFrame,
+    df: Any,
     *,
     scales: Iterable[float],
     shifts: Iterable[float] = (0.0,),
