@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +145,8 @@ def risk(
     """
     _check_outputs(json_out, html, overwrite)
     data, versions = _read_versions(real, synthetic, versus or ())
-    named, hidden = (
-        [parse_key(name, option) for text in given or ()
-         for name in ([text] if "=" in text else names_of([text], data.columns))]
-        for given, option in ((key, "--key"), (sensitive, "--sensitive"))
-    )  # fmt: skip
+    named = read_keys(key, "--key", data.columns)
+    hidden = read_keys(sensitive or (), "--sensitive", data.columns)
     check_once([name for name, _ in named], "--key")
     outside = None if holdout is None else read_table(holdout).frame
     found = {
@@ -166,6 +163,16 @@ def risk(
         for name, sets in versions.items()
     }
     _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (Path(real).name, data))
+
+
+def read_keys(
+    given: Sequence[str], option: str, columns: Iterable[Any]
+) -> list[tuple[str, dict[str, Any]]]:
+    """Columns and their settings, of an option that may be repeated: one of each, or several
+    without settings and with commas between."""
+    known = list(columns)
+    texts = [[text] if "=" in text else names_of([text], known) for text in given]
+    return [parse_key(name, option) for own in texts for name in own]
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
