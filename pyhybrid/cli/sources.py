@@ -241,7 +241,7 @@ def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | 
     path = Path(given["out"]).absolute().parent / f"{named[-1] if named else 'table'}.types.json"
     looked_at = columns_to_look_at(source, [name for name in source.columns if name not in said])
     if given["unit"] is None:
-        say_repeated(looked_at.table, " --rows-per-unit ROWS")
+        say_repeated(looked_at.repeated, " --rows-per-unit ROWS")
     draft, risky = drafted_types(looked_at.columns), undecided_of(looked_at)
     kept = {name: kind for name, kind in draft.items() if name not in risky}
     return write_draft(path, kept, risky, given)
