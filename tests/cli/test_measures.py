@@ -191,11 +191,9 @@ def test_bad_input_is_named_and_nothing_written(
 
 
 def test_keys_as_text() -> None:
-    assert parse_key("age", "--key") == ("age", {})
-    assert parse_key("a:b", "--key") == ("a:b", {})
-    assert parse_key("a:b:radius=2, kind=relative", "--key") == (
-        "a:b", {"radius": 2, "kind": "relative"},
-    )  # fmt: skip
+    assert [*map(parse_key, ("age", "a:b"), ("", ""))] == [("age", {}), ("a:b", {})]
+    settings = {"radius": 2, "kind": "relative"}
+    assert parse_key("a:b:radius=2, kind=relative", "--key") == ("a:b", settings)
 
 
 @pytest.mark.pictures
