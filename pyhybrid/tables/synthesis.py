@@ -19,6 +19,7 @@ from pyhybrid.core.checks import (
     check_flag,
     check_fraction,
     check_positive,
+    in_memory,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -67,7 +68,7 @@ def synthesize_table(
     epsilon: float | None = None,
     mechanism: str = "censored",
     calibration: Mapping[str, Calibration] | None = None,
-    reference: pd.DataFrame | None = None,
+    reference: Any = None,
     public: bool = False,
     holds_no_released_record: bool = False,
     center_share: float = 0.25,
@@ -159,6 +160,7 @@ def synthesize_table(
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
+    reference = in_memory(reference, columns=list(plan.kinds))
     noise = {"delta": delta, "select": select, "unit": unit, "rows_per_unit": rows_per_unit}
     _check_used(mechanism, only=("marginals",), **noise)
     if mechanism in ("censored", "marginals"):
@@ -413,7 +415,7 @@ def _calibrated(task: _Task) -> Calibration:
 
 def calibrate_table(
     plan: Plan,
-    reference: pd.DataFrame,
+    reference: Any,
     *,
     epsilon: float,
     n_draws_released: int = 1,
@@ -457,6 +459,7 @@ def calibrate_table(
         If the reference lacks a column, or has values that its type cannot hold.
     """
     kinds = plan.kinds
+    reference = in_memory(reference, columns=list(kinds))
     missing = [name for name in kinds if name not in reference.columns]
     if missing:
         raise InvalidInput(f"reference must have the plan's columns: {missing[0]!r} is not in it")
@@ -515,7 +518,7 @@ def marginals_by_plan(
     delta: float | None = None,
     select: str | None = None,
     noise_aware: bool = True,
-    reference: pd.DataFrame | None = None,
+    reference: Any = None,
     public: bool = False,
     holds_no_released_record: bool = False,
 ) -> NoisyMarginals:
