@@ -160,7 +160,6 @@ def synthesize_table(
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
-    reference = in_memory(reference, columns=list(plan.kinds))
     noise = {"delta": delta, "select": select, "unit": unit, "rows_per_unit": rows_per_unit}
     _check_used(mechanism, only=("marginals",), **noise)
     if mechanism in ("censored", "marginals"):
@@ -530,6 +529,7 @@ def marginals_by_plan(
             f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
             "mechanism='censored', or leave rules out"
         )
+    reference = in_memory(reference, columns=list(plan.kinds))
     domain = _domains(plan, reference)
     names = [column.name for column in plan.columns]
     pairs = {name: (*plan.kept, *names[:place]) for place, name in enumerate(names)}
