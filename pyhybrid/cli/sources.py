@@ -140,8 +140,8 @@ def release_distinct_rows(
         )  # fmt: skip
     show(
         f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
-        f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); distinct "
-        f"rows were counted by {source.engine}, fitted and drawn by their numbers",
+        f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); "
+        f"{source.engine} counted the distinct rows, to which the model was fitted",
         _REPORT.format(given["out"]),
     )
 

@@ -1,4 +1,4 @@
-"""A release written part by part, whole or not at all, and gone on with after a kill.
+"""A release written part by part: complete or absent, and resumed after a stopped run.
 
 What rows are drawn from, functions of noisy counts alone, is written first, beside the folder that
 is to be, with the charge; then the charge is entered in the ledger; then parts are drawn, each from

@@ -70,10 +70,10 @@ def _refuse_distinct(source: Source, cells: Any, grouped: Any, names: Sequence[s
     (values,) = source.ask(cells.agg(**{c: cells[c].nunique() for c in cells.columns}))
     most = int(np.argmax(values))
     raise InvalidInput(
-        f"rows of {source.name} must fall together, to be fitted by their numbers: of {int(n):,} "
-        f"rows {int(distinct):,} are distinct in {', '.join(names)}, and {MOST_DISTINCT:,} may be; "
-        f"{names[most]!r} has {int(values[most]):,} values: round it or cut it into bins in a view "
-        "by a public rule, leave it out, or take a view of a sample"
+        f"data {source.name} must have at most {MOST_DISTINCT:,} distinct rows of "
+        f"{', '.join(names)}: found {int(distinct):,} among {int(n):,} rows; {names[most]!r} has "
+        f"{int(values[most]):,} values: round it or cut it into bins by a public rule, in a view, "
+        "leave it out, or take a view of a sample"
     )
 
 
@@ -206,7 +206,7 @@ def _table(source: Source, names: Sequence[str], rows: list[tuple[Any, ...]]) ->
 
 
 def _cell(source: Source, name: str) -> Any:
-    """Decimals and floats as floats, texts by their bytes: alike are those of the same."""
+    """Decimals and floats as floats, texts as bytes: equal exactly if the values are."""
     column = source.table[name]
     if source.columns[name] == "text":
         return source.exact(column)

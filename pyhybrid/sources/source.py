@@ -93,7 +93,7 @@ class Source(ABC):
         return {str(name): _kind(dtype) for name, dtype in self.table.schema().items()}
 
     def exact(self, text: Any) -> Any:
-        """A text as what no collation holds to be another's; bytes, where the engine has them."""
+        """A text in a form that no collation equates with another: bytes, where there are any."""
         return text
 
     def ask(self, expression: Any) -> list[tuple[Any, ...]]:
@@ -175,7 +175,7 @@ def opened(data: Any) -> Iterator[Source]:
 
 
 def name_of(data: Any) -> str:
-    """What a run that was stopped knows its data again by; no secrets."""
+    """The name by which a resumed run recognizes its data, without secrets."""
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
         url, mark, table = text.rpartition("::")
@@ -237,12 +237,12 @@ def files_of(pattern: str) -> tuple[str, ...]:
 
 
 class _Engine(Source):
-    """A table of an engine that is asked in its own words, where types that are not read are."""
+    """A table of an engine that is asked in its own SQL, by its names of types not read."""
 
     _database: str | None = None
     _table = _NAME
     _bytes_of: tuple[str, Any, tuple[str, ...]] = ("encode", lambda text: text, ())
-    """The engine's function of a text, its parameters, and what it is told beside."""
+    """Name, signature and further arguments of the engine's function from text to bytes."""
 
     @cached_property
     def _bytes(self) -> Any:
@@ -519,7 +519,7 @@ def _path_of(url: str) -> str:
 
 
 def _secrets(url: str) -> list[str]:
-    """Password and the like; any mark may be in one, which its writer forgot to encode."""
+    """Passwords and tokens of a URL, also with marks that had to be encoded and are not."""
     told = [_user_of(url).partition(":")[2]]
     told += [value for name, value in _SETTING.findall(url) if _SECRET.search(name)]
     return [own for own in told if own]
