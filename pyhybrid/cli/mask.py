@@ -27,7 +27,6 @@ from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.folder import FORMATS
-from pyhybrid.reports.masking import mask_report
 
 ANALYSES = ("ols", "probit", "logit")
 _KINDS = {"Ordered": "ordered", "Nominal": "nominal"}  # others are of numbers
@@ -123,6 +122,8 @@ def mask(
     )
     if formula is not None:
         utility = masked_utility(release, frame, formula, model=model)
+    from pyhybrid.reports.masking import mask_report  # imports figures, which a refusal needs not
+
     page = mask_report(
         release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned,
         table=Path(data).name,

@@ -22,7 +22,6 @@ from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
-from pyhybrid.sources.source import stays_where_it_is
 
 if TYPE_CHECKING:
     from pyhybrid.masking import MaskedRelease  # slow to import
@@ -90,8 +89,10 @@ def read_table(path: str | Path, *formulas: str) -> SourceTable:
     record where there is one column. Row labels with a name that pandas left in a Parquet file are
     columns, as other programs see them. Of a table that stays where it is (`open_source`) the
     columns of `formulas` are read, or all, of up to 5,000,000 rows."""
+    from pyhybrid.sources.source import stays_where_it_is  # imports all of its room
+
     source = Path(path)
-    if stays_where_it_is(path):
+    if not source.is_file() and stays_where_it_is(path):
         rows = in_memory(path, formulas)
         return SourceTable(frame=rows, text=None, file_format="parquet", name=source.name)
     if not source.is_file():

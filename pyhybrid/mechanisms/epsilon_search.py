@@ -177,7 +177,7 @@ def meet_epsilon(
     mechanism : PseudoPosteriorMechanism
         `LipschitzWeighted`, `CountWeighted`, `ScalarWeighted` or `Truncated`; what they hold of the
         setting that is looked for (scale, the target of the scalar weight, the cap) is not used.
-    df : DataFrame
+    df : DataFrame, or a table that stays where it is
         Confidential records.
     target_epsilon : float
         For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0.

@@ -116,7 +116,7 @@ def calibrate_privately(
     ----------
     model : Model
         A built-in one.
-    df : DataFrame
+    df : DataFrame, or a table that stays where it is
         The confidential records.
     epsilon : float
         Of the calibration and of one released draw together, nats. A release from it states both:
