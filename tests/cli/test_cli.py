@@ -259,4 +259,4 @@ def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
     assert list(read_table(path).frame.columns) == ["visits", "b"]
-    refuses("must exist", read_table, tmp_path)
+    refuses("must be Parquet files: there is none", read_table, tmp_path)
