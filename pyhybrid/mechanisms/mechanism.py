@@ -167,27 +167,38 @@ class Mechanism(ABC):
 
 def read_by(mechanisms: Iterable[Any], df: Any, seed: int | None) -> Any:
     """`df`, or, of a table that stays where it is, the columns that mechanisms read, all rows."""
+    steps = [step for own in mechanisms for step in getattr(own, "mechanisms", (own,))]
+    models = [step.model for step in steps if hasattr(step, "model")]
+    columns: list[str] = []
+    for step in steps:
+        if hasattr(step, "model"):
+            columns += [name for names in step.reads().values() for name in names]
+        else:
+            columns += [*step.synthesizes, *getattr(step, "given", ())]
+            columns += [step.unit] if step.unit else []
+    return read_for(models, df, seed, columns)
+
+
+def read_for(models: Iterable[Any], df: Any, seed: int | None, columns: Sequence[str] = ()) -> Any:
+    """The same of models and of `columns` beside."""
     if isinstance(df, pd.DataFrame):
         return df
-    steps = [step for own in mechanisms for step in getattr(own, "mechanisms", (own,))]
-    formulas, columns = [], []
-    for step in steps:
-        of_model = hasattr(step, "model")
-        formula = formula_of(step.model) if of_model else []
-        if of_model and not formula:  # a program of the user's own: what it reads is not known
+    formulas, named = [], list(columns)
+    for model in models:
+        told = model.describe()
+        formulas += _formulas_in(told)
+        named += getattr(getattr(model, "design", None), "columns", ())
+        if "program_sha256" in told:  # of the user: what it reads is not known
             return in_memory(df, seed=seed)
-        formulas += formula
-        columns += [] if of_model else [*step.synthesizes, *getattr(step, "given", ())]
-        others = step.reads().values() if of_model else [[step.unit] if step.unit else []]
-        columns += [name for names in others for name in names]
-        columns += getattr(getattr(step, "design", None), "columns", ())
-    return in_memory(df, formulas, columns, seed=seed)
+    return in_memory(df, formulas, named, seed=seed)
 
 
-def formula_of(model: Any) -> list[str]:
-    """The formula of a model; none if it has none."""
-    formula = model.describe().get("formula")
-    return [] if formula is None else [str(formula)]
+def _formulas_in(told: Mapping[str, Any]) -> list[str]:
+    """Formulas of a model and of its parts, by what it says of itself."""
+    parts = [
+        text for own in told.values() if isinstance(own, Mapping) for text in _formulas_in(own)
+    ]
+    return parts if told.get("formula") is None else [str(told["formula"]), *parts]
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:

@@ -14,6 +14,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli import sources as cli_sources
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.sources import open_source, read_columns, rows
 from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.rows import count_rows
@@ -170,6 +171,8 @@ def test_a_source_goes_where_a_data_frame_goes(form: str, tmp_path: Path) -> Non
     assert len(ph.calibrate(model, data, epsilon=1, seed=1).reference.of_model) == len(whole)
     compared = ph.compare({"a": ph.Unweighted(model)}, data, n_synthetic=2, seed=1)
     assert compared.session.bound.n == len(whole)
+    of_parts = ph.TwoPart(zero=ph.Bernoulli("visits ~ owner"), positive=ph.Gamma("visits ~ age"))
+    assert [*read_for([of_parts], data, 1)] == [*whole]
     planned = ph.Table(data, sensitive=["age"], drop=["visits"], types={"visits": ph.Counts()})
     assert ([*planned.df], len(planned.df)) == (["age", "owner"], len(whole))
     answer = ph.verification.verify([data], data, "mean:age", tolerance=9, epsilon=50)

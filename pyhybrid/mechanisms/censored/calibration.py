@@ -43,7 +43,6 @@ from pyhybrid.core.checks import (
     check_finite,
     check_flag,
     check_positive,
-    in_memory,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -58,7 +57,7 @@ from pyhybrid.mechanisms.censored.center import (
     reference_records,
     with_frozen_rows,
 )
-from pyhybrid.mechanisms.mechanism import formula_of
+from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
 from pyhybrid.models.composite.steps import BoundParts
@@ -448,7 +447,7 @@ def calibrate(
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
     try:
-        records = in_memory(reference_data, formula_of(model), seed=options.get("seed"))
+        records = read_for([model], reference_data, options.get("seed"))
         bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
         raise InvalidInput(f"reference: {error}") from None

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_positive, in_memory
+from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import streams
@@ -39,7 +39,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate, categorical_levels
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.censored.center import REGION, Center, at_points
-from pyhybrid.mechanisms.mechanism import formula_of
+from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram, bins_of
 from pyhybrid.models.base import Model
 from pyhybrid.models.families.regression import BoundRegression, frozen_rows
@@ -159,7 +159,7 @@ def calibrate_privately(
     """
     check_positive(epsilon, "epsilon")
     check_choice(relation, "relation", RELATIONS)
-    bound = model.bind(in_memory(df, formula_of(model), seed=options.get("seed")))
+    bound = model.bind(read_for([model], df, options.get("seed")))
     if not isinstance(bound, BoundRegression) or not bound.takes_center:
         raise InvalidInput("calibrate_privately needs a built-in model, whose terms have a center")
     if bound.data_dependent:

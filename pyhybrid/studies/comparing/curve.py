@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite, in_memory
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.engines import (
@@ -43,7 +43,7 @@ from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, s
 from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit
 from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
-from pyhybrid.mechanisms.mechanism import formula_of
+from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import check_delta
@@ -181,7 +181,7 @@ def risk_utility_curve(
     check_choice(accounting, "accounting", ACCOUNTINGS)
     check_delta(delta)
     workers = check_count(workers, "workers")
-    df = in_memory(df, formula_of(model), seed=seed)
+    df = read_for([model], df, seed)
     bound = model.bind(df)
     _check_numbers(bound)
     common = CurveSettings(
