@@ -43,10 +43,9 @@ def test_a_type_checker_knows_every_name_and_finds_wrong_arguments(tmp_path: Pat
     wrong = {
         "ph.Poisson(3)": 'incompatible type "int"',
         'ph.LipschitzWeighted(ph.Poisson("y ~ 1"), scal=1.0)': '"scal"',
-        "ph.measures.pmse()": "Missing positional argument",
-        "ph.Poison": "has no attribute",
+        "ph.measures.pmse()": "Missing positional argument", "ph.Poison": "has no attribute",
         "count: int = ph.epsilon_of_mu(1.0, 1e-6)": "Incompatible types",
-    }
+    }  # fmt: skip
     script = tmp_path / "script.py"
     good = "import pandas as pd\nimport pyhybrid as ph\n" + "\n".join(GOOD)
     script.write_text(good + "\n" + "\n".join(wrong) + "\n")
@@ -69,6 +68,5 @@ GOOD = (
     'table = pd.DataFrame({"y": [0, 1, 2]})',
     'mechanism = ph.LipschitzWeighted(ph.Poisson("y ~ 1"), scale=1.0)',
     "release = mechanism.release(table, n_synthetic=3, seed=1)",
-    "sets: list[pd.DataFrame] = list(release.synthetic)",
-    "epsilon: float = release.charge.epsilon",
-)
+    "sets: list[pd.DataFrame] = list(release.synthetic)", "epsilon: float = release.charge.epsilon",
+)  # fmt: skip

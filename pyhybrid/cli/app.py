@@ -26,7 +26,7 @@ COMMANDS = {
     "compare": "survey.csv --formula 'visits ~ age' --out compared",
     "curve": "survey.csv --formula 'visits ~ age' --scales 1,0.6 --out curve",
     "calibrate": "earlier.csv --formula 'visits ~ age' --epsilon 1 --out center",
-    "mask": "survey.csv --keys age,sex --out masked",
+    "mask": "survey.csv --key age:radius=2 --key sex --out masked",
     "utility": "survey.csv out --columns visits,age",
     "risk": "survey.csv out --key age:radius=2 --key sex",
     "verify": "survey.csv out --query mean:income --tolerance 500 --epsilon 0.5",
@@ -43,6 +43,13 @@ COMMANDS = {
 """The commands, each with a call that is right: a function of that name, or `commands`, of the
 module of that name or of `_MODULES`."""
 
+SUBCOMMANDS = {
+    "ledger create": COMMANDS["ledger"], "ledger show": "show budget.jsonl",
+    "study list": "list", "study run": COMMANDS["study"], "study summary": "summary study-A",
+    "study table": "table study-A --out study-A.md",
+}  # fmt: skip
+"""Calls of the subcommands, each of which runs after those before it."""
+
 _MODULES = {
     "describe": "plan",
     **dict.fromkeys(("compare", "curve"), "comparing"),
@@ -51,6 +58,13 @@ _MODULES = {
     **dict.fromkeys(("study", "notebook"), "studies"),
     "open": "report",
 }
+
+
+_RENAMED = {
+    ("mask", "--keys"): "--key", ("mask", "--radius"): "--key COLUMN:radius=NUMBER",
+    ("mask", "--family"): "--model",
+}  # fmt: skip
+"""Options of version 0.2 that have the name of other commands' now."""
 
 
 class _Commands(TyperGroup):
@@ -97,6 +111,8 @@ def _command(name: str) -> Any:
     command = typer.main.get_command(group)
     command.name = name
     command.epilog = f"Example: pyhybrid {name} {COMMANDS[name]}"
+    for own, part in getattr(command, "commands", {}).items():
+        part.epilog = f"Example: pyhybrid {name} {SUBCOMMANDS[f'{name} {own}']}"
     return command
 
 
@@ -144,17 +160,23 @@ def _with_example(message: str, arguments: Sequence[str], context: Any) -> str:
 
         meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
         return f"{said}{meant}; pyhybrid --help lists the commands"
-    helped = f"({context.command_path if context else f'pyhybrid {name}'} --help)"
+    given = list(dict.fromkeys(each.partition("=")[0] for each in arguments))
+    old = [own for own in given if (name, own) in _RENAMED]
+    if said.startswith("No such option") and old:
+        said = f"{old[0]} is {_RENAMED[name, old[0]]} now"
+    path = context.command_path if context else f"pyhybrid {name}"
+    call = SUBCOMMANDS.get(path.removeprefix("pyhybrid "), COMMANDS[name])
+    helped = f"({path} --help)"
     if said.startswith("Missing option") and context:
         # Their own call, made whole by all that it lacks of the right one.
-        words, given = shlex.split(COMMANDS[name]), {each.partition("=")[0] for each in arguments}
+        words = shlex.split(call)
         needed = [each.opts[0] for each in context.command.params if each.required]
         lacks = [each for each in needed if each.startswith("--") and each not in given]
         examples = [words[words.index(each) + 1] if each in words else "..." for each in lacks]
         added = itertools.chain.from_iterable(zip(lacks, examples, strict=True))
         whole = shlex.join(["pyhybrid", *arguments, *added])
         return f"{', '.join(lacks)} must be given, e.g. {whole} {helped}"
-    return f"{said}; a right call: pyhybrid {name} {COMMANDS[name]} {helped}"
+    return f"{said}; a right call: pyhybrid {name} {call} {helped}"
 
 
 @app.callback(invoke_without_command=True)

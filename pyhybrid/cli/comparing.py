@@ -42,7 +42,7 @@ DEFAULT_SET = {
 
 @options
 def compare(
-    data: Path,
+    data: str,
     formula: str,
     out: Path,
     model: str | None = None,
@@ -92,7 +92,7 @@ def compare(
     from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(data.name, *source.frame.shape), formula]
+    facts = [*facts_of_table(Path(data).name, *source.frame.shape), formula]
     contents = {
         "table.csv": found.table.to_csv(index=False),
         "estimates.csv": found.estimates.to_csv(index=False),
@@ -158,7 +158,7 @@ def _estimates(found: comparing.Comparison) -> Table:
 
 @options
 def curve(
-    data: Path,
+    data: str,
     formula: str,
     out: Path,
     scales: str = "1,0.8,0.6,0.4",
@@ -190,7 +190,7 @@ def curve(
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
     check_count(workers, "--workers")
-    source = read_table(data)
+    source = read_table(data, formula)
     if model is None:
         chosen = default_model(formula, source.frame)
     chosen.bind(source.frame)  # bad data leave no file behind
@@ -221,7 +221,7 @@ def curve(
     from pyhybrid.reports.figures import figure_png, plot_curve
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(data.name, *source.frame.shape), formula]
+    facts = [*facts_of_table(Path(data).name, *source.frame.shape), formula]
     contents: dict[str, str | bytes] = {
         "table.csv": found.table.to_csv(index=False),
         "curve.png": figure_png(plot_curve(found.table)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from rich.markup import escape
 
-from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.console import note, progress_bars, show, table_of
+from pyhybrid.cli.measures import read_keys
 from pyhybrid.cli.options import listed, names_of, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
@@ -23,16 +25,17 @@ from pyhybrid.masking.columns import key_kinds
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
+from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.folder import FORMATS
-from pyhybrid.reports.masking import mask_report
 
-FAMILIES = {"linear": "ols", "probit": "probit", "logit": "logit"}
+ANALYSES = ("ols", "probit", "logit")
+_KINDS = {"Ordered": "ordered", "Nominal": "nominal"}  # others are of numbers
 
 
 @options
 def mask(
-    data: Path,
-    keys: list[str],
+    data: str,
+    key: list[str],
     out: Path,
     copies: int = 20,
     variance: float = 1.0,
@@ -43,8 +46,7 @@ def mask(
     n_synthetic: int = 5,
     n_imputations: int | None = None,
     formula: str | None = None,
-    family: str = "linear",
-    radius: str | None = None,
+    model: str = "ols",
     k0: int = 5,
     target_risk: float | None = None,
     seed: int | None = None,
@@ -55,7 +57,8 @@ def mask(
     """Mask quasi-identifiers by multiple imputation. NOT differentially private.
 
     Options:
-    keys: Quasi-identifiers to replace: age,sex,...; repeatable.
+    key: Quasi-identifiers to replace: sex,region or age:radius=2, within which it matches [default:
+        equal]; repeatable.
     out: Folder for the release, new or empty.
     copies: K, the number of masked copies of a continuous key.
     variance: s2, their variance relative to that of the key.
@@ -63,25 +66,30 @@ def mask(
     association: sequential (any keys) or copula (none of them nominal).
     predictors: Columns of the association model; with commas between, repeatable.
         [default: all that it covers]
-    types: NAME=continuous, binary, ordered or nominal, ... where codes do not show it.
+    types: JSON file of types by column, where codes do not show them, e.g.
+        {"region": {"kind": "Nominal"}}.
     n_synthetic: m, the number of sets; per imputation where keys have missing values.
     n_imputations: Number of imputations of missing keys. [default: 5 if any is missing]
     formula: Analysis to compare, e.g. 'income ~ age + C(region)'.
-    family: Model of --formula: linear, probit or logit.
-    radius: Radius within which continuous keys match: age=2,... [default: equal]
+    model: Model of --formula: ols, probit or logit.
     k0 (--k0): Number of matches that makes a record low risk.
     target_risk: Choose the mask strength: largest share of records identified correctly, with the
         least change of --formula's coefficients.
     """
     check_output_folder(out, overwrite=overwrite)
-    check_choice(family, "--family", FAMILIES)
+    check_choice(model, "--model", ANALYSES)
     check_count(n_synthetic, "--n-synthetic")
     if file_format is not None:
         check_choice(file_format, "--format", FORMATS)
     if target_risk is not None and formula is None:
         raise InvalidInput("--target-risk needs --formula, whose coefficients are the loss")
-    source, analysis = read_table(data), FAMILIES[family]
-    frame, names, said = source.frame, names_of(keys, source.frame), _pairs(types, "--types")
+    source = read_table(data)
+    frame, said = source.frame, _types(types, source.frame.columns)
+    asked = read_keys(key, "--key", frame.columns)
+    names = [name for name, _ in asked]
+    within = {name: own["radius"] for name, own in asked if "radius" in own} or None
+    if any("kind" in own for _, own in asked):
+        raise InvalidInput("--key of mask takes radius alone, in the unit of the column")
     imputation = MaskedImputation(
         keys=names,
         masks=masks_by_type(
@@ -94,7 +102,6 @@ def mask(
         types=said,
         on_not_converged=on_not_converged,
     )
-    within = _radius(radius)
     kinds = key_kinds(frame, names, said)
     known = within and {k: v for k, v in within.items() if kinds.get(k) == "continuous"}
     groups = risk_subgroups(frame, names, k0, known, types=said)
@@ -102,7 +109,7 @@ def mask(
     with progress_bars() as progress:
         if target_risk is not None:
             tuned = imputation.tune(
-                frame, target_risk=target_risk, formula=formula, model=analysis, radius=within,
+                frame, target_risk=target_risk, formula=formula, model=model, radius=within,
                 seed=seed, progress=progress,
             )  # fmt: skip
         release = (
@@ -114,10 +121,12 @@ def mask(
         release_risk(each, frame, keys=names, radius=within) for each in (None, release)
     )
     if formula is not None:
-        utility = masked_utility(release, frame, formula, model=analysis)
+        utility = masked_utility(release, frame, formula, model=model)
+    from pyhybrid.reports.masking import mask_report  # imports figures, which a refusal needs not
+
     page = mask_report(
         release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned,
-        table=data.name,
+        table=Path(data).name,
     )  # fmt: skip
     source.restore(release).save(
         out, overwrite=overwrite, file_format=file_format or source.file_format, report=False,
@@ -171,20 +180,11 @@ def _show(
     )
 
 
-def _pairs(text: str | None, option: str) -> dict[str, str]:
-    """NAME=value with commas between."""
-    pairs = {}
-    for part in listed(text or ""):
-        name, mark, value = part.partition("=")
-        if not mark or not value:
-            raise InvalidInput(f"{option} must be NAME=value,...: found {part!r}")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
-def _radius(text: str | None) -> dict[str, float] | None:
-    pairs = _pairs(text, "--radius")
-    try:
-        return {name: float(value) for name, value in pairs.items()} or None
-    except ValueError:
-        raise InvalidInput(f"--radius must be NAME=number,...: found {text!r}") from None
+def _types(given: str | None, columns: Collection[str]) -> dict[str, str]:
+    """Types of columns from a file, those of the table, in the words of masks."""
+    if given is not None and "=" in given and not Path(given).exists():  # as in version 0.2
+        note("--types takes a JSON file of types, as in other commands; NAME=KIND is its old form")
+        return {name: kind for name, _, kind in (part.partition("=") for part in listed(given))}
+    told = {} if given is None else read_types(given)
+    kinds = {name: own["kind"] for name, own in told.items() if name in columns}
+    return {name: _KINDS.get(kind, "continuous") for name, kind in kinds.items()}

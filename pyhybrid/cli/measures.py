@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.table import Table
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, names_of, options, survey_design
 from pyhybrid.cli.sources import sample_where_it_is, utility_where_it_is
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
@@ -138,11 +138,8 @@ def risk(
     """
     _check_outputs(json_out, html, overwrite)
     data, versions = _read_versions(real, synthetic, versus or ())
-    named, hidden = (
-        [parse_key(name, option) for text in given or ()
-         for name in ([text] if "=" in text else names_of([text], data.columns))]
-        for given, option in ((key, "--key"), (sensitive, "--sensitive"))
-    )  # fmt: skip
+    named = read_keys(key, "--key", data.columns)
+    hidden = read_keys(sensitive or (), "--sensitive", data.columns)
     check_once([name for name, _ in named], "--key")
     outside = None if holdout is None else read_table(holdout).frame
     found = {
@@ -159,6 +156,16 @@ def risk(
         for name, sets in versions.items()
     }
     _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (Path(real).name, data))
+
+
+def read_keys(
+    given: Sequence[str], option: str, columns: Iterable[Any]
+) -> list[tuple[str, dict[str, Any]]]:
+    """Columns and their settings, of an option that may be repeated: one of each, or several
+    without settings and with commas between."""
+    known = list(columns)
+    texts = [[text] if "=" in text else names_of([text], known) for text in given]
+    return [parse_key(name, option) for own in texts for name in own]
 
 
 def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
@@ -182,7 +189,7 @@ def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
 
 @options
 def verify(
-    real: Path,
+    real: str,
     synthetic: list[Path],
     query: str,
     tolerance: float,
@@ -215,10 +222,13 @@ def verify(
     from pyhybrid.releases.ledger import Ledger
 
     _check_outputs(json_out, None, overwrite)
-    versions = _read_versions(str(real), synthetic, ())[1]
+    data, *sets = (
+        path if stays_where_it_is(path) else read_table(path)
+        for path in (real, *map(str, _sets(synthetic)))
+    )
     answer = verification.verify(
-        versions["synthetic"],
-        read_table(real).by_cell,
+        [each.frame if isinstance(each, SourceTable) else each for each in sets],
+        data.by_cell if isinstance(data, SourceTable) else data,
         query,
         tolerance=tolerance,
         epsilon=epsilon,

@@ -115,6 +115,7 @@ def describe(data: str) -> None:
         with open_source(data) as source:
             names, looked_at = list(source.columns), columns_to_look_at(source, [*source.columns])
         columns, n, risky = looked_at.columns, looked_at.n, undecided_of(looked_at)
+        risky = _with_repeated(risky, looked_at.repeated)
         gone = {name: own / max(n, 1) for name, own in looked_at.missing.items()}
     else:
         df = read_table(Path(data)).frame
@@ -162,7 +163,7 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
     if given["unit"] is None:
-        say_repeated(df, " --rows-per-unit ROWS")
+        say_repeated(repeated_identifiers(df), " --rows-per-unit ROWS")
     elif given["unit"] in df and given["unit"] not in decided.keep:
         decided = decided.with_these(Decisions.of(given["unit"]))
     said = {*decided.drop, *decided.keep, *decided.ids}
@@ -196,10 +197,10 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     ).plan()
 
 
-def say_repeated(df: pd.DataFrame, more: str = "") -> None:
+def say_repeated(names: Iterable[str], more: str = "") -> None:
     """Name the columns by which a person may have several rows, and what protects persons; with
     the `more` that --unit needs."""
-    for name in repeated_identifiers(df):
+    for name in names:
         note(
             f"{name} looks like an identifier of persons, with several rows each: epsilon protects "
             f"one row, not all rows of a person. --unit {shlex.quote(name)}{more} protects persons"
@@ -278,9 +279,7 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
     """What `describe` says of columns: the same, repeated persons, and which have the same values
     as another one before them."""
     reasons, known = undecided(df), dict[bytes, str]()
-    for name in repeated_identifiers(df):
-        told = f"several rows share a value: see --unit; {reasons.get(name, '')}"
-        reasons[name] = told.removesuffix("; ")
+    reasons = _with_repeated(reasons, repeated_identifiers(df))
     for column, own in df.items():
         with contextlib.suppress(TypeError):  # lists, which have no hash
             if _nearly_distinct(own):
@@ -289,6 +288,13 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
             if known.setdefault(values, str(column)) != str(column):
                 reasons.setdefault(str(column), f"has the values of {known[values]}")
     return reasons
+
+
+def _with_repeated(reasons: dict[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Reasons, and those of columns that identify persons with several rows each."""
+    told = {name: f"several rows share a value: see --unit; {reasons.get(name, '')}"
+            for name in names}  # fmt: skip
+    return {**reasons, **{name: own.removesuffix("; ") for name, own in told.items()}}
 
 
 def _to_mend(df: pd.DataFrame) -> dict[str, str]:

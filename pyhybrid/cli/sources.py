@@ -140,8 +140,8 @@ def release_distinct_rows(
         )  # fmt: skip
     show(
         f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
-        f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); distinct "
-        f"rows were counted by {source.engine}, fitted and drawn by their numbers",
+        f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); "
+        f"{source.engine} counted the distinct rows, to which the model was fitted",
         _REPORT.format(given["out"]),
     )
 
@@ -241,7 +241,7 @@ def _draft(source: Source, data: str, given: Mapping[str, Any], said: set[str | 
     path = Path(given["out"]).absolute().parent / f"{named[-1] if named else 'table'}.types.json"
     looked_at = columns_to_look_at(source, [name for name in source.columns if name not in said])
     if given["unit"] is None:
-        say_repeated(looked_at.table, " --rows-per-unit ROWS")
+        say_repeated(looked_at.repeated, " --rows-per-unit ROWS")
     draft, risky = drafted_types(looked_at.columns), undecided_of(looked_at)
     kept = {name: kind for name, kind in draft.items() if name not in risky}
     return write_draft(path, kept, risky, given)

@@ -41,7 +41,7 @@ from pyhybrid.cli.released import (
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, PyhybridError, SamplingError
-from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.fitting.session import FitProgress, FitSession
 from pyhybrid.mechanisms import (
     BudgetWeighted,
@@ -429,7 +429,7 @@ def _by_formula(
         source = _at_known_levels(source, chosen.synthesizes[0], levels_declared(known))
     _check_columns(source.frame, chosen, decisions, asked)
     if given["unit"] is None and given["survey"] is None:
-        say_repeated(source.frame)
+        say_repeated(repeated_identifiers(source.frame))
     with progress_bars() as progress:
         if like is not None:
             reference = like.read_as(declared).frame

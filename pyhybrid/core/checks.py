@@ -188,6 +188,35 @@ def no_such_attribute(owner: Any, name: str, right_calls: Mapping[str, str]) -> 
     return AttributeError(f"{kind!r} object has no attribute {name!r}{instead}")
 
 
+_READ_FIRST: Mapping[str, str] = {
+    **dict.fromkeys(("str", "PosixPath"), "; read it first: pd.read_csv, ph.sources.read_columns"),
+    **dict.fromkeys(("DuckDBPyRelation", "Table"), "; read it first: ph.sources.read_columns"),
+    "dict": "; make one of it: pd.DataFrame(data)",
+    "ndarray": "; make one of it: pd.DataFrame(data, columns=[...])",
+    "Series": "; make one of it: data.to_frame()",
+}
+
+
+def not_a_frame(data: Any, name: str = "data") -> InvalidInput:
+    """The error for data that are no data frame, with what makes one of them."""
+    kind = type(data).__name__
+    return InvalidInput(
+        f"{name} must be a pandas DataFrame: found {kind}{_READ_FIRST.get(kind, '')}"
+    )
+
+
+def in_memory(data: Any, *columns: Any, **how: Any) -> Any:
+    """`data`, or, of a table that stays where it is, its rows: `pyhybrid.sources.rows.in_memory`,
+    which a room below takes through the front, as ibis is not installed everywhere."""
+    room = type(data).__module__.partition(".")[0]
+    is_source = room in ("ibis", "duckdb", "_duckdb") or hasattr(data, "in_words")
+    if not (is_source or isinstance(data, (str, os.PathLike))):
+        return data
+    import pyhybrid
+
+    return pyhybrid.sources.in_memory(data, *columns, **how)
+
+
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """The end of a message on a name that is not known: the nearest one, or nothing."""
     names = {str(each).lower(): str(each) for each in known}

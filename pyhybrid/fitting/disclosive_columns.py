@@ -38,6 +38,10 @@ _REPEATED = re.compile(
     r"s?(_?(id|no|nr|num|number|code|key))?$",
     re.IGNORECASE,
 )
+_TIME = re.compile(
+    r"year|month|quarter|week|day|date|time|wave|round|period|visit|trial|^(t|yr|mon|qtr)$", re.I
+)
+_LOOKED_AT = 40  # columns, each with so many others
 _IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($|[_\W])|id$", re.I)
 
 
@@ -81,16 +85,47 @@ def _reason(name: str, column: pd.Series, rows: IntArray, truths: Iterable[_Trut
 
 
 def repeated_identifiers(table: pd.DataFrame) -> list[str]:
-    """Columns that by their names identify persons or households, with several rows of each, of a
-    table whose guarantee may be for a row."""
-    found = []
+    """Columns that identify persons or households, with several rows of each, of a table whose
+    guarantee may be for a row: by their names, or as no two rows share both a value of them and one
+    of another column, the times of a panel, where chance would have several do so."""
+    found: list[str] = []
+    codes: dict[str, tuple[IntArray, IntArray]] = {}
+    times: list[tuple[str, IntArray, IntArray]] = []
     for place, name in enumerate(map(str, table.columns)):
-        if _REPEATED.search(name):
-            rows = _hashable(table.iloc[:, place]).value_counts()
-            n, most = int(rows.sum()), rows.max()
-            if _FEWEST <= rows.size < n and most * rows.size <= _EVEN * n:
-                found.append(name)
-    return found
+        values = _hashable(table.iloc[:, place])
+        code, known = pd.factorize(values)
+        rows = np.bincount(code[code >= 0])
+        n, most = int(rows.sum()), rows.max(initial=0)
+        if not 1 < rows.size < n:
+            continue
+        times.append((name, code, rows))
+        if rows.size < _FEWEST or most * rows.size > _EVEN * n:
+            continue
+        if names_persons(name):
+            found.append(name)
+        elif not (_TIME.search(name) or pd.api.types.is_datetime64_any_dtype(known)):
+            codes[name] = (code, rows)
+    for name, (code, rows) in [*codes.items()][:_LOOKED_AT]:
+        others = [own for own in times if own[0] != name][:_LOOKED_AT]
+        of_less = (own for own in others if own[2].size < rows.size or _TIME.search(own[0]))
+        if any(_never_share(code, rows, *own[1:]) for own in of_less):
+            found.append(name)
+    return [str(name) for name in table.columns if str(name) in found]
+
+
+def names_persons(column: str) -> bool:
+    """True of the name of a column that identifies persons or households, as names go."""
+    return _REPEATED.search(column) is not None
+
+
+def _never_share(one: IntArray, of_one: IntArray, other: IntArray, of_other: IntArray) -> bool:
+    """True if no two rows share a code of both, none missing, unless by chance."""
+    n = one.size
+    pairs = [float((rows * (rows - 1.0)).sum() / 2) for rows in (of_one, of_other)]
+    if pairs[0] * pairs[1] < -_LOG_CHANCE * n * (n - 1) / 2 or min(one.min(), other.min()) < 0:
+        return False
+    both = one * of_other.size + other
+    return all(np.unique(own).size == own.size for own in (both[:_SAMPLE], both))
 
 
 def _is_text(dtype: Any) -> bool:

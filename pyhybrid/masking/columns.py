@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_names, did_you_mean
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_names,
+    did_you_mean,
+    not_a_frame,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.values import first_row, row_label
@@ -307,7 +314,7 @@ def checked_names(names: Any, what: str) -> tuple[str, ...]:
 
 def _checked_table(df: Any) -> pd.DataFrame:
     if not isinstance(df, pd.DataFrame):
-        raise InvalidInput(f"data must be a pandas DataFrame: found {type(df).__name__}")
+        raise not_a_frame(df)
     if len(df) < 3:
         raise InvalidInput(f"data must have at least 3 records: found {len(df)}")
     check_names(df.columns, df.index.names)

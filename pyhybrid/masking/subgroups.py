@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import check_count, check_nonnegative
+from pyhybrid.core.checks import check_count, check_nonnegative, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import check_keys, checked_names, read_column
 from pyhybrid.masking.masks import SUBGROUPS
@@ -101,7 +101,7 @@ def risk_subgroups(
         a negative radius, or one of a key that is not continuous.
     """
     if not isinstance(df, pd.DataFrame):
-        raise InvalidInput(f"data must be a pandas DataFrame: found {type(df).__name__}")
+        raise not_a_frame(df)
     names = checked_names(keys, "keys")
     check_keys(names, df)
     k0 = check_count(k0, "k0")

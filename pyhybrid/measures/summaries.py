@@ -37,7 +37,7 @@ from pyhybrid.measures.tables.matching import (
 )
 from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
 from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
-from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.measures.tables.reconcile import Tables, is_numeric, of_sources, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
 _LESS, _MORE = "smaller is more useful", "larger is more useful"
@@ -300,8 +300,9 @@ class RiskSummary:
 
 
 @bar_in_notebooks
+@of_sources
 def utility_summary(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     columns: Sequence[str] | None = None,
@@ -357,15 +358,16 @@ def utility_summary(
     )
 
 
+@of_sources
 def risk_summary(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     keys: Sequence[str],
     radius: Radius = None,
     kind: str | Mapping[str, str] = "absolute",
     sensitive: Mapping[str, float | None] | Sequence[str] = (),
-    holdout: pd.DataFrame | None = None,
+    holdout: Any = None,
     rows_correspond: bool | None = None,
 ) -> RiskSummary:
     """Every risk measure of m synthetic sets from anywhere.

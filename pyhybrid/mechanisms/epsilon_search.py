@@ -33,13 +33,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks, html_rows
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
+from pyhybrid.mechanisms.mechanism import read_by
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.weighted.weight_maps import (
@@ -162,7 +162,7 @@ _SETTINGS: Mapping[type, _Setting] = {
 @bar_in_notebooks
 def meet_epsilon(
     mechanism: PseudoPosteriorMechanism,
-    df: pd.DataFrame,
+    df: Any,
     *,
     target_epsilon: float,
     tolerance: float | None = None,
@@ -177,7 +177,7 @@ def meet_epsilon(
     mechanism : PseudoPosteriorMechanism
         `LipschitzWeighted`, `CountWeighted`, `ScalarWeighted` or `Truncated`; what they hold of the
         setting that is looked for (scale, the target of the scalar weight, the cap) is not used.
-    df : DataFrame
+    df : DataFrame, or a table that stays where it is
         Confidential records.
     target_epsilon : float
         For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0.
@@ -222,7 +222,7 @@ def meet_epsilon(
 @bar_in_notebooks
 def solve_scale(
     mechanism: PseudoPosteriorMechanism,
-    df: pd.DataFrame,
+    df: Any,
     *,
     target_epsilon: float,
     tolerance: float = 0.1,
@@ -246,7 +246,7 @@ def solve_scale(
 @bar_in_notebooks
 def solve_shift(
     mechanism: PseudoPosteriorMechanism,
-    df: pd.DataFrame,
+    df: Any,
     *,
     target_epsilon: float,
     tolerance: float = 0.1,
@@ -304,7 +304,7 @@ def _given(name: str, mechanism: PseudoPosteriorMechanism, limits: tuple[float, 
 def _solved(
     setting: _Setting,
     mechanism: PseudoPosteriorMechanism,
-    df: pd.DataFrame,
+    df: Any,
     target_epsilon: float,
     tolerance: float,
     n_draws_released: int = 1,
@@ -319,6 +319,7 @@ def _solved(
     tolerance = check_positive(tolerance, "tolerance")
     draws = check_count(n_draws_released, "n_draws_released")
     max_fits = check_count(max_fits, "max_fits")
+    df = read_by([mechanism], df, options.get("seed"))
     session = open_session(mechanism.model.bind(df), **options)
     low, high = setting.limits(mechanism, session.by_unit(mechanism.unit))
     fits: dict[float, Fitted] = {}

@@ -29,7 +29,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
 from pyhybrid.mechanisms.marginals.noisy_marginals import PUBLIC, BoundTables, NoisyMarginals
-from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
+from pyhybrid.mechanisms.mechanism import Made, Mechanism, read_by, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
@@ -147,7 +147,7 @@ class SequentialSynthesis(Mechanism):
     @bar_in_notebooks
     def release(
         self,
-        df: pd.DataFrame,
+        df: Any,
         *,
         n_synthetic: int = 1,
         n_draws_released: int | None = None,
@@ -195,7 +195,8 @@ class SequentialSynthesis(Mechanism):
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        return self._release(df, m, drawn, options, leave_one_out, workers, executor)
+        read = read_by([self], df, seed)
+        return self._release(read, m, drawn, options, leave_one_out, workers, executor)
 
     def _release(
         self,

@@ -80,8 +80,8 @@ def synthesize_by_formula(
     """Release a column by a regression on others, of any number of rows that are few distinct ones.
 
     The release is that of ``mechanism.release`` on the same rows in another order. Weights, risks
-    and charges are computed once for records that are alike, and count as often as these occur.
-    What leaves is one record.
+    and charges are computed once for each distinct row, and count as often as it occurs. Neighbors
+    differ in one record.
 
     Parameters
     ----------

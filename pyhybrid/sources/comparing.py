@@ -13,7 +13,7 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain, merged
 from pyhybrid.models.columns.kinds import Number
 from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.release import mechanism_of
-from pyhybrid.sources.source import Source, load_library, open_source
+from pyhybrid.sources.source import Source, load_library, opened
 from pyhybrid.tables.domains import MOST_BINS
 from pyhybrid.tables.table_spec import kinds_of
 
@@ -40,7 +40,7 @@ def count_distances(real: Any, synthetic: Any, *, types: Mapping[str, Any]) -> p
     """
     domain = mechanism_of(kinds_of(types), {"epsilon": 1.0, "relation": "remove"}).domain
     order = {name: tuple(domain)[:place] for place, name in enumerate(domain)}
-    with open_source(real) as one, open_source(synthetic) as other:
+    with opened(real) as one, opened(synthetic) as other:
         counted = [Counted(source, domain) for source in (one, other)]
         few = {
             name: merged(own, counted[0].alone[(name,)][:, 0] / len(counted[0]), MOST_BINS)
@@ -80,7 +80,7 @@ def compare_numbers(real: Any, synthetic: Any, *, types: Mapping[str, Any]) -> p
     kinds = {name: own for name, own in kinds_of(types).items() if isinstance(own, Number)}
     domain = mechanism_of(kinds_of(types), {"epsilon": 1.0, "relation": "remove"}).domain
     own = {name: domain[name] for name in kinds}
-    with open_source(real) as one, open_source(synthetic) as other:
+    with opened(real) as one, opened(synthetic) as other:
         found = [_numbers_of(source, own) for source in (one, other)] if own else [{}, {}]
     rows = [(*key, value, found[1][key]) for key, value in found[0].items()]
     made: pd.DataFrame = pd.DataFrame(rows, columns=["column", "quantity", "real", "synthetic"])

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.fitting.disclosive_columns import names_persons, repeated_identifiers
 from pyhybrid.sources.source import Source, load_library
 
 _ROWS = 20_000
+_FEWEST = 10  # persons
 _LEVELS = 1001  # one more than a column can have
 _LIKE = {"text": object, "logical": bool}
 
@@ -24,12 +26,14 @@ _LIKE = {"text": object, "logical": bool}
 class LookedAt:
     """Values of each column: of rows by chance, before them the ends of numbers, the levels of text
     and a missing value, where the whole table has them; columns `unread`, of types that have no
-    cells; of all `n` rows how many values are `missing`. Confidential."""
+    cells; of all `n` rows how many values are `missing`; columns that identify persons with several
+    rows each, `repeated`. Confidential."""
 
     columns: Mapping[str, pd.Series]
     unread: tuple[str, ...]
     n: int
     missing: Mapping[str, int]
+    repeated: tuple[str, ...] = ()
 
     @property
     def table(self) -> pd.DataFrame:
@@ -50,9 +54,12 @@ def columns_to_look_at(source: Source, names: Sequence[str]) -> LookedAt:
         if source.columns[name] == "number":
             present = own.nullif(ibis.literal("nan").cast("float64"))
             ends |= {f"low{place}": present.min(), f"high{place}": present.max()}
+        if names_persons(name):  # among some rows each may have one
+            ends[f"each{place}"] = own.nunique()
     ((n, *found),) = source.ask(table.agg(**ends))
     told = dict(zip([*ends][1:], found, strict=True))
     made: dict[str, pd.Series] = {}
+    looked_at: dict[str, pd.Series] = {}
     gone = {name: int(told[f"gone{place}"] or 0) for place, name in enumerate(known)}
     unread = tuple(name for name in names if name not in known)
     if not known:
@@ -69,7 +76,12 @@ def columns_to_look_at(source: Source, names: Sequence[str]) -> LookedAt:
             each = table.select(own=table[name]).distinct().limit(_LEVELS)
             more += [own for (own,) in source.ask(each)]
         made[name] = _series(name, kind, [*more, *held])
-    return LookedAt(columns=made, unread=unread, n=int(n), missing=gone)
+        looked_at[name] = made[name][len(more) :].reset_index(drop=True)
+    seen = repeated_identifiers(pd.DataFrame(looked_at))
+    several = [name for place, name in enumerate(known)
+               if _FEWEST <= told.get(f"each{place}", 0) < n - gone[name]]  # fmt: skip
+    return LookedAt(columns=made, unread=unread, n=int(n), missing=gone,
+                    repeated=tuple(dict.fromkeys([*seen, *several])))  # fmt: skip
 
 
 def _plain(source: Source, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A release written part by part, whole or not at all, and gone on with after a kill.
+"""A release written part by part: complete or absent, and resumed after a stopped run.
 
 What rows are drawn from, functions of noisy counts alone, is written first, beside the folder that
 is to be, with the charge; then the charge is entered in the ledger; then parts are drawn, each from
@@ -34,7 +34,14 @@ from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
-from pyhybrid.releases.folder import PARTS, read_json, record_of_run, table_schema, write_json
+from pyhybrid.releases.folder import (
+    PARTS,
+    read_json,
+    read_released,
+    record_of_run,
+    table_schema,
+    write_json,
+)
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Confidential, ReleaseRecord, content_digest
 from pyhybrid.releases.statement import privacy_statement, public_metadata
@@ -261,6 +268,12 @@ class ReleaseInParts:
         return self.record.confidential.data
 
     @property
+    def synthetic(self) -> list[Path]:
+        """Folders of the sets, which measures take in place of data frames."""
+        sets = range(1, self.charge.n_synthetic + 1)
+        return [self.folder / "public" / f"synthetic_{place}" for place in sets]
+
+    @property
     def synthesized(self) -> tuple[str, ...]:
         """Columns that were replaced."""
         return self.record.synthesized
@@ -291,17 +304,13 @@ class ReleaseInParts:
     def sample(self, n: int = 10_000, *, synthetic: int = 1) -> pd.DataFrame:
         """The first n rows of a set; rows are in no order."""
         found: list[pd.DataFrame] = []
+        schema = read_json(self.folder / "public" / "schema.json")
         for path in sorted((self.folder / "public" / f"synthetic_{synthetic}").iterdir()):
-            found.append(_read(path))
+            found.append(read_released(path, schema))
             if sum(map(len, found)) >= n:
                 break
         whole: pd.DataFrame = pd.concat(found, ignore_index=True).head(n)
         return whole
-
-
-def _read(path: Path) -> pd.DataFrame:
-    own: pd.DataFrame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    return own
 
 
 def _digest(drawn: Drawn) -> str:
@@ -435,7 +444,9 @@ def _finish(
 ) -> None:
     """Write what belongs to the parts, and put the folder in its place."""
     public, confidential = folder / "public", folder / "confidential"
-    first = _read(public / "synthetic_1" / f"part_00001.{drawn.file_format}")
+    path = public / "synthetic_1" / f"part_00001.{drawn.file_format}"
+    # A file of CSV does not say that a level "01" is no number.
+    first = drawn.rows(1, 1) if path.suffix == ".csv" else pd.read_parquet(path)
     write_json(public / "schema.json", table_schema(first, drawn.file_format))
     (public / "privacy_statement.md").write_text(release.statement, encoding="utf-8")
     write_json(public / "charge.json", release.charge.public())

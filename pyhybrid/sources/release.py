@@ -30,7 +30,7 @@ from pyhybrid.running.resumable import fingerprint
 from pyhybrid.running.tasks import Progress
 from pyhybrid.sources.counting import Counted
 from pyhybrid.sources.parts import Drawn, DrawnFromCells, ReleaseInParts, release_in_parts
-from pyhybrid.sources.source import Source, name_of, open_source
+from pyhybrid.sources.source import Source, name_of, opened
 from pyhybrid.tables.plan import Table
 from pyhybrid.tables.synthesis import check_declared, marginals_by_plan
 from pyhybrid.tables.table_spec import kinds_of
@@ -137,7 +137,7 @@ def synthesize_source(
     def measured() -> Drawn:
         if progress is not None:
             progress("noisy counts and their model", 0, 0)
-        with open_source(data) as source:
+        with opened(data) as source:
             return _measured(source, kinds, asked, begun_with, at_work)
 
     return release_in_parts(

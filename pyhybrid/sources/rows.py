@@ -3,9 +3,10 @@ distinct rows and their numbers, and these are fitted, or repeated here."""
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ import pandas as pd
 from pyhybrid.core.checks import IntArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.releases.folder import read_json, read_released
-from pyhybrid.sources.source import READ, Source, load_library, open_source, opened
+from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.sources.source import READ, Source, load_library, opened, reads_whole
 
 MOST_ROWS = 5_000_000
 MOST_DISTINCT = 100_000
@@ -69,10 +70,10 @@ def _refuse_distinct(source: Source, cells: Any, grouped: Any, names: Sequence[s
     (values,) = source.ask(cells.agg(**{c: cells[c].nunique() for c in cells.columns}))
     most = int(np.argmax(values))
     raise InvalidInput(
-        f"rows of {source.name} must fall together, to be fitted by their numbers: of {int(n):,} "
-        f"rows {int(distinct):,} are distinct in {', '.join(names)}, and {MOST_DISTINCT:,} may be; "
-        f"{names[most]!r} has {int(values[most]):,} values: round it or cut it into bins in a view "
-        "by a public rule, leave it out, or take a view of a sample"
+        f"data {source.name} must have at most {MOST_DISTINCT:,} distinct rows of "
+        f"{', '.join(names)}: found {int(distinct):,} among {int(n):,} rows; {names[most]!r} has "
+        f"{int(values[most]):,} values: round it or cut it into bins by a public rule, in a view, "
+        "leave it out, or take a view of a sample"
     )
 
 
@@ -123,17 +124,15 @@ def read_columns(
         return shuffled
 
 
-def read_sample(data: str, columns: Sequence[str] = ()) -> tuple[pd.DataFrame, int]:
+def read_sample(data: Any, columns: Sequence[str] = ()) -> tuple[pd.DataFrame, int]:
     """Some columns, or all, of about 50,000 rows by chance, or of all if there are no more, for
     what needs rows in memory: models, matching. Confidential; no part of a release.
 
-    `data` as of `open_source`, whose InvalidInput it raises, or a folder with a set of a release in
-    CSV parts. Returns the rows, shape (rows, len(columns)), and the number of all rows.
+    `data` as of `open_source`, whose InvalidInput it raises. Returns the rows, shape
+    (rows, len(columns)), and the number of all rows.
     """
-    if parts := sorted(Path(data).glob("part_*.csv")):
-        return _sample_of_csv(parts, columns)
     ibis = load_library("ibis")
-    with open_source(data) as source:
+    with opened(data) as source:
         names = _named(source, columns or [*source.columns], ())
         cells = _cells(source, names)
         ((n,),) = source.ask(cells.agg(n=cells.count()))
@@ -141,16 +140,33 @@ def read_sample(data: str, columns: Sequence[str] = ()) -> tuple[pd.DataFrame, i
         return _table(source, names, source.ask(some)), int(n)
 
 
-def _sample_of_csv(parts: Sequence[Path], columns: Sequence[str]) -> tuple[pd.DataFrame, int]:
-    """Of each part the same share of its rows, in the types of the release's schema."""
-    public = parts[0].parents[1]
-    entries = read_json(public / "metadata.json")["fileDscr"]
-    sizes = {own["fileName"]: own["caseQnty"] for own in entries}
-    n = sum(sizes[f"{path.parent.name}/{path.name}"] for path in parts)
-    schema, share = read_json(public / "schema.json"), min(1.0, _SAMPLE / n)
-    some = [read_released(path, schema).sample(frac=share) for path in parts]
-    table: pd.DataFrame = pd.concat(some, ignore_index=True)
-    return (table[[*columns]] if columns else table), n
+def in_memory(
+    data: Any,
+    formulas: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    left_out: Sequence[str] = (),
+    seed: int | None = None,
+    sample: bool = False,
+) -> Any:
+    """Rows of a table that stays where it is, for a function of a data frame: columns of `formulas`
+    and `columns`, or all but those `left_out` if none is named. All rows (`read_columns`), or a
+    `sample` of them (`read_sample`), which a warning tells. A path that `open_source` does not take
+    is given back as it is.
+    """
+    if isinstance(data, (str, os.PathLike)) and not reads_whole(os.fspath(data)):
+        return data
+    with opened(data) as source:
+        source.check_columns(left_out)
+        parsed = [parse_formula(text, [*source.columns]) for text in formulas]
+        named = [name for own in parsed for name in (own.outcome, *own.predictors)]
+        named = [*named, *columns] or [own for own in source.columns if own not in left_out]
+        if not sample:
+            return read_columns(source, named, outcomes=(), seed=seed)
+        rows, n = read_sample(source, named)
+        if len(rows) < n:
+            warnings.warn(f"{source.name}: {len(rows):,} of {n:,} rows, by chance", stacklevel=4)
+        return rows
 
 
 def _named(source: Source, columns: Sequence[str], outcomes: Sequence[str]) -> list[str]:
@@ -190,7 +206,7 @@ def _table(source: Source, names: Sequence[str], rows: list[tuple[Any, ...]]) ->
 
 
 def _cell(source: Source, name: str) -> Any:
-    """Decimals and floats as floats, texts by their bytes: alike are those of the same."""
+    """Decimals and floats as floats, texts as bytes: equal exactly if the values are."""
     column = source.table[name]
     if source.columns[name] == "text":
         return source.exact(column)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import contextlib
 import glob
 import importlib
+import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class Source(ABC):
         return {str(name): _kind(dtype) for name, dtype in self.table.schema().items()}
 
     def exact(self, text: Any) -> Any:
-        """A text as what no collation holds to be another's; bytes, where the engine has them."""
+        """A text in a form that no collation equates with another: bytes, where there are any."""
         return text
 
     def ask(self, expression: Any) -> list[tuple[Any, ...]]:
@@ -128,8 +129,9 @@ def open_source(data: Any) -> Source:
         A folder of Parquet files or a pattern (``"census/*.parquet"``); a table of a DuckDB file
         (``"duckdb:///survey.db::persons"``), of PostgreSQL
         (``"postgres://user@host/survey::persons"``) or of another database that ibis connects to,
-        by its URL, ``::`` and the name; an ibis table; a DuckDB relation. A password belongs into
-        ``PGPASSWORD`` or ``~/.pgpass``.
+        by its URL, ``::`` and the name; an ibis table; a DuckDB relation; a synthetic set of a
+        release as CSV (``"released/public/synthetic_1"``). A password belongs into ``PGPASSWORD``
+        or ``~/.pgpass``.
 
     Returns
     -------
@@ -148,7 +150,9 @@ def open_source(data: Any) -> Source:
     load_library("ibis")
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
-        return _by_url(text) if "://" in text else ParquetFiles(files_of(text), text)
+        if "://" in text:
+            return _by_url(text)
+        return ReleasedCSV(text) if _schema_beside(text) else ParquetFiles(files_of(text), text)
     if type(data).__module__.split(".")[0] in ("duckdb", "_duckdb") and hasattr(data, "query"):
         return Relation(data)
     if hasattr(data, "get_backend") and hasattr(data, "schema"):
@@ -161,7 +165,7 @@ def open_source(data: Any) -> Source:
 
 @contextlib.contextmanager
 def opened(data: Any) -> Iterator[Source]:
-    """The source of `data`, closed at the end unless it is one that is given."""
+    """As `open_source`; closed afterwards, unless the caller had opened it."""
     source = open_source(data)
     try:
         yield source
@@ -171,7 +175,7 @@ def opened(data: Any) -> Iterator[Source]:
 
 
 def name_of(data: Any) -> str:
-    """What a run that was stopped knows its data again by; no secrets."""
+    """The name by which a resumed run recognizes its data, without secrets."""
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
         url, mark, table = text.rpartition("::")
@@ -194,9 +198,28 @@ def stays_where_it_is(data: Any) -> bool:
             "a table's URL must have no password, which every user of this machine could read: put "
             "it into PGPASSWORD or ~/.pgpass"
         )
+    return names_a_source(text)
+
+
+def names_a_source(text: str) -> bool:
+    """True of a URL, and of a folder or a pattern of files."""
     return "://" in text or (
         not os.path.isfile(text) and (glob.has_magic(text) or os.path.isdir(text))
     )
+
+
+def reads_whole(text: str) -> bool:
+    """True of what `open_source` takes, one file of Parquet or of a release included."""
+    own = text.lower().endswith((".parquet", ".pq")) or _schema_beside(text) is not None
+    return own or names_a_source(text)
+
+
+def _schema_beside(text: str) -> Path | None:
+    """Schema of a release, if `text` is one of its sets as CSV: a file, or a folder of parts."""
+    place = Path(text)
+    schema = place.parent / "schema.json"
+    is_csv = any(place.glob("part_*.csv")) if place.is_dir() else place.suffix == ".csv"
+    return schema if is_csv and place.name.startswith("synthetic_") and schema.is_file() else None
 
 
 def files_of(pattern: str) -> tuple[str, ...]:
@@ -214,14 +237,14 @@ def files_of(pattern: str) -> tuple[str, ...]:
 
 
 class _Engine(Source):
-    """A table of an engine that is asked in its own words, where types that are not read are."""
+    """A table of an engine that is asked in its own SQL, by its names of types not read."""
 
     connection: Any
     _dialect = "duckdb"
     _database: str | None = None
     _table = _NAME
     _bytes_of: tuple[str, Any, tuple[str, ...]] = ("encode", lambda text: text, ())
-    """The engine's function of a text, its parameters, and what it is told beside."""
+    """Name, signature and further arguments of the engine's function from text to bytes."""
 
     @cached_property
     def _bytes(self) -> Any:
@@ -312,8 +335,11 @@ class ParquetFiles(_DuckDB):
 
 
 def _read(files: Sequence[str]) -> str:
-    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
-    return f"read_parquet([{listed}], hive_types_autocast = false)"
+    return f"read_parquet({_listed(files)}, hive_types_autocast = false)"
+
+
+def _listed(files: Sequence[str | Path]) -> str:
+    return "[" + ", ".join("'" + str(path).replace("'", "''") + "'" for path in files) + "]"
 
 
 def _in_one_type(own: Sequence[tuple[str, str]], alike: Sequence[Sequence[tuple[str, str]]]) -> str:
@@ -330,6 +356,40 @@ def _in_one_type(own: Sequence[tuple[str, str]], alike: Sequence[Sequence[tuple[
             cast = f"nullif(regexp_replace({text}, '\\.0$', ''), 'nan')"
         told.append(f"{cast} AS {column}")
     return ", ".join(told)
+
+
+class ReleasedCSV(_DuckDB):
+    """A synthetic set of a release as CSV, one file or in parts: of the types of its schema, which
+    was written with it, where those of other CSV files would be read from the records."""
+
+    def __init__(self, text: str) -> None:
+        self.name, schema = text, _schema_beside(text)
+        self.connection, self.engine = _duckdb(":memory:")
+        with _in_engine(text, quoting=True):
+            told = json.loads((schema or Path()).read_text(encoding="utf-8"))
+            kinds = [_type_of_released(own) for own in told["columns"]]
+            columns = [own["name"] for own in told["columns"]]
+            first = len(told["index"])
+            names = ", ".join(f"'c{at}': 'VARCHAR'" for at in range(first + len(kinds)))
+            cells = ", ".join(
+                f"CAST(c{at} AS {kind}) AS {_quoted(name)}"
+                for at, (name, kind) in enumerate(zip(columns, kinds, strict=True), start=first)
+            )
+            files = [*Path(text).glob("part_*.csv")] or [Path(text)]
+            self.connection.execute(
+                f"CREATE VIEW {_NAME} AS SELECT {cells} FROM read_csv({_listed(sorted(files))}, "
+                f"columns = {{{names}}}, header = true, auto_detect = false, delim = ',', "
+                "quote = '\"', escape = '\"', nullstr = '')"
+            )
+
+
+def _type_of_released(entry: Mapping[str, Any]) -> str:
+    """DuckDB's type of a column of a schema; a text may be of digits alone."""
+    dtype, levels = str(entry["dtype"]).lower(), entry.get("levels", ())
+    if dtype == "category" and levels and not any(isinstance(own, str) for own in levels):
+        return _DOUBLE
+    kinds = {"int": "BIGINT", "uint": "UBIGINT", "float": _DOUBLE, "bool": "BOOLEAN"}
+    return kinds.get(re.sub(r"(ean)?\d*$", "", dtype), "VARCHAR")
 
 
 class DuckDBTable(_DuckDB):
@@ -444,7 +504,7 @@ def _path_of(url: str) -> str:
 
 
 def _secrets(url: str) -> list[str]:
-    """Password and the like; any mark may be in one, which its writer forgot to encode."""
+    """Passwords and tokens of a URL, also with marks that had to be encoded and are not."""
     told = [_user_of(url).partition(":")[2]]
     told += [value for name, value in _SETTING.findall(url) if _SECRET.search(name)]
     return [own for own in told if own]

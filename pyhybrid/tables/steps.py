@@ -19,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+from pyhybrid.core.checks import in_memory
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import Engine, SamplerSettings
@@ -125,7 +126,7 @@ def _calibrated(task: _Task) -> Calibration:
 
 def calibrate_table(
     plan: Plan,
-    reference: pd.DataFrame,
+    reference: Any,
     *,
     epsilon: float,
     n_draws_released: int = 1,
@@ -169,8 +170,9 @@ def calibrate_table(
         If the reference lacks a column, or has values that its type cannot hold.
     """
     ended = _calibrations(
-        plan, reference, epsilon=epsilon, n_draws_released=n_draws_released, seed=seed,
-        workers=workers, executor=executor, relation=relation, public=public,
+        plan, in_memory(reference, columns=list(plan.kinds)), epsilon=epsilon,
+        n_draws_released=n_draws_released, seed=seed, workers=workers, executor=executor,
+        relation=relation, public=public,
         holds_no_released_record=holds_no_released_record, engine=engine, settings=settings,
         on_not_converged=on_not_converged,
     )  # fmt: skip

@@ -18,6 +18,7 @@ from pyhybrid.core.checks import (
     check_flag,
     check_fraction,
     check_positive,
+    in_memory,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -61,7 +62,7 @@ def synthesize_table(
     epsilon: float | None = None,
     mechanism: str = "censored",
     calibration: Mapping[str, Calibration] | None = None,
-    reference: pd.DataFrame | None = None,
+    reference: Any = None,
     public: bool = False,
     holds_no_released_record: bool = False,
     center_share: float = 0.25,
@@ -158,6 +159,7 @@ def synthesize_table(
     if mechanism in ("censored", "marginals"):
         check_declared(plan)
         _check_word(plan, reference, calibration or {}, holds_no_released_record)
+    reference = in_memory(reference, columns=list(plan.kinds))
     told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
     decisions, exposed = plan.decisions, exposed_columns(table.df, own)
@@ -368,7 +370,7 @@ def marginals_by_plan(
     delta: float | None = None,
     select: str | None = None,
     noise_aware: bool = True,
-    reference: pd.DataFrame | None = None,
+    reference: Any = None,
     public: bool = False,
     holds_no_released_record: bool = False,
 ) -> NoisyMarginals:
@@ -380,6 +382,7 @@ def marginals_by_plan(
             f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
             "mechanism='censored', or leave rules out"
         )
+    reference = in_memory(reference, columns=list(plan.kinds))
     domain = domains_of({c.name: c.kind.kind for c in plan.columns}, reference)
     names = [column.name for column in plan.columns]
     pairs = {name: (*plan.kept, *names[:place]) for place, name in enumerate(names)}

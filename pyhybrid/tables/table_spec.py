@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice, check_flag, check_names, did_you_mean
+from pyhybrid.core.checks import (
+    check_choice,
+    check_flag,
+    check_names,
+    did_you_mean,
+    in_memory,
+    not_a_frame,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import as_levels, places_of_levels
 from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
@@ -45,7 +52,7 @@ class KnownKind:
 class DescribedTable:
     """What is said of a table; see `pyhybrid.Table`, which plans its release."""
 
-    df: pd.DataFrame = field(repr=False)
+    df: Any = field(repr=False)
     _: KW_ONLY
     sensitive: Sequence[str]
     id: str | None = None
@@ -54,15 +61,23 @@ class DescribedTable:
     types: Mapping[str, Kind] = field(default_factory=dict)
     rules: Sequence[str] = ()
     order: str | Sequence[str] = "auto"
-    reference: pd.DataFrame | None = field(default=None, repr=False)
+    reference: Any = field(default=None, repr=False)
     holds_no_released_record: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.df, pd.DataFrame) or len(self.df) < 2:
-            raise InvalidInput("df must be a DataFrame with two rows or more")
         check_flag(self.holds_no_released_record, "holds_no_released_record")
         for name in ("sensitive", "drop", "keep"):
             object.__setattr__(self, name, _listed(getattr(self, name), name))
+        read = in_memory(self.df, left_out=self.drop)
+        if not isinstance(read, pd.DataFrame):
+            raise not_a_frame(read, "df")
+        if len(read) < 2:
+            raise InvalidInput(f"df must have two rows or more: found {len(read)}")
+        if read is not self.df:
+            left = {name: own for name, own in self.types.items() if name not in self.drop}
+            for name, own in {"df": read, "types": left, "drop": ()}.items():  # not read
+                object.__setattr__(self, name, own)
+        object.__setattr__(self, "reference", in_memory(self.reference))
         if not self.sensitive:
             raise InvalidInput("sensitive must name at least one column: it names none")
         object.__setattr__(self, "types", kinds_of(self.types))
@@ -104,7 +119,8 @@ class DescribedTable:
             if isinstance(kind := self._known(name), Leveled)
         }
         if all(column.equals(self.df[name]) for name, column in changed.items()):
-            return self.df
+            whole: pd.DataFrame = self.df
+            return whole
         return with_columns(self.df, changed)
 
     def _known(self, name: str) -> Kind | None:

@@ -45,11 +45,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive, did_you_mean
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_positive,
+    did_you_mean,
+    in_memory,
+    not_a_frame,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.fitting.session import read_units
-from pyhybrid.measures.tables.reconcile import synthetic_sets
+from pyhybrid.measures.tables.reconcile import each_in_memory, synthetic_sets
 from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -164,8 +172,8 @@ class Verification(LaplaceAnswer):
 
 
 def verify(
-    release: Release | pd.DataFrame | Sequence[pd.DataFrame],
-    data: pd.DataFrame,
+    release: Any,
+    data: Any,
     query: Query | str,
     *,
     tolerance: float,
@@ -184,8 +192,9 @@ def verify(
     release : Release, DataFrame or sequence of DataFrame
         Synthetic sets as they are published, also some that were made elsewhere. The estimate is
         their average, and columns are of the types that they have.
-    data : DataFrame
-        Confidential records. Not modified.
+    data : DataFrame, or a table that stays where it is
+        Confidential records. Not modified. Of what `pyhybrid.sources.open_source` takes, the
+        columns of the query, of all rows, up to 5,000,000; synthetic sets may be such tables, too.
     query : Query or str
         `Mean`, `Share`, `Quantile`, `Coefficient`, an object of your own that meets `Query`, or a
         text as on the command line, e.g. ``"mean:income"`` (see `read_query`).
@@ -235,8 +244,10 @@ def verify(
     check_choice(relation, "relation", RELATIONS)
     accepted = check_positive(tolerance, "tolerance")
     eps = check_positive(epsilon, "epsilon")
+    data = in_memory(data, columns=[*asked.columns, *([] if unit is None else [unit])])
     _check_table(data, asked)
-    sets = release.synthetic if isinstance(release, Release) else synthetic_sets(release)
+    made = release.synthetic if isinstance(release, Release) else release
+    sets = synthetic_sets(each_in_memory(made, columns=asked.columns))
     for place, table in enumerate(sets, start=1):
         _check_columns(table, asked, f"synthetic set {place}")
     named = {asked.column: (asked.level,)} if isinstance(asked, Share) else {}
@@ -288,8 +299,10 @@ def _laplace_cdf(z: float) -> float:
 
 
 def _check_table(data: Any, query: Query) -> None:
-    if not isinstance(data, pd.DataFrame) or data.empty:
-        raise InvalidInput("data must be a DataFrame with at least one row")
+    if not isinstance(data, pd.DataFrame):
+        raise not_a_frame(data)
+    if data.empty:
+        raise InvalidInput("data must have at least one row")
     if not data.columns.is_unique:
         raise InvalidInput("column names of data must be unique: some occur more than once")
     _check_columns(data, query, "data")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.cli.app import COMMANDS
+from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS
 from tests.conftest import command
 
 # Each has tests of its own; `open` needs a browser.
@@ -30,3 +30,4 @@ def test_examples_of_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name, example in COMMANDS.items():
         if name not in {*_ELSEWHERE, "open"}:
             assert command(name, *shlex.split(example)) == 0, name
+    assert command("ledger", *shlex.split(SUBCOMMANDS["ledger show"])) == 0

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyhybrid.cli import in_options
-from pyhybrid.cli.app import COMMANDS, _command, _listed
+from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, _command, _listed
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import Finding, _show_agreement, _show_repairs
 from pyhybrid.validation.agreement import Row, Validation
@@ -94,11 +94,11 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     assert own == listed != ""
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_examples_are_right_calls(name: str) -> None:
+@pytest.mark.parametrize(("name", "call"), [*COMMANDS.items(), *SUBCOMMANDS.items()])
+def test_examples_are_right_calls(name: str, call: str) -> None:
     """Parsed by the command itself, which then is not run."""
-    command = _command(name)
-    arguments = shlex.split(COMMANDS[name])
+    command = _command(name.partition(" ")[0])
+    arguments = shlex.split(call)
     if hasattr(command, "commands"):
         command, *arguments = command.commands[arguments[0]], *arguments[1:]
     command.make_context(name, list(arguments))
@@ -118,7 +118,7 @@ def test_usage_errors_show_a_right_call(
 
 def test_what_is_missing_is_shown_in_the_whole_call(refused: Callable[..., str]) -> None:
     error = refused("mask", "a b.csv", "--out", "x")
-    assert "--keys must be given, e.g. pyhybrid mask 'a b.csv' --out x --keys age,sex" in error
+    assert "--key must be given, e.g. pyhybrid mask 'a b.csv' --out x --key age:radius=2" in error
     whole = "ledger create b.jsonl --kind=strict --budget 4 --relation remove (pyhybrid ledger cr"
     error = refused("ledger", "create", "b.jsonl", "--kind=strict")
     assert f"--budget, --relation must be given, e.g. pyhybrid {whole}" in error

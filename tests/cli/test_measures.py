@@ -153,6 +153,8 @@ def test_of_what_stays_where_it_is_rows_are_taken(
     whole = json.loads(capsys.readouterr().out)
     assert run(["risk", "table", "out", *asked, "--no-rows-correspond"]) == 0
     assert json.loads(capsys.readouterr().out) == whole
+    answer = ["--query", "mean:age", "--tolerance", "9", "--epsilon", "9", "--blocks", "10"]
+    assert run(["verify", "table", "out", *answer]) == 0
     monkeypatch.setattr(rows, "_SAMPLE", 100)
     assert run(["utility", "table", "out", "--permutations", "2"]) == 0
     assert re.search(r"table: \d+ of 200 rows, by chance", capsys.readouterr().err)
@@ -187,11 +189,9 @@ def test_bad_input_is_named_and_nothing_written(
 
 
 def test_keys_as_text() -> None:
-    assert parse_key("age", "--key") == ("age", {})
-    assert parse_key("a:b", "--key") == ("a:b", {})
-    assert parse_key("a:b:radius=2, kind=relative", "--key") == (
-        "a:b", {"radius": 2, "kind": "relative"},
-    )  # fmt: skip
+    assert [*map(parse_key, ("age", "a:b"), ("", ""))] == [("age", {}), ("a:b", {})]
+    settings = {"radius": 2, "kind": "relative"}
+    assert parse_key("a:b:radius=2, kind=relative", "--key") == ("a:b", settings)
 
 
 @pytest.mark.pictures

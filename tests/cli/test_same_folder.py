@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Callable[[pd.DataFrame], Any], list[str]]] = {
         ["synthesize", "data.csv", "--formula", "visits ~ 1", "--mechanism",
          "perturbed_histogram:" + ",".join(f"{k}={v}" for k, v in HISTOGRAM.items())],
     ),
-    "mask": (_mask, ["mask", "data.csv", "--keys", "sex", "--seed", "1"]),
+    "mask": (_mask, ["mask", "data.csv", "--key", "sex", "--seed", "1"]),
 }  # fmt: skip
 
 

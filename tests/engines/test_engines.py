@@ -125,17 +125,15 @@ def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
         adapt_engaged=False, max_depth=1, refresh=0,
     )  # fmt: skip
     for name in ("s", "L", "x"):
-        np.testing.assert_allclose(
-            still.draws(name)[:, 0], fit.variables[name][:, -1], rtol=1e-7, atol=1e-9
-        )
+        np.testing.assert_allclose(still.draws(name)[:, 0], fit.variables[name][:, -1], rtol=1e-7,
+                                   atol=1e-9)  # fmt: skip
 
 
 @pytest.mark.samples
 def test_progress_reaches_the_total() -> None:
     seen: list[tuple[int, int]] = []
-    EmbeddedEngine().sample(
-        NORMAL, {"p": 1}, seed=1, settings=SHORT, progress=lambda a, b: seen.append((a, b))
-    )
+    EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=1, settings=SHORT, progress=lambda a,
+                            b: seen.append((a, b)))  # fmt: skip
     assert seen[-1] == (1000, 1000)
     assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
 
@@ -239,9 +237,8 @@ def test_unknown_engine_lists_the_known() -> None:
 
 def test_auto_reports_every_cause_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> engines.EngineStatus:
-        return engines.EngineStatus(
-            name=name, available=False, cause=f"no {name}", remedy=f"get {name}"
-        )
+        return engines.EngineStatus(name=name, available=False, cause=f"no {name}",
+                                    remedy=f"get {name}")  # fmt: skip
 
     from pyhybrid.engines.cmdstan import CmdStanEngine
 

@@ -132,3 +132,18 @@ def test_identifiers_with_several_rows_each_are_named() -> None:
     table = pd.DataFrame({"pid": k // 3, "Patient_No": [f"p{each % 60}" for each in k], "id": k,
                           "household": k % 5, "user_id": np.where(k % 2, 0, k)})  # fmt: skip
     assert repeated_identifiers(table) == ["pid", "Patient_No"]
+
+
+@pytest.mark.parametrize("text", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_persons_of_a_panel_are_seen_whatever_their_column_is_named(text: bool, seed: int) -> None:
+    """Seen: only names were looked at. The controls: one row a person, and columns by chance."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(2, 21, 60)
+    who, n = np.repeat(rng.permutation(60), rows), int(rows.sum())
+    waves = np.concatenate([rng.choice(20, own, replace=False) for own in rows])
+    panel = pd.DataFrame({"nr": [f"A{k:03d}" for k in who] if text else who, "wave": waves,
+                          "born": who % 23, "area": rng.integers(0, 60, n)})  # fmt: skip
+    assert repeated_identifiers(panel.sample(frac=1, random_state=seed)) == ["nr"]
+    assert repeated_identifiers(panel.drop_duplicates("nr")) == []
+    assert repeated_identifiers(panel.assign(wave=rng.permutation(waves))) == []

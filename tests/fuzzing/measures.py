@@ -85,9 +85,8 @@ def set_cases(
     way = st.sampled_from(_WAYS[:5] if calm else _WAYS)
     each = way if draw(OFTEN) else st.one_of(way, recipes())
     others = draw(st.lists(each, min_size=1 if calm else 0, max_size=3))
-    return SetsCase(
-        real=draw(recipes(sizes=sizes)), others=tuple(others), options=_some(draw, known, 2)
-    )
+    return SetsCase(real=draw(recipes(sizes=sizes)), others=tuple(others),
+                    options=_some(draw, known, 2))  # fmt: skip
 
 
 def risk_cases() -> st.SearchStrategy[tuple[SetsCase, Any]]:
@@ -139,9 +138,8 @@ _pairs = st.lists(_pair, max_size=4)
 
 def pool_cases() -> st.SearchStrategy[tuple[Any, str, Any]]:
     alike = st.lists(_one, min_size=2, max_size=5)
-    models = st.one_of(
-        alike, _pairs, st.lists(alike, max_size=3), st.lists(_pairs, max_size=3), _value
-    )
+    models = st.one_of(alike, _pairs, st.lists(alike, max_size=3), st.lists(_pairs, max_size=3),
+                       _value)  # fmt: skip
     rules = st.sampled_from(
         ["partially_synthetic", "fully_synthetic", "multiple_imputation", "nested"]
     )
@@ -203,9 +201,8 @@ def check_mask(case: tuple[Recipe, dict[str, Any], str]) -> bool:
     def call() -> ph.masking.MaskedRelease:
         given = _MASKS[mask]()
         masks = given if mask == "none" else {"y": given}
-        made = ph.masking.MaskedImputation(
-            masks=masks, settings=settings, on_not_converged="warn", **options
-        )
+        made = ph.masking.MaskedImputation(masks=masks, settings=settings, on_not_converged="warn",
+                                           **options)  # fmt: skip
         return made.release(df)
 
     release = attempted(call)

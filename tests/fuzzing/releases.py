@@ -49,18 +49,16 @@ _models = {
     "two_part": {}, "zero_inflated": {}, "with_missing": {},
 }  # fmt: skip
 _BUILT: dict[str, Any] = {
-    **MODELS,
-    "two_part": TwoPart.of_formula,
+    **MODELS, "two_part": TwoPart.of_formula,
     "zero_inflated": lambda formula: ZeroInflated(NegativeBinomial(formula)),
     "with_missing": lambda formula: WithMissing(Poisson(formula)),
-}
+}  # fmt: skip
 _step = ph.mechanisms.Reweighting
 _shared = {
-    "draw_quantile": _share,
-    "relation": _mostly("remove", "replace"),
+    "draw_quantile": _share, "relation": _mostly("remove", "replace"),
     "safety_factor": _mostly(1, 1.05),
     "reweighting": _mostly(True, False, _step(k=0.9, recursive=False), _step.published(k=0.9)),
-}
+}  # fmt: skip
 _map = {"scale": _number, "shift": _mostly(0.0, -0.2)}
 MECHANISMS: dict[str, dict[str, Any]] = {
     "Unweighted": {},
@@ -299,15 +297,13 @@ def _sound_sequence(draw: Any) -> tuple[ReleaseCase, ...]:
     recipe = replace(draw(recipes(sizes=(20, 24))), kinds=kinds, names=("y", "x", "g"), poison=())
     first = replace(
         draw(release_cases(draw(st.sampled_from(["LipschitzWeighted", "Unweighted"])), plain=True)),
-        recipe=recipe,
-        model=draw(st.sampled_from(["poisson", "negative_binomial"])),
+        recipe=recipe, model=draw(st.sampled_from(["poisson", "negative_binomial"])),
         formula=draw(st.sampled_from(["y ~ 1", "y ~ g"])),
-    )
+    )  # fmt: skip
     second = replace(
         draw(release_cases(draw(st.sampled_from(["CountWeighted", "Unweighted"])), plain=True)),
-        model="normal",
-        formula=draw(st.sampled_from(["x ~ y", "x ~ y + g", "x ~ 1"])),
-    )
+        model="normal", formula=draw(st.sampled_from(["x ~ y", "x ~ y + g", "x ~ 1"])),
+    )  # fmt: skip
     return first, second
 
 

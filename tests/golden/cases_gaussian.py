@@ -42,10 +42,9 @@ def range_cases(rng: random.Random) -> list[Case]:
         cases.append({"name": f"quantile {quantile}", "args": args})
     few = {"log_lik": [[-1.0, -2.0]]}
     return [
-        *cases,
-        *(bad(*case) for case in WEIGHTS_BAD),
+        *cases, *(bad(*case) for case in WEIGHTS_BAD),
         bad("quantile 0", {**few, "draw_quantile": 0}, "draw_quantile must lie in (0, 1]: found 0"),
-    ]
+    ]  # fmt: skip
 
 
 def loss_cases(rng: random.Random) -> list[Case]:
@@ -125,10 +124,9 @@ def mu_of_epsilon_cases(_: random.Random) -> list[Case]:
 def compose_mu_cases(_: random.Random) -> list[Case]:
     return [
         {"name": "three and four", "args": {"mus": [3.0, 4.0]}},
-        {"name": "twenty", "args": {"mus": [0.207] * 20}},
-        {"name": "one", "args": {"mus": [0.3]}},
+        {"name": "twenty", "args": {"mus": [0.207] * 20}}, {"name": "one", "args": {"mus": [0.3]}},
         bad("negative", {"mus": [1.0, -1.0]}, "mus must be >= 0 and not NaN: {record 1} is not"),
-    ]
+    ]  # fmt: skip
 
 
 def release_cases(_: random.Random) -> list[Case]:
@@ -154,10 +152,9 @@ def epsilon_of_range_cases(_: random.Random) -> list[Case]:
         for kind in ("asymptotic local", "strict")
     ]  # fmt: skip
     return [
-        *cases,
-        bad("negative", {"loss_range": -1.0}, "loss_range must be >= 0: found -1"),
+        *cases, bad("negative", {"loss_range": -1.0}, "loss_range must be >= 0: found -1"),
         bad("infinite", {"loss_range": INF}, "loss_range must be a finite number"),
-    ]
+    ]  # fmt: skip
 
 
 def rho_cases(_: random.Random) -> list[Case]:

@@ -55,9 +55,8 @@ def epsilon_cases(rng: random.Random) -> list[Case]:
             "n_draws_released": rng.choice([1, 3, 20]),
             "safety_factor": rng.choice([1.0, 1.05, 1.1]),
             "relation": rng.choice(["remove", "replace"]),
-            "density_above_one": rng.choice([True, False]),
-            "kind": rng.choice(list(DECIMALS)),
-        }
+            "density_above_one": rng.choice([True, False]), "kind": rng.choice(list(DECIMALS)),
+        }  # fmt: skip
         cases.append({"name": f"random {number}", "args": args})
     cases += [
         bad("negative", {"bound": -1}, "bound must be >= 0: found -1"),
@@ -85,10 +84,9 @@ def round_up_cases(_: random.Random) -> list[Case]:
         for kind in DECIMALS
     ]
     return [
-        *cases,
-        bad("NaN", {"epsilon": NAN}, "epsilon must be a finite number"),
+        *cases, bad("NaN", {"epsilon": NAN}, "epsilon must be a finite number"),
         bad("negative", {"epsilon": -0.5}, "epsilon must be >= 0: found -0.5"),
-    ]
+    ]  # fmt: skip
 
 
 def compose_cases(_: random.Random) -> list[Case]:
@@ -152,10 +150,9 @@ def rule_cases(rng: random.Random) -> list[Case]:
 def fully_cases(rng: random.Random) -> list[Case]:
     narrow = {"estimates": [1.0, 1.01, 0.99], "variances": [0.3, 0.31, 0.29]}
     return [
-        *rule_cases(rng),
-        {"name": "fix with a size ratio", "args": {**narrow, "size_ratio": 0.5}},
+        *rule_cases(rng), {"name": "fix with a size ratio", "args": {**narrow, "size_ratio": 0.5}},
         bad("ratio 0", {**narrow, "size_ratio": 0}, "size_ratio must be above 0: found 0"),
-    ]
+    ]  # fmt: skip
 
 
 def nested_cases(rng: random.Random) -> list[Case]:

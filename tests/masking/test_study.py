@@ -170,10 +170,11 @@ def csv(data: pd.DataFrame, tmp_path: Path) -> Path:
 
 def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     out = tmp_path / "out"
+    csv.with_name("types.json").write_text('{"b": {"kind": "Nominal"}, "none": {"kind": "Real"}}')
     code, shown, errors = run(
-        "mask", str(csv), "--keys", "x", "--keys", "b", "--copies", "10", "--variance",
-        "0.5", "--separation", "4", "--n-synthetic", "2", "--formula", FORMULA, "--family",
-        "probit", "--radius", "x=0.05", "--seed", "1", "--out", str(out),
+        "mask", str(csv), "--key", "x:radius=0.05", "--key", "b", "--copies", "10", "--variance",
+        "0.5", "--separation", "4", "--n-synthetic", "2", "--formula", FORMULA, "--model",
+        "probit", "--seed", "1", "--out", str(out), "--types", str(csv.with_name("types.json")),
     )  # fmt: skip
     assert code == 0, errors
     assert "NOT differentially private" in shown
@@ -192,15 +193,16 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--keys", "nobody"], "key 'nobody' must be a column"),
-    (["--keys", "x", "--variance", "0"], "variance must be above 0"),
-    (["--keys", "b", "--separation", "-1"], "separation must be above 0"),
-    (["--keys", "x", "--radius", "x"], "--radius must be NAME=value"),
-    (["--keys", "x", "--radius", "x=near"], "--radius must be NAME=number"),
-    (["--keys", "x", "--types", "x"], "--types must be NAME=value"),
-    (["--keys", ","], "keys must be a sequence of column names"),
-    (["--keys", "x", "--family", "cox"], "--family must be one of linear, probit, logit"),
-    (["--keys", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),
+    (["--key", "nobody"], "key 'nobody' must be a column"),
+    (["--key", "x", "--variance", "0"], "variance must be above 0"),
+    (["--key", "b", "--separation", "-1"], "separation must be above 0"),
+    (["--keys", "x"], "--keys is --key now; a right call: pyhybrid mask survey.csv --key age"),
+    (["--key", "x:radius=near"], "radius of --key 'x' must be a number"),
+    (["--key", "x:radius=1,kind=relative"], "--key of mask takes radius alone"),
+    (["--key", "x", "--types", "x"], "types must be in a readable file: x is none"),
+    (["--key", ","], "keys must be a sequence of column names"),
+    (["--key", "x", "--model", "cox"], "--model must be one of ols, probit, logit"),
+    (["--key", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),
 ])  # fmt: skip
 def test_bad_commands_are_one_line(
     csv: Path, refused: Any, arguments: list[str], message: str

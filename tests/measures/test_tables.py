@@ -49,9 +49,8 @@ FORMULA = "age ~ np.log(income) + C(sex) + job"
 def test_the_data_themselves_are_perfect(real: pd.DataFrame, m: int) -> None:
     shuffled = real[real.columns[::-1]].sample(frac=1, random_state=3)
     sets = [real] * (m - 1) + [shuffled]
-    found = ph.measures.utility_summary(
-        real, sets, formulas=[FORMULA], n_permutations=2, rng=1, **CODES
-    )
+    found = ph.measures.utility_summary(real, sets, formulas=[FORMULA], n_permutations=2, rng=1,
+                                        **CODES)  # fmt: skip
     for name, value in found.overall().items():
         if name.startswith("pmse_standardised"):
             assert value <= 0, name  # a copy is less than chance away
@@ -283,9 +282,8 @@ def test_model_utility_is_the_rule_over_statsmodels(real: pd.DataFrame) -> None:
         "family": sm.families.Gaussian()})  # fmt: skip
     fits = [sm.OLS(d["age"], sm.add_constant(d["income"])).fit() for d in
             (t.dropna() for t in (real, *sets))]  # fmt: skip
-    expected = ph.measures.combine_partially_synthetic(
-        [f.params for f in fits[1:]], [f.bse**2 for f in fits[1:]]
-    )
+    expected = ph.measures.combine_partially_synthetic([f.params for f in fits[1:]],
+                                                       [f.bse**2 for f in fits[1:]])  # fmt: skip
     assert found.table["synthetic_estimate"].to_numpy() == pytest.approx(expected.estimate)
     assert found.table["synthetic_upper"].to_numpy() == pytest.approx(expected.interval()[1])
     half = stats.norm.ppf(0.975) * fits[0].bse.iloc[1]
@@ -458,12 +456,10 @@ def test_bad_arrays_are_named() -> None:
 
 def test_every_reported_number_has_a_definition(real: pd.DataFrame) -> None:
     sets = [population(600, 2), population(600, 3)]
-    utility = ph.measures.utility_summary(
-        real, sets, formulas=["age ~ sex"], n_permutations=2, rng=1
-    )
-    risk = ph.measures.risk_summary(
-        real, sets, keys=["age", "sex"], radius=1, sensitive={"income": 100}, holdout=sets[0]
-    )
+    utility = ph.measures.utility_summary(real, sets, formulas=["age ~ sex"], n_permutations=2,
+                                          rng=1)  # fmt: skip
+    risk = ph.measures.risk_summary(real, sets, keys=["age", "sex"], radius=1,
+                                    sensitive={"income": 100}, holdout=sets[0])  # fmt: skip
     for name in (*utility.overall(), *risk.overall()):
         measure = MEASURES[name.split(",")[0]]
         assert all((measure.definition, measure.range, measure.direction))
@@ -477,8 +473,7 @@ def test_risk_summary_is_made_of_its_parts(real: pd.DataFrame) -> None:
     found = ph.measures.risk_summary(real, other, sensitive=["region"], **given)
     matching = ph.measures.matching_risk(real, other, **given)
     assert found.matching.by_record.tolist() == matching.by_record.tolist()
-    alone = ph.measures.attribute_risk(
-        real, other, sensitive="region", keys=["age", "sex"], radius={"age": 1}
-    )
+    alone = ph.measures.attribute_risk(real, other, sensitive="region", keys=["age", "sex"],
+                                       radius={"age": 1})  # fmt: skip
     assert found.attributes["region"].overall == alone.overall
     assert found.overall()["replicated_uniques"] == found.uniques.share

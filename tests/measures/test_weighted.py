@@ -68,9 +68,8 @@ def test_weighted_intervals_cover_the_population() -> None:
         drawn = rng.random(2000) < 0.02 * y
         for weighted in inside:
             w = 1 / (0.02 * y[drawn]) if weighted else None
-            found = estimates(
-                y[drawn], statistics=["mean"], weights=w, n_resamples=200, rng=rng, level=0.95
-            )
+            found = estimates(y[drawn], statistics=["mean"], weights=w, n_resamples=200, rng=rng,
+                              level=0.95)  # fmt: skip
             inside[weighted] += bool(found.lower[0] <= 4 <= found.upper[0])
     assert inside[True] > 200 * 0.95 - 5 * np.sqrt(200 * 0.95 * 0.05) - 6  # percentile intervals
     assert inside[False] < 20
@@ -110,9 +109,8 @@ def test_a_column_of_ones_changes_no_number() -> None:
 def test_whole_weights_of_tables_are_repeated_records() -> None:
     """But for standard errors and what chance explains, which repeated records would understate."""
     real, other = sample(400, 3), sample(400, 4)
-    weighted = utility_summary(
-        real, other, formulas=["y ~ x + job"], n_permutations=2, rng=1, weights="w"
-    )
+    weighted = utility_summary(real, other, formulas=["y ~ x + job"], n_permutations=2, rng=1,
+                               weights="w")  # fmt: skip
     long = utility_summary(
         repeated(real).drop(columns="w"), repeated(other).drop(columns="w"),
         formulas=["y ~ x + job"], n_permutations=2, rng=1,
@@ -122,12 +120,10 @@ def test_whole_weights_of_tables_are_repeated_records() -> None:
     assert weighted.logistic.specks == pytest.approx(long.logistic.specks, abs=1e-6)
     assert weighted.logistic.by_set["null_mean"][1] > long.logistic.by_set["null_mean"][1]
     columns = ["max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
-    np.testing.assert_allclose(
-        weighted.columns.distances[columns], long.columns.distances[columns], rtol=1e-9
-    )
-    np.testing.assert_allclose(
-        weighted.columns.estimates["estimate"], long.columns.estimates["estimate"], rtol=1e-9
-    )
+    np.testing.assert_allclose(weighted.columns.distances[columns], long.columns.distances[columns],
+                               rtol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(weighted.columns.estimates["estimate"],
+                               long.columns.estimates["estimate"], rtol=1e-9)  # fmt: skip
     one = [found.one_and_two_way.one_way.set_index("column") for found in (weighted, long)]
     assert one[0].loc["job", "total_variation"] == pytest.approx(
         one[1].loc["job", "total_variation"]

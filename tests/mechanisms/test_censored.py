@@ -64,9 +64,8 @@ def test_a_high_cap_changes_nothing(session: FitSession) -> None:
     (ph.Censored(MODEL, epsilon=3), "asymptotic local"),
 ])  # fmt: skip
 def test_kind_follows_the_weights(mechanism: Any, kind: str, session: FitSession) -> None:
-    release = replace(mechanism, check_modes=False).release_from(
-        session, n_synthetic=2, n_draws_released=2
-    )
+    release = replace(mechanism, check_modes=False).release_from(session, n_synthetic=2,
+                                                                 n_draws_released=2)  # fmt: skip
     assert release.charge.kind == kind
     assert release.charge.epsilon == 6.0
     assert release.charge.bound == release.charge.cap == 1.5
@@ -147,9 +146,8 @@ def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: Calibrat
 
 
 def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = calibrate(
-        MODEL, outcomes(1), epsilon=4, center=False, holds_no_released_record=True, **OPTIONS
-    )
+    made = calibrate(MODEL, outcomes(1), epsilon=4, center=False, holds_no_released_record=True,
+                     **OPTIONS)  # fmt: skip
     assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
     assert made.draws.divergent.mean() < 0.01
     every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")
@@ -159,9 +157,8 @@ def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="relation must be one of"):
         calibrate(MODEL, outcomes(1), cap=2.0, relation="swap", **OPTIONS)
     unbounded = SimpleNamespace(by_record=np.full(400, np.inf))
-    monkeypatch.setattr(
-        "pyhybrid.mechanisms.censored.calibration.bounds_of", lambda *_, **__: unbounded
-    )
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.calibration.bounds_of", lambda *_,
+                        **__: unbounded)  # fmt: skip
     with pytest.raises(InvalidInput, match="must have records with a finite log-likelihood"):
         calibrate(MODEL, outcomes(1), epsilon=4, holds_no_released_record=True, **OPTIONS)
 
@@ -265,9 +262,8 @@ def test_a_better_mode_elsewhere_is_written_into_the_charge(
     mechanism = ph.Censored(MODEL, epsilon=4)
     fails(NotConverged, "missed the main mode", mechanism.fit, session)
     with pytest.warns(UserWarning, match="missed the main mode"):
-        release = mechanism.release_from(
-            replace(session, on_not_converged="warn"), n_synthetic=1, n_draws_released=1
-        )
+        release = mechanism.release_from(replace(session, on_not_converged="warn"), n_synthetic=1,
+                                         n_draws_released=1)  # fmt: skip
     assert not release.charge.converged
     assert "HAS NOT CONVERGED" in release.statement
 

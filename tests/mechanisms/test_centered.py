@@ -36,16 +36,14 @@ def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame
 @pytest.fixture(scope="module")
 def poisson() -> Calibration:
     table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
-    return calibrate(
-        POISSON, table, epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
-    )
+    return calibrate(POISSON, table, epsilon=1, n_draws=50, holds_no_released_record=True,
+                     **OPTIONS)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def negative_binomial() -> Calibration:
-    return calibrate(
-        NB, counts(2, 1500), epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
-    )
+    return calibrate(NB, counts(2, 1500), epsilon=1, n_draws=50, holds_no_released_record=True,
+                     **OPTIONS)  # fmt: skip
 
 
 SUPPORT = (0, 1, 3, 9, 40)
@@ -185,17 +183,15 @@ def test_the_excess_is_what_clipping_took(poisson: Calibration) -> None:
     expected = (moved - np.clip(moved, -poisson.cap, poisson.cap)).mean(axis=1)
     found = center.excess_on(bound, form, grid, center.cap(bound, poisson.cap))
     np.testing.assert_allclose(found[::100], expected, atol=2e-4)
-    np.testing.assert_allclose(
-        ph.arrays.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(ph.arrays.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9,
+                               atol=1e-12)  # fmt: skip
 
 
 def test_drift_says_how_far_the_truth_is() -> None:
     """Against a fit of the new records, for a truth near the center and one outside the region."""
     table = counts(2, 1500)
-    frozen = calibrate(
-        NB, table, epsilon=1, n_draws=400, region=6, holds_no_released_record=True, **OPTIONS
-    )
+    frozen = calibrate(NB, table, epsilon=1, n_draws=400, region=6, holds_no_released_record=True,
+                       **OPTIONS)  # fmt: skip
     for mean, outside in ((3.0, False), (4.5, True)):
         new = NB.bind(counts(3, 3000, mean=mean))
         drift = frozen.drift(new)
@@ -304,9 +300,8 @@ def test_a_regression_is_centered_and_sampled_by_chains() -> None:
         x = rng.normal(size=n)
         tables.append(pd.DataFrame({"x": x, "y": rng.poisson(np.exp(0.5 + 0.4 * x))}))
     model = ph.Poisson("y ~ x")
-    frozen = calibrate(
-        model, tables[0], epsilon=4, n_draws=50, holds_no_released_record=True, **OPTIONS
-    )
+    frozen = calibrate(model, tables[0], epsilon=4, n_draws=50, holds_no_released_record=True,
+                       **OPTIONS)  # fmt: skip
     assert isinstance(frozen.center, Center)
     assert (frozen.center.sd, frozen.cap) == ({}, 2.0)
     release = ph.Censored(calibration=frozen, check_modes=False).release(tables[1], **OPTIONS)
@@ -370,9 +365,8 @@ def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
 @pytest.mark.parametrize("public", [False, True])
 def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
     """Of a reference that is not, nothing tells whether it holds the records."""
-    frozen = calibrate(
-        POISSON, counts(4, 60), epsilon=1, public=public, holds_no_released_record=True, **OPTIONS
-    )
+    frozen = calibrate(POISSON, counts(4, 60), epsilon=1, public=public,
+                       holds_no_released_record=True, **OPTIONS)  # fmt: skip
     own: dict[str, Any] = {"epsilon": 1, "inner": ph.Unweighted(POISSON), "check_modes": False}
     if not public:
         refuses("give the calibration instead", ph.Censored, POISSON, center=frozen.center, **own)

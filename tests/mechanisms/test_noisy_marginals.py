@@ -69,9 +69,8 @@ def test_the_bins_of_auto_follow_the_noise_and_read_no_record(table: pd.DataFram
     size = 2 * own.n_tables / (2 / 3 * 2.0)  # of Laplace noise under "replace"
     assert own.bins_of(3000) == round(np.sqrt(3000 / (5 * size)))
     assert (own.bins_of(50), own.bins_of(10**7)) == (3, 20)
-    near = mechanism(
-        domain=FINE, epsilon=2.0, most_bins="auto", reference=table, holds_no_released_record=True
-    )
+    near = mechanism(domain=FINE, epsilon=2.0, most_bins="auto", reference=table,
+                     holds_no_released_record=True)  # fmt: skip
     assert near.bins_of(50) == 20  # the reference tells them apart
     assert own.too_few(3000) is None
     said = own.too_few(100)
@@ -159,12 +158,10 @@ def test_the_noise_covers_every_table_that_is_counted(
     release = mechanism(relation=relation, **unit).release(own, n_synthetic=2)
     assert sum(counted for counted, _ in answers) == mechanism().n_tables == 9
     assert sum(changed * counted / own.scale for counted, own in answers) == pytest.approx(1)
-    by_size = sorted(
-        (max(rows * cols for rows, cols in own.shapes), own.scale) for _, own in answers
-    )
-    assert [scale for _, scale in by_size] == sorted(
-        (own.scale for _, own in answers), reverse=True
-    )
+    by_size = sorted((max(rows * cols for rows, cols in own.shapes), own.scale) for _,
+                     own in answers)  # fmt: skip
+    assert [scale for _, scale in by_size] == sorted((own.scale for _, own in answers),
+                                                     reverse=True)  # fmt: skip
     assert len(answers) > 1
     assert release.charge.epsilon == 1.0
     assert release.charge.unit == (None if rows is None else "person")

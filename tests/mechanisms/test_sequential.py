@@ -34,9 +34,8 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def released(table: pd.DataFrame) -> ph.Release:
     steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
-    return ph.SequentialSynthesis(steps).release(
-        table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT
-    )
+    return ph.SequentialSynthesis(steps).release(table, n_synthetic=3, seed=5, engine="embedded",
+                                                 settings=SHORT)  # fmt: skip
 
 
 @pytest.mark.samples
@@ -95,9 +94,8 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     loaded = ph.Release.load(tmp_path / "out")
     assert loaded.charge == released.charge
     assert [part.charge for part in loaded.parts] == [part.charge for part in released.parts]
-    np.testing.assert_array_equal(
-        loaded.parts[0].confidential.alpha, released.parts[0].confidential.alpha
-    )
+    np.testing.assert_array_equal(loaded.parts[0].confidential.alpha,
+                                  released.parts[0].confidential.alpha)  # fmt: skip
     pd.testing.assert_frame_equal(loaded.synthetic[2], released.synthetic[2])
     assert loaded.statement == released.statement
     step = tmp_path / "out" / "confidential" / "step_2"
@@ -129,14 +127,12 @@ def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> 
     positive = table[table["a"] > 0].reset_index(drop=True)
     steps = [ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("b ~ log(a)"))]
     with pytest.raises(InvalidInput, match="must be finite"):
-        ph.SequentialSynthesis(steps).release(
-            positive, seed=1, engine="embedded", settings=SHORT, n_synthetic=4
-        )
+        ph.SequentialSynthesis(steps).release(positive, seed=1, engine="embedded", settings=SHORT,
+                                              n_synthetic=4)  # fmt: skip
     coded = [ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("b ~ C(few)"))]
     few = table.assign(few=table["a"].clip(upper=1), a=table["a"].clip(upper=1))
-    release = ph.SequentialSynthesis([coded[0], coded[1]]).release(
-        few, seed=1, engine="embedded", settings=SHORT
-    )
+    release = ph.SequentialSynthesis([coded[0], coded[1]]).release(few, seed=1, engine="embedded",
+                                                                   settings=SHORT)  # fmt: skip
     assert release.synthesized == ("a", "b")
     coded[1] = ph.Unweighted(ph.Poisson("b ~ C(a)"))
     with pytest.raises(InvalidInput, match="must have one of its levels"):
@@ -199,9 +195,8 @@ def test_a_pattern_that_is_synthesized_later_is_refused(table: pd.DataFrame) -> 
         ph.SequentialSynthesis(inside).release(table, engine="embedded", settings=SHORT)
 
 
-HISTOGRAM = ph.PerturbedHistogram(
-    column="a", lower=0, upper=30, n_bins=31, epsilon=50.0, relation="remove"
-)
+HISTOGRAM = ph.PerturbedHistogram(column="a", lower=0, upper=30, n_bins=31, epsilon=50.0,
+                                  relation="remove")  # fmt: skip
 CENSORED = ph.Censored(
     ph.Poisson("b ~ a", prior="normal"), epsilon=1.5, center={"beta": [0.0, 0.3]},
     inner=ph.Unweighted(ph.Poisson("b ~ a", prior="normal")), check_modes=False,
@@ -395,9 +390,8 @@ def test_an_entry_that_its_own_step_reads_is_refused_by_no_later_one(
 def _after_missing(marked: tuple[str, ...] | None, x: pd.Series) -> list[str]:
     """Columns of the design of y, after a strict step of x, which may be missing."""
     first = ph.WithMissing(ph.Poisson("x ~ 1", prior="normal"))
-    second = ph.WithMissing(
-        ph.Poisson("y ~ x", prior="normal"), fill={"x": 2.0}, complete=True, marked=marked
-    )
+    second = ph.WithMissing(ph.Poisson("y ~ x", prior="normal"), fill={"x": 2.0}, complete=True,
+                            marked=marked)  # fmt: skip
     steps = [ph.Censored(m, epsilon=1, inner=ph.Unweighted(m)) for m in (first, second)]
     table = _with_numbers().assign(x=x)
     bounds = [model.bind(table) for model in (first, second)]

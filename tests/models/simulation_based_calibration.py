@@ -135,10 +135,9 @@ def _mixture_prior(rng: np.random.Generator, size: int, c: int) -> Values:
     # Gammas of small shape underflow: log G(a) = log G(a + 1) + log(U) / a.
     log_gamma = np.log(rng.gamma(share + 1, size=(size, c))) + np.log(rng.random((size, c))) / share
     return {
-        "beta": scale[:, :, None] * z,
-        "sigma": _half_t(rng, size, c),
+        "beta": scale[:, :, None] * z, "sigma": _half_t(rng, size, c),
         "log_proportion": log_gamma - special.logsumexp(log_gamma, axis=1, keepdims=True),
-    }
+    }  # fmt: skip
 
 
 def _mixture_outcome(rng: np.random.Generator, theta: Values) -> FloatArray:
@@ -455,7 +454,6 @@ def uniformity(found: FloatArray) -> Uniformity:
     steps = np.cumsum(np.bincount(found.astype(int), minlength=L_DRAWS + 1)) / found.size
     gap = np.abs(steps - np.arange(1, L_DRAWS + 2) / (L_DRAWS + 1)).max()
     return Uniformity(
-        p_value=float(stats.chisquare(counts).pvalue),
-        gap=float(gap),
+        p_value=float(stats.chisquare(counts).pvalue), gap=float(gap),
         band=float(np.sqrt(np.log(2 / 1e-6) / (2 * found.size))),
-    )
+    )  # fmt: skip

@@ -53,9 +53,8 @@ def uncentered() -> str:
 def test_log_lik_is_the_density_without_the_weight(table: pd.DataFrame) -> None:
     """Held against scipy at the draws, under weights that are not 1: never weighted twice."""
     bound = counts().bind(table)
-    release = ph.GivenWeights(counts(), alpha=np.linspace(0.2, 1, 60)).release(
-        table, seed=2, **SHORT
-    )
+    release = ph.GivenWeights(counts(), alpha=np.linspace(0.2, 1, 60)).release(table, seed=2,
+                                                                               **SHORT)  # fmt: skip
     draws = release.fit.draws
     X = standata("counts")["X"]
     X = X - np.append(0, X[:, 1:].mean(axis=0))
@@ -119,9 +118,8 @@ def test_a_weight_acts_once(table: pd.DataFrame) -> None:
     refuses("one term for each record", from_brms, twice, standata("counts"), outcome="visits")
     model = from_brms(text, standata("counts"), outcome="visits", predict="y_rep")
     assert isinstance(model, ph.StanModel)
-    program = str(model.program).replace(
-        "target += weights[n] * (", "target += weights[n] * weights[n] * ("
-    )
+    program = str(model.program).replace("target += weights[n] * (",
+                                         "target += weights[n] * weights[n] * (")  # fmt: skip
     assert program != str(model.program)
     with pytest.raises(InvalidInput, match="weight"):
         ph.StanModel(
@@ -131,9 +129,8 @@ def test_a_weight_acts_once(table: pd.DataFrame) -> None:
 
 
 def test_group_intercepts_and_old_arrays_are_taken(table: pd.DataFrame) -> None:
-    model = from_brms(
-        STORED / "groups.stan", standata("groups"), outcome="score", decimals=2, predictors=("g",)
-    )
+    model = from_brms(STORED / "groups.stan", standata("groups"), outcome="score", decimals=2,
+                      predictors=("g",))  # fmt: skip
     assert isinstance(model, ph.ComposedModel)
     assert "array[pyhybrid_n] int<lower=1> pyhybrid_J_1;" in model.text.program().text
     assert model.density_above_one

@@ -102,23 +102,21 @@ def test_hints_do_not_move_the_posterior(n_components: int) -> None:
     rng = np.random.default_rng(4)
     root = rng.normal(size=(n_components, 2, 2))
     other = data | {
-        "information": root @ root.transpose(0, 2, 1),
-        "score": rng.normal(size=(2, n_components)),
+        "information": root @ root.transpose(0, 2, 1), "score": rng.normal(size=(2, n_components)),
         "center_sigma": rng.normal(size=n_components),
         "spread_sigma": rng.uniform(0.5, 2, n_components),
         "center_ratio": rng.normal(size=n_components),
         "spread_ratio": rng.uniform(0.5, 2, n_components),
-    }
+    }  # fmt: skip
     import stanli
 
     models = [stanli.Model(stan_code=bound.program.text, data=as_json(d)) for d in (data, other)]
     values = []
     for _ in range(4):
         target = {
-            "beta": rng.normal(size=(2, n_components)),
-            "sigma": rng.uniform(0.5, 2, n_components),
+            "beta": rng.normal(size=(2, n_components)), "sigma": rng.uniform(0.5, 2, n_components),
             "log_ratio": np.append(0, rng.normal(size=n_components - 1)),
-        }
+        }  # fmt: skip
         T = min(n_components, 2)
         shared = {
             "log_scale": rng.normal(size=2).tolist(),

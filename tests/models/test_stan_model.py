@@ -122,9 +122,8 @@ def test_the_page_runs() -> None:
 def test_the_pages_weighted_log_lik_is_not_weighted_twice() -> None:
     page = _page()
     assert page["same"].charge.bound == pytest.approx(page["again"].charge.bound, rel=1e-9)
-    np.testing.assert_allclose(
-        page["same"].confidential.alpha, page["again"].confidential.alpha, rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(page["same"].confidential.alpha, page["again"].confidential.alpha,
+                               rtol=1e-9, atol=1e-12)  # fmt: skip
 
 
 def test_the_pages_log_lik_is_scipys() -> None:
@@ -182,9 +181,8 @@ def test_a_weighted_log_lik_is_unweighted_also_at_weight_0() -> None:
     found = []
     for model in (_model(), _model(WEIGHTED, log_lik_weighted=True)):
         bound = model.bind(_table())
-        draws = EmbeddedEngine().sample(
-            bound.program, bound.stan_data(alpha), seed=2, settings=SHORT
-        )
+        draws = EmbeddedEngine().sample(bound.program, bound.stan_data(alpha), seed=2,
+                                        settings=SHORT)  # fmt: skip
         found.append(np.concatenate(list(bound.log_lik_blocks(draws)), axis=1))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-10)
     assert (found[1][:, 0] != 0).all()
@@ -200,16 +198,14 @@ def test_survey_weights_above_one_are_tried_as_others_are() -> None:
 
 def test_blocks_are_views_of_the_engines_output() -> None:
     bound = _model().bind(_table())
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(60)), seed=2, settings=SHORT
-    )
+    draws = EmbeddedEngine().sample(bound.program, bound.stan_data(np.ones(60)), seed=2,
+                                    settings=SHORT)  # fmt: skip
     assert all(np.shares_memory(b, draws.variables["log_lik"]) for b in bound.log_lik_blocks(draws))
 
 
 def _calibrated(model: Any) -> Any:
-    return ph.calibrate(
-        model, _table(), epsilon=4, **RUN, n_draws=30, holds_no_released_record=True
-    )
+    return ph.calibrate(model, _table(), epsilon=4, **RUN, n_draws=30,
+                        holds_no_released_record=True)  # fmt: skip
 
 
 def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:

@@ -41,9 +41,8 @@ def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float 
     bound = SurveyWeighted(model, DESIGN).bind(table)
     alpha = np.random.default_rng(1).uniform(0.1, 1, n)
     weight = table["w"].to_numpy() * n / 120
-    draws = engine_by_name("embedded").sample(
-        bound.program, bound.stan_data(np.ones(n)), seed=1, settings=SHORT
-    )
+    draws = engine_by_name("embedded").sample(bound.program, bound.stan_data(np.ones(n)), seed=1,
+                                              settings=SHORT)  # fmt: skip
     own = model.bind(table).log_lik(draws)
     f = np.concatenate(list(own.make()), axis=1)[:, own.row_of]
     found = bound.log_lik(draws)
@@ -93,9 +92,8 @@ def test_a_release_under_every_mechanism() -> None:
 
 def _strict(design: ph.measures.SurveyDesign) -> ph.arrays.PrivacyCharge:
     model = ph.Poisson("y ~ 1")
-    mechanism = ph.Censored(
-        model, epsilon=4, inner=ph.Unweighted(model, design=design), design=design
-    )
+    mechanism = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model, design=design),
+                            design=design)  # fmt: skip
     return mechanism.release(_table(), engine="embedded").charge
 
 
@@ -175,8 +173,7 @@ def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
         kept = np.delete(np.arange(60), i)
         whole = f @ (w * 60 / w.sum()) - f[:, kept] @ (w[kept] * 59 / w[kept].sum())
         assert account.loss_ranges[i] == pytest.approx(np.ptp(whole), rel=1e-6)
-        assert account.loss_ranges[i] != pytest.approx(
-            np.ptp(f[:, i]) * w[i] * 60 / w.sum(), rel=1e-3
-        )
+        assert account.loss_ranges[i] != pytest.approx(np.ptp(f[:, i]) * w[i] * 60 / w.sum(),
+                                                       rel=1e-3)  # fmt: skip
     population = ph.measures.SurveyDesign(weights="w", population=1000.0)
     np.testing.assert_array_equal(population.scale_without(table, np.arange(60)), 1.0)

@@ -14,9 +14,8 @@ BAD = [pytest.param(f, c, id=golden.label(f, c)) for f, c in CASES if "error" in
 
 @pytest.mark.parametrize(("function", "case"), GOOD)
 def test_python_gives_the_golden_value(function: str, case: dict[str, Any]) -> None:
-    golden.assert_same(
-        golden.in_python(function, golden.arguments(case)), golden.decoded(case["expected"])
-    )
+    golden.assert_same(golden.in_python(function, golden.arguments(case)),
+                       golden.decoded(case["expected"]))  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "case"), GOOD)
@@ -33,16 +32,14 @@ def test_r_gives_the_value_of_python(function: str, case: dict[str, Any], r: Any
 
 @pytest.mark.parametrize(("function", "case"), BAD)
 def test_python_refuses_in_these_words(function: str, case: dict[str, Any]) -> None:
-    assert golden.message_part(case, first=0) in refuses(
-        "", golden.in_python, function, golden.arguments(case)
-    )
+    assert golden.message_part(case, first=0) in refuses("", golden.in_python, function,
+                                                         golden.arguments(case))  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "case"), BAD)
 def test_r_refuses_in_the_same_words(function: str, case: dict[str, Any], r: Any) -> None:
-    assert golden.message_part(case, first=1) in refuses(
-        "", golden.in_r, r, function, golden.arguments(case)
-    )
+    assert golden.message_part(case, first=1) in refuses("", golden.in_r, r, function,
+                                                         golden.arguments(case))  # fmt: skip
 
 
 def test_the_comparison_catches_a_wrong_number() -> None:

@@ -28,9 +28,8 @@ from tests.refusals import refuses
 
 UNIT = {conversions.ASYMPTOTIC_LOCAL: Fraction(1, 100), conversions.STRICT: Fraction(1, 1_000_000)}
 KIND = st.sampled_from(sorted(UNIT))
-BOUND = st.one_of(
-    st.floats(0, 1e5), st.integers(0, 10**6).map(lambda k: k / 1000), st.sampled_from([0.15, 1.1])
-)
+BOUND = st.one_of(st.floats(0, 1e5), st.integers(0, 10**6).map(lambda k: k / 1000),
+                  st.sampled_from([0.15, 1.1]))  # fmt: skip
 
 
 def exact(number: float) -> Fraction:
@@ -131,14 +130,12 @@ def test_dict_round_trip_through_json_and_what_is_no_charge_is_refused() -> None
 
 
 def test_a_strict_charge_states_what_its_draws_cost() -> None:
-    stated = PrivacyCharge.strict(
-        mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_synthetic=3
-    )
+    stated = PrivacyCharge.strict(mechanism="PerturbedHistogram", epsilon=0.35, relation="replace",
+                                  n_synthetic=3)  # fmt: skip
     assert (stated.epsilon, stated.bound, stated.kind) == (0.35, 0.175, conversions.STRICT)
     assert stated.n_draws is None
-    each = PrivacyCharge.strict(
-        mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_draws_released=3
-    )
+    each = PrivacyCharge.strict(mechanism="PerturbedHistogram", epsilon=0.35, relation="replace",
+                                n_draws_released=3)  # fmt: skip
     assert each.epsilon == 1.05
     assert each.n_synthetic == 0
     refuses("epsilon must be at least", dataclasses.replace, each, epsilon=1.0)
@@ -195,11 +192,9 @@ def test_numbers_that_no_float_holds_are_refused() -> None:
     ):
         refuses("that floats can hold", call)
     refuses(
-        "safety_factor must be a finite number",
-        conversions.epsilon_of_bound,
-        1.0,
+        "safety_factor must be a finite number", conversions.epsilon_of_bound, 1.0,
         safety_factor=math.nan,
-    )
+    )  # fmt: skip
 
 
 GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
@@ -369,9 +364,8 @@ def test_rho_is_the_largest_that_is_allowed(epsilon: float, delta: float) -> Non
 
 
 def charge_of_zcdp(epsilon: float, rho: float | None = None, delta: float = 0.0) -> PrivacyCharge:
-    return PrivacyCharge.strict(
-        mechanism="m", epsilon=epsilon, rho=rho, delta=delta, relation="remove"
-    )
+    return PrivacyCharge.strict(mechanism="m", epsilon=epsilon, rho=rho, delta=delta,
+                                relation="remove")  # fmt: skip
 
 
 def test_charges_of_gaussian_noise_add_by_rho() -> None:
@@ -386,9 +380,8 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
     due = conversions.epsilon_of_zcdp(2 * rho, 1e-6)
     assert both.epsilon == compose([one, one]) == pytest.approx(due, abs=1e-6)
     assert both.epsilon < 1.5
-    of_three = PrivacyCharge.strict(
-        mechanism="m", epsilon=1.0, rho=rho, delta=1e-6, relation="remove", n_draws_released=3
-    )
+    of_three = PrivacyCharge.strict(mechanism="m", epsilon=1.0, rho=rho, delta=1e-6,
+                                    relation="remove", n_draws_released=3)  # fmt: skip
     assert compose_charges([of_three] * 2, mechanism="both").rho == pytest.approx(2 * rho)
     # A pure charge adds its epsilon, or, in one charge, the rho that it is worth.
     pure = charge_of_zcdp(0.1)

@@ -34,9 +34,8 @@ def people(seed: int = 1, n: int = 50) -> pd.DataFrame:
 
 
 def release_of(table: pd.DataFrame, **options: Any) -> ph.Release:
-    return ph.Unweighted(ph.Poisson("visits ~ 1")).release(
-        table, n_synthetic=2, **{**OPTIONS, **options}
-    )
+    return ph.Unweighted(ph.Poisson("visits ~ 1")).release(table, n_synthetic=2,
+                                                           **{**OPTIONS, **options})  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +130,8 @@ def shuffled(release: ph.Release) -> ph.Release:
 
 
 def strictly(release: ph.Release) -> ph.Release:
-    cheap = PrivacyCharge.strict(
-        mechanism=release.charge.mechanism, epsilon=0.1, relation="remove", n_synthetic=2
-    )
+    cheap = PrivacyCharge.strict(mechanism=release.charge.mechanism, epsilon=0.1, relation="remove",
+                                 n_synthetic=2)  # fmt: skip
     return replace(release, charge=cheap)
 
 
@@ -255,9 +253,8 @@ def test_a_release_that_version_0_2_saved_is_known(release: ph.Release, tmp_path
     """Its digests, in its folder and in a ledger, named dtypes."""
     earlier = release.content_digest(earlier=True)
     assert earlier != release.content_digest()
-    ledger = ph.Ledger(
-        tmp_path / "l", budget=1e6, kind=release.charge.kind, relation=release.charge.relation
-    )
+    ledger = ph.Ledger(tmp_path / "l", budget=1e6, kind=release.charge.kind,
+                       relation=release.charge.relation)  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "pyhybrid.releases.release.content_digest",

@@ -350,10 +350,12 @@ def test_rows_that_do_not_fall_together_are_told_before_a_fit(
     monkeypatch.setattr(rows, "MOST_DISTINCT", 500)
     monkeypatch.setattr(by_formula.FitOptions, "session", None)
     asked = replace(mechanism(), model=ph.Poisson("visits ~ age + person"))
-    words = r"of 6,000 rows 6,000 are distinct in .* 500 may be; 'person' has 6,000 values: round"
+    words = (
+        r"at most 500 distinct rows of .*: found 6,000 among 6,000 rows; 'person' has 6,000 values"
+    )
     refuses(words, synthesize_by_formula, folder, asked, out=tmp_path / "out")
     monkeypatch.setattr(rows, "MOST_DISTINCT", 10)
-    refuses("of 6,000 rows .* distinct in .*, and 10 may be", count_rows, folder, READ,
+    refuses("at most 10 distinct rows of .* among 6,000 rows", count_rows, folder, READ,
             outcomes=["visits"])  # fmt: skip
     empty = parquet(table().head(0), tmp_path / "empty", n_files=1)
     refuses("must have rows: found none", count_rows, empty, READ, outcomes=["visits"])

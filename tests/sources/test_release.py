@@ -122,10 +122,10 @@ def test_what_is_public_and_what_is_not(
     if m > 1:
         one, two = (pd.read_csv(out / f"public/synthetic_{k}/part_00001.csv") for k in (1, 2))
         assert not one.equals(two)
-    assert (command("open", str(out)), command("report", str(out), "--data", f"{folder}s")) == (
-        2,
-        2,
-    )
+    of_none = ["report", str(out), "--data", f"{folder}s"]
+    assert (command("open", str(out)), command(*of_none)) == (2, 2)
+    (tmp_path / "types.json").write_text(json.dumps(TYPES))
+    assert command("utility", folder, str(out), "--types", str(tmp_path / "types.json")) == 0
     assert f"pyhybrid report {out} --data TABLE makes one" in capsys.readouterr().err
     assert command("report", str(out), "--data", folder) == 0
     text = page.read_text()

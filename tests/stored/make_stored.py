@@ -50,9 +50,8 @@ def make(folder: Path) -> None:
     censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), check_modes=False)
     censored.release(table, **OPTIONS).save(folder / "censored", report=False)
     steps = [ph.Unweighted(ph.Poisson("visits ~ 1")), ph.Unweighted(ph.Poisson("age ~ visits"))]
-    ph.SequentialSynthesis(steps).release(table, **OPTIONS).save(
-        folder / "sequential", report=False
-    )
+    ph.SequentialSynthesis(steps).release(table, **OPTIONS).save(folder / "sequential",
+                                                                 report=False)  # fmt: skip
     histogram = ph.PerturbedHistogram(column="age", lower=0, upper=110, n_bins=11, epsilon=1)
     histogram.release(table).save(folder / "histogram", report=False)
     ph.calibrate(
@@ -63,9 +62,8 @@ def make(folder: Path) -> None:
         results=folder / "points.jsonl", **OPTIONS,
     )  # fmt: skip
     ph.studies.run_study(_study("a"), out=folder / "study", replicates=3, engine="embedded")
-    gibbs = GibbsSettings(
-        chains=2, warmup=40, draws=60, sweeps=5, rule=ConvergenceRule(rhat=1.5, ess_per_chain=1)
-    )
+    gibbs = GibbsSettings(chains=2, warmup=40, draws=60, sweeps=5,
+                          rule=ConvergenceRule(rhat=1.5, ess_per_chain=1))  # fmt: skip
     keys = ["age", "region"]
     imputation = ph.masking.MaskedImputation(
         keys=keys, masks=ph.masking.masks_by_type(table, keys), n_synthetic=2, settings=gibbs,

@@ -65,9 +65,8 @@ def test_no_released_value_leaves_its_declared_range(mechanism: str) -> None:
             assert isinstance(kind, ph.Counts | ph.Real)
             low, high = (kind.lower, kind.upper)
             assert made[name].between(low, high).all(), name
-            np.testing.assert_array_equal(
-                made[name].round(getattr(kind, "decimals", 0)), made[name]
-            )
+            np.testing.assert_array_equal(made[name].round(getattr(kind, "decimals", 0)),
+                                          made[name])  # fmt: skip
         assert (made["wage"] > 0).all()
     if mechanism == "marginals":
         return
@@ -124,9 +123,8 @@ def test_a_calibration_that_keeps_to_no_range_is_refused() -> None:
     plan = plan_of("education")
     other = DATA[["age", "education"]].iloc[::-1].reset_index(drop=True)
     word = {"holds_no_released_record": True}
-    made = ph.tables.calibrate_table(
-        plan, other.assign(age=other["age"] / 2), epsilon=9, **word, **SHORT
-    )
+    made = ph.tables.calibrate_table(plan, other.assign(age=other["age"] / 2), epsilon=9, **word,
+                                     **SHORT)  # fmt: skip
     free = replace(made["education"].model, lower=None, upper=None, truncated="likelihood")
     old = {"education": replace(made["education"], model=free)}
     with pytest.raises(InvalidInput, match="keeps to the declared range"):

@@ -89,9 +89,8 @@ def test_a_delta_has_all_pairs_measured_where_models_stay_small() -> None:
     assert marginals_by_plan(plan, 2.0, "remove", select="all").order == own.order
     few = marginals_by_plan(plan, 2.0, "remove", delta=1e-6, select="plan")
     assert few.order == {column.name: column.tables for column in plan.columns}
-    wide = ph.Table(
-        df, sensitive=list(df), types=dict.fromkeys(df, ph.Nominal(levels=tuple(range(20))))
-    )
+    wide = ph.Table(df, sensitive=list(df),
+                    types=dict.fromkeys(df, ph.Nominal(levels=tuple(range(20)))))  # fmt: skip
     assert marginals_by_plan(wide.plan(), 2.0, "remove", delta=1e-6).select == "private"
     refuses("select must be", marginals_by_plan, plan, 2.0, "remove", select="some")
 
@@ -103,9 +102,8 @@ def test_a_reference_tells_of_pairs_that_no_table_measures() -> None:
     domain = dict.fromkeys(("a", "b", "y"), (0, 1))
 
     def alike(**given: object) -> float:
-        own = ph.NoisyMarginals(
-            domain=domain, predictors={"y": ["a"]}, epsilon=1.0, noise_aware=False, **given
-        )
+        own = ph.NoisyMarginals(domain=domain, predictors={"y": ["a"]}, epsilon=1.0,
+                                noise_aware=False, **given)  # fmt: skip
         made = own.release(df[:1000]).synthetic[0]
         return float((made["b"] == made["y"]).mean())
 

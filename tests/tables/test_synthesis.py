@@ -33,14 +33,12 @@ def released(survey: pd.DataFrame, reference: pd.DataFrame) -> Iterator[Any]:
         rules=["region == 'east' -> voted == 'no'"], order=["region", "voted", "visits"],
     )  # fmt: skip
     plan = table.plan()
-    plan = plan.with_column(
-        "region", model="perturbed_histogram", options={"levels": TYPES["region"].levels}
-    )
+    plan = plan.with_column("region", model="perturbed_histogram",
+                            options={"levels": TYPES["region"].levels})  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # short chains
-        yield ph.synthesize_table(
-            plan, epsilon=60, reference=reference, seed=7, holds_no_released_record=True, **SHORT
-        )
+        yield ph.synthesize_table(plan, epsilon=60, reference=reference, seed=7,
+                                  holds_no_released_record=True, **SHORT)  # fmt: skip
 
 
 def test_the_table_comes_back_with_its_form(released: Any, survey: pd.DataFrame) -> None:
@@ -80,9 +78,8 @@ def test_structural_zeros_hold_in_every_row(released: Any, survey: pd.DataFrame)
 def histograms(survey: pd.DataFrame, **changes: Any) -> Any:
     """A plan without engines: wage and income from noisy counts."""
     types = {name: TYPES[name] for name in ("wage", "income")}
-    table = ph.Table(
-        survey[["age", "wage", "income"]], sensitive=["wage", "income"], types=types, **changes
-    )
+    table = ph.Table(survey[["age", "wage", "income"]], sensitive=["wage", "income"], types=types,
+                     **changes)  # fmt: skip
     plan = table.plan()
     for name, upper in (("wage", 160), ("income", 400)):
         bins = {"lower": 0, "upper": upper, "n_bins": 8}
@@ -110,9 +107,8 @@ def test_a_reference_needs_its_owners_word(survey: pd.DataFrame, reference: pd.D
         assert made.charge.kind == "strict"
     del kept["holds_no_released_record"], kept["of_reference"]  # as version 0.2 stored it
     refuses(word, ph.synthesize_table, Plan.from_dict(kept, own), epsilon=1, mechanism="marginals")
-    told = ph.synthesize_table(
-        declared.plan(), epsilon=1, mechanism="marginals", reference=reference, **said
-    )
+    told = ph.synthesize_table(declared.plan(), epsilon=1, mechanism="marginals",
+                               reference=reference, **said)  # fmt: skip
     assert OWNERS_WORD in told.charge.assumes
 
 
@@ -173,16 +169,14 @@ def small(survey: pd.DataFrame, **changes: Any) -> Any:
 
 
 def test_marginals_go_by_the_plan_at_one_price_for_all_sets(survey: pd.DataFrame) -> None:
-    release = ph.synthesize_table(
-        small(survey).plan(), epsilon=5, mechanism="marginals", n_synthetic=3
-    )
+    release = ph.synthesize_table(small(survey).plan(), epsilon=5, mechanism="marginals",
+                                  n_synthetic=3)  # fmt: skip
     assert (release.charge.epsilon, release.charge.kind) == (5, "strict")
     assert release.charge.relation == "remove"
     assert len(release.synthetic) == 3
     assert release.synthesized == ("voted", "region")
-    private = ph.synthesize_table(
-        small(survey).plan(), epsilon=5, mechanism="marginals", select="private", delta=1e-6
-    )
+    private = ph.synthesize_table(small(survey).plan(), epsilon=5, mechanism="marginals",
+                                  select="private", delta=1e-6)  # fmt: skip
     chosen = private.settings["chosen"]
     assert set(chosen["region"]) <= {"age", "voted"}
     assert chosen["voted"] or chosen["region"]
@@ -191,9 +185,8 @@ def test_marginals_go_by_the_plan_at_one_price_for_all_sets(survey: pd.DataFrame
         ph.synthesize_table(small(survey).plan(), epsilon=5, select="private")
     ruled = small(survey, rules=["region == 'east' -> voted == 'no'"]).plan()
     refuses("draw by no rule", ph.synthesize_table, ruled, epsilon=5, mechanism="marginals")
-    numbers = ph.Table(
-        survey[["age", "wage"]], sensitive=["wage"], types={"wage": ph.Real(unit=10, decimals=1)}
-    )
+    numbers = ph.Table(survey[["age", "wage"]], sensitive=["wage"],
+                       types={"wage": ph.Real(unit=10, decimals=1)})  # fmt: skip
     with pytest.raises(InvalidInput, match="'wage' must have a range for noisy marginals"):
         ph.synthesize_table(numbers.plan(), epsilon=5, mechanism="marginals")
 

@@ -154,7 +154,7 @@ def test_a_block_that_fails_counts_as_different() -> None:
     ({"reach": 0.05}, "reach must be above the tolerance"), ({"blocks": 5}, "blocks must be"),
     ({"blocks": 5000}, "a block must hold at least 1 records"),
     ({"relation": "swap"}, "relation must be"), ({"unit": "nobody"}, "unit must be a column"),
-    ({"data": pd.DataFrame()}, "data must be a DataFrame"),
+    ({"data": pd.DataFrame()}, "data must have at least one row"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(changes: dict[str, Any], message: str) -> None:
     given = {"data": _data(), "query": "mean:y", "tolerance": 0.1, "epsilon": 1.0} | changes

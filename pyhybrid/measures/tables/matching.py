@@ -15,7 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_flag, check_nonnegative
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_choice,
+    check_flag,
+    check_nonnegative,
+    not_a_frame,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.measures.arrays.matching import (
@@ -24,7 +30,13 @@ from pyhybrid.measures.arrays.matching import (
     matches_own_record,
     matching_risk_of_counts,
 )
-from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables, synthetic_sets
+from pyhybrid.measures.tables.reconcile import (
+    Tables,
+    keeps_rows,
+    of_sources,
+    reconcile_tables,
+    synthetic_sets,
+)
 
 Radius = float | Mapping[str, float] | None
 _ULPS = 4 * float(np.finfo(np.float64).eps)
@@ -97,8 +109,9 @@ class ReplicatedUniques:
     by_set: FloatArray
 
 
+@of_sources
 def matching_risk(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     keys: Sequence[str],
@@ -114,10 +127,11 @@ def matching_risk(
 
     Parameters
     ----------
-    real : DataFrame, n rows
+    real : DataFrame, n rows, or a table that stays where it is
         The data, all of whose records are targets. Confidential; not modified.
     synthetic : DataFrame or sequence of m DataFrames
-        Synthetic sets from anywhere.
+        Synthetic sets from anywhere. Of what `pyhybrid.sources.open_source` takes, here and in
+        `real`, about 50,000 rows by chance, which a warning tells.
     keys : sequence of str
         Columns that the intruder knows.
     radius : number, or mapping of key to number, optional
@@ -158,15 +172,16 @@ def matching_risk(
     return matching_risk_of_counts(boxes.counts(), own)
 
 
+@of_sources
 def attribute_risk(
-    real: pd.DataFrame,
+    real: Any,
     synthetic: Any,
     *,
     sensitive: str,
     keys: Sequence[str],
     radius: Radius = None,
     kind: str | Mapping[str, str] = "absolute",
-    holdout: pd.DataFrame | None = None,
+    holdout: Any = None,
 ) -> AttributeRisk:
     """Share of a target's matches whose sensitive value lies within a radius of the target's own.
 
@@ -207,8 +222,9 @@ def attribute_risk(
     )
 
 
+@of_sources
 def replicated_uniques(
-    real: pd.DataFrame, synthetic: Any, *, keys: Sequence[str] | None = None
+    real: Any, synthetic: Any, *, keys: Sequence[str] | None = None
 ) -> ReplicatedUniques:
     """Count key combinations that occur once in the data and once in a synthetic set.
 
@@ -293,7 +309,7 @@ def _like(
 ) -> Tables:
     """The records outside the data in place of the data, read by the data's kinds and levels."""
     if not isinstance(holdout, pd.DataFrame):
-        raise InvalidInput(f"holdout must be a pandas DataFrame: found {type(holdout).__name__}")
+        raise not_a_frame(holdout, "holdout")
     try:
         read = reconcile_tables(real, [holdout], columns=columns, what="key")
     except InvalidInput as error:

@@ -24,7 +24,7 @@ from pyhybrid.measures.arrays.combining import (
 from pyhybrid.measures.arrays.estimates import average_one
 from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
 from pyhybrid.measures.survey import Sampled, Weights
-from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
+from pyhybrid.measures.tables.reconcile import of_sources, reconcile_tables
 
 NESTED = "nested"
 """Sets that are syntheses of imputations [R04]."""
@@ -232,8 +232,9 @@ class ModelUtility:
         return tidy
 
 
+@of_sources
 def model_utility(
-    real: pd.DataFrame | Tables,
+    real: Any,
     synthetic: Any,
     formula: str,
     *,

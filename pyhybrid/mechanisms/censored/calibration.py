@@ -57,6 +57,7 @@ from pyhybrid.mechanisms.censored.center import (
     reference_records,
     with_frozen_rows,
 )
+from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
 from pyhybrid.models.composite.steps import BoundParts
@@ -390,7 +391,7 @@ def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
 @bar_in_notebooks
 def calibrate(
     model: Model,
-    reference_data: pd.DataFrame,
+    reference_data: Any,
     *,
     epsilon: float | None = None,
     cap: float | None = None,
@@ -411,7 +412,7 @@ def calibrate(
     model : Model
         A model without data-dependent transforms; a `ComposedModel` is handed to
         `Calibration.load` again, a `StanModel` has none.
-    reference_data : DataFrame
+    reference_data : DataFrame, or a table that stays where it is
         Historical or public records, not those to be released, as must be confirmed
         (`holds_no_released_record`). They are not protected by releases of the new database.
     epsilon, cap : float
@@ -446,7 +447,8 @@ def calibrate(
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
     try:
-        bound = model.bind(read_in_forms(reference_data, forms_of(model, reference_data)))
+        records = read_for([model], reference_data, options.get("seed"))
+        bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
         raise InvalidInput(f"reference: {error}") from None
     centered = bound.takes_center if center is None else check_flag(center, "center")

@@ -30,7 +30,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
@@ -40,6 +39,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate, categorical_levels
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.censored.center import REGION, Center, at_points
+from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram, bins_of
 from pyhybrid.models.base import Model
 from pyhybrid.models.families.regression import BoundRegression, frozen_rows
@@ -99,7 +99,7 @@ def usual_rounds(
 @bar_in_notebooks
 def calibrate_privately(
     model: Model,
-    df: pd.DataFrame,
+    df: Any,
     *,
     epsilon: float,
     relation: str = "remove",
@@ -116,7 +116,7 @@ def calibrate_privately(
     ----------
     model : Model
         A built-in one.
-    df : DataFrame
+    df : DataFrame, or a table that stays where it is
         The confidential records.
     epsilon : float
         Of the calibration and of one released draw together, nats. A release from it states both:
@@ -159,7 +159,7 @@ def calibrate_privately(
     """
     check_positive(epsilon, "epsilon")
     check_choice(relation, "relation", RELATIONS)
-    bound = model.bind(df)
+    bound = model.bind(read_for([model], df, options.get("seed")))
     if not isinstance(bound, BoundRegression) or not bound.takes_center:
         raise InvalidInput("calibrate_privately needs a built-in model, whose terms have a center")
     if bound.data_dependent:

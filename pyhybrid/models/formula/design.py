@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_names
+from pyhybrid.core.checks import FloatArray, check_names, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.coding import (
     Categories,
@@ -34,15 +34,6 @@ from pyhybrid.models.formula.coding import (
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
 from pyhybrid.models.formula.values import first_row, kind_of, numbers_of, row_label
 
-_READ_FIRST: Mapping[str, str] = {
-    "str": "; read it first, e.g. pd.read_csv('survey.csv')",
-    "PosixPath": "; read it first, e.g. pd.read_csv('survey.csv')",
-    "DuckDBPyRelation": "; ph.sources releases it where it is, or reads it: read_columns",
-    "Table": "; ph.sources releases it where it is, or reads it: read_columns",  # of ibis
-    "dict": "; make one of it: pd.DataFrame(data)",
-    "ndarray": "; make one of it: pd.DataFrame(data, columns=[...])",
-    "Series": "; make one of it: data.to_frame()",
-}
 _WITH_GROUPS = (
     "Poisson, NegativeBinomial, Bernoulli, BetaBinomial, BetaRegression, NormalRegression, "
     "LogNormal and Gamma"
@@ -178,9 +169,7 @@ def check_formulas(df: Any, formulas: Iterable[str]) -> None:
 
 def _check_table(df: Any) -> None:
     if not isinstance(df, pd.DataFrame):
-        kind = type(df).__name__
-        instead = _READ_FIRST.get(kind, "")
-        raise InvalidInput(f"data must be a pandas DataFrame: found {kind}{instead}")
+        raise not_a_frame(df)
     if df.shape[1] == 0 or len(df) == 0:
         raise InvalidInput(f"data must have rows and columns: found shape {df.shape}")
     if len(df) < 2:

@@ -31,6 +31,7 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.mechanism import read_by
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
@@ -111,7 +112,7 @@ class Comparison:
 @bar_in_notebooks
 def compare(
     mechanisms: Mapping[str, PseudoPosteriorMechanism],
-    df: pd.DataFrame,
+    df: Any,
     *,
     n_synthetic: int = 20,
     n_draws_released: int | None = None,
@@ -138,7 +139,7 @@ def compare(
     ----------
     mechanisms : mapping of str to PseudoPosteriorMechanism
         Candidates by a name of your own, all over the same model.
-    df : DataFrame
+    df : DataFrame, or a table that stays where it is
         Confidential records. Not modified.
     n_synthetic : int, default 20
         m, of each mechanism.
@@ -170,7 +171,7 @@ def compare(
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
     session = open_session(
-        model.bind(df),
+        model.bind(read_by(mechanisms.values(), df, seed)),
         seed=seed,
         engine=engine,
         settings=settings,

@@ -43,6 +43,7 @@ from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, s
 from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit
 from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
+from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import check_delta
@@ -107,7 +108,7 @@ class RiskUtilityCurve:
 @bar_in_notebooks
 def risk_utility_curve(
     model: Model,
-    df: pd.DataFrame,
+    df: Any,
     *,
     scales: Iterable[float],
     shifts: Iterable[float] = (0.0,),
@@ -136,7 +137,7 @@ def risk_utility_curve(
     Parameters
     ----------
     model : Model
-    df : DataFrame
+    df : DataFrame, or a table that stays where it is
         Confidential records.
     scales, shifts : iterable of float
         c and g of `pyhybrid.lipschitz_weights`; all pairs are points.
@@ -180,6 +181,7 @@ def risk_utility_curve(
     check_choice(accounting, "accounting", ACCOUNTINGS)
     check_delta(delta)
     workers = check_count(workers, "workers")
+    df = read_for([model], df, seed)
     bound = model.bind(df)
     _check_numbers(bound)
     common = CurveSettings(
