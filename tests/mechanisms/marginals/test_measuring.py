@@ -8,8 +8,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.randomness import streams
-from pyhybrid.mechanisms.marginals import measurement
-from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, of_public
 from pyhybrid.mechanisms.marginals.measurement import Measuring
 from pyhybrid.mechanisms.marginals.noisy_marginals import reference_of
 from pyhybrid.primitives.tables import Price
@@ -34,41 +33,6 @@ def measuring(**changes: Any) -> Measuring:
         "most_bins": 6, "share": 0.2, "price": Price.of(1e6), "relation": "replace",
     }  # fmt: skip
     return Measuring(**{**own, **changes})
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("relation", ["remove", "replace"])
-def test_no_record_moves_all_tables_by_more_than_the_price(
-    relation: str, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Brute force over all records that leave, or pairs of them, as many times as a unit has rows.
-    The controls: each in two cells of single numbers, or nothing paid for these."""
-    require_opendp()
-    price, real = Price.of(40.0 * rows, 1e-6), measurement.noisy_tables
-
-    def cost(broken: str) -> float:
-        moved: list[np.ndarray] = []
-
-        def ask(tables: Any, **options: Any) -> Any:
-            singles = [*tables][-1:] if tables[-1].n_rows == 202 else []
-            paid = tables[:-1] if singles and broken == "unpaid" else tables
-            for own in (*tables, *(singles if broken == "twice" else [])):
-                each = np.zeros((N, *own.shape))
-                each[np.arange(N), own.codes] = own.cells.todense()
-                moved.append(each.reshape(N, -1) / PARTS / real(paid, **options).scale)
-            return real(tables, **options)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(measurement, "noisy_tables", ask)
-            measuring(price=price.of_one_in(rows), relation=relation).of(TABLE)
-        own = np.hstack(moved)
-        squares = np.square(own).sum(axis=1)
-        pairs = squares if relation == "remove" else squares[:, None] + squares - 2 * own @ own.T
-        return float(rows**2 * pairs.max() / 2)
-
-    assert price.rho is not None
-    assert 0.99 < cost("") / price.rho < 1 + 1e-12
-    assert min(cost("twice"), cost("unpaid")) > 1.01 * price.rho
 
 
 @pytest.mark.parametrize(
