@@ -312,8 +312,8 @@ class ColumnDomain:
         own = np.concatenate([edges, found, found + 1])
         inside = np.unique(own[(own >= edges[0]) & (own <= edges[-1])])
         kept = with_steps(inside, np.sort(points[points == np.rint(points)])) * step
-        ends, inner = (self.bins[0], max(self.bins[-1], float(kept[-1]))), snapped(kept[1:-1], step)
-        return replace(self, bins=(ends[0], *inner.tolist(), ends[1]), step=step)
+        inner, last = snapped(kept[1:-1], step).tolist(), max(self.bins[-1], float(kept[-1]))
+        return replace(self, bins=(self.bins[0], *inner, last), step=step)
 
     def least(self) -> FloatArray:
         """The smallest number in each cell but that of missing values, shape (K,)."""
