@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist
 
 import pyhybrid as ph
 from benchmarks import coverage
@@ -18,6 +19,8 @@ from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
 from pyhybrid.mechanisms.marginals import selection as choosing
+from pyhybrid.mechanisms.marginals.domain import PARTS
+from pyhybrid.primitives.tables import Price
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import command
 from tests.refusals import refuses
@@ -138,39 +141,49 @@ def test_the_charge_is_strict_whatever_the_number_of_sets(
     assert "other than visits, region, income, if" in " ".join(charge.not_covered)
 
 
-@pytest.mark.parametrize(
-    ("relation", "rows", "changed"), [("replace", None, 2), ("remove", None, 1), ("replace", 3, 6)]
-)
-def test_the_noise_covers_every_table_that_is_counted(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, relation: str, rows: Any, changed: int
-) -> None:
-    """2 + 3 + 4 tables; each that is counted is charged, larger ones with more of epsilon, and no
-    other count is asked for."""
-    answers, real = [], measuring.noisy_tables
-
-    def watched(tables: Any, **options: Any) -> Any:
-        answers.append((len(tables), real(tables, **options)))
-        return answers[-1][1]
-
-    monkeypatch.setattr(measuring, "noisy_tables", watched)
-    own = table.assign(person=np.arange(len(table)) // 3)
-    unit = {} if rows is None else {"unit": "person", "rows_per_unit": rows}
-    release = mechanism(relation=relation, **unit).release(own, n_synthetic=2)
-    assert sum(counted for counted, _ in answers) == mechanism().n_tables == 9
-    assert sum(changed * counted / own.scale for counted, own in answers) == pytest.approx(1)
-    by_size = sorted((max(rows * cols for rows, cols in own.shapes), own.scale) for _,
-                     own in answers)  # fmt: skip
-    assert [scale for _, scale in by_size] == sorted((own.scale for _, own in answers),
-                                                     reverse=True)  # fmt: skip
-    assert len(answers) > 1
-    assert release.charge.epsilon == 1.0
-    assert release.charge.unit == (None if rows is None else "person")
-    if rows:
-        with pytest.raises(InvalidInput, match="at most rows_per_unit=2 rows"):
-            mechanism(unit="person", rows_per_unit=2).release(own)
-
-
 FINE = {**DOMAIN, "income": ph.mechanisms.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize(("relation", "rows"), [("remove", 1), ("replace", 1), ("replace", 3)])
+def test_no_record_moves_all_tables_by_more_than_the_price(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, relation: str, rows: int, delta: Any
+) -> None:
+    """Brute force: all that leave, or all pairs, as many times as a unit has rows. The controls:
+    a second cell of the last table alone (single numbers, with a delta), or nothing paid for it."""
+    own = table.iloc[:600].assign(person=np.arange(600) // 3)
+    unit: dict[str, Any] = {} if rows == 1 else {"unit": "person", "rows_per_unit": rows}
+    one = mechanism(
+        domain=FINE, epsilon=40.0 * rows, most_bins=4, delta=delta, relation=relation, **unit
+    )
+    price, real = Price.of(one.epsilon, delta), measuring.noisy_tables
+    whole, power = (price.epsilon, 1) if price.rho is None else (2 * price.rho, 2)
+
+    def cost(broken: str) -> float:
+        moved: list[np.ndarray] = []
+
+        def ask(tables: Any, **options: Any) -> Any:
+            alone = not moved
+            paid = tables[:-1] if alone and broken == "unpaid" else tables
+            for each in (*tables, *tables[-1 if alone and broken == "twice" else len(tables) :]):
+                cells = np.zeros((600, *each.shape))
+                cells[np.arange(600), each.codes] = each.cells.todense()
+                moved.append(cells.reshape(600, -1) / PARTS / real(paid, **options).scale)
+            assert not alone or delta is None or tables[-1].n_rows == 202
+            return real(tables, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(measuring, "noisy_tables", ask)
+            one._measuring(own).of(own)
+        held = rows * np.hstack(moved)
+        others = held if relation == "replace" else np.zeros((1, held.shape[1]))
+        return float(cdist(held, others, "minkowski", p=power).max() ** power)
+
+    assert 0.99 < cost("") / whole < 1 + 1e-12
+    assert min(cost("twice"), cost("unpaid")) > 1.01 * whole
+    assert one.n_tables == 9
+    person = {"unit": "person", "rows_per_unit": 2}
+    refuses("at most rows_per_unit=2 rows", mechanism(**person).release, own)
 
 
 PRIVATE, ONE = ({"domain": FINE, "most_bins": 4, **own} for own in (

