@@ -40,9 +40,11 @@ LOCAL: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-_CLIPPED = 0.3  # of a reference's records: beyond it some columns of strangers did not converge
-_REHEARSAL = SamplerSettings(chains=2, warmup=150, draws=150, max_draws=150)
-_MOST_RHAT, _DEEPEST, _MOST_DIVERGENT = 1.1, 6.0, 15
+# Shares of a reference's records at the cap: beyond the first some columns of strangers did not
+# converge, beyond the second no record tells more than another.
+_CLIPPED, _ALL_CLIPPED = 0.3, 0.95
+_REHEARSAL = SamplerSettings(chains=2, warmup=150, draws=100, max_draws=100, max_treedepth=6)
+_MOST_RHAT, _DEEPEST, _MOST_DIVERGENT = 1.1, 5.5, 10
 _STEP = 1e-6  # shares of epsilon are rounded down to it
 
 
@@ -280,7 +282,9 @@ def _unfit(
         if not of_noise and not isinstance(done.error, SamplingError):
             raise done.error
         return "its model cannot be calibrated"
-    if made.censored > _CLIPPED and not _rehearsed(done, plan, bought=bought is not None):
+    if made.censored > _ALL_CLIPPED or (
+        made.censored > _CLIPPED and not _rehearsed(done, plan, bought=bought is not None)
+    ):
         return "its share of epsilon clips too many records for its chains to converge"
     if bought is None:
         return None

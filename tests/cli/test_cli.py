@@ -258,4 +258,5 @@ def test_row_labels_of_a_file_are_columns_if_they_have_a_name(
     path = tmp_path / "t.csv"
     path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
     assert list(read_table(path).frame.columns) == ["visits", "b"]
-    refuses("must be Parquet files: there is none", read_table, tmp_path)
+    (tmp_path / "none").mkdir()
+    refuses("must be Parquet files: there is none", read_table, tmp_path / "none")

@@ -339,7 +339,7 @@ def test_bad_settings_are_refused(changes: Any, words: str) -> None:
     (lambda t: t.assign(visits=99), "column 'visits' must lie in its domain: row 'row 0'"),
     (lambda t: t.assign(region="east"), "column 'region' must lie in its domain"),
     (lambda t: t.assign(region=None), "column 'region' must not be missing"),
-    (lambda t: t.iloc[:0], "DataFrame with rows"),
+    (lambda t: t.iloc[:0], "data must have rows"),
     (lambda t: pd.concat([t, t["age"]], axis=1), "'age' occurs more than once"),
 ])  # fmt: skip
 def test_bad_data_are_refused_without_a_value(table: pd.DataFrame, change: Any, words: str) -> None:
