@@ -48,7 +48,7 @@ from pyhybrid.core.errors import InvalidInput
 
 STANDARD_ERRORS = 2.0
 """Standard errors above the estimate that are charged."""
-RELIABLE_K = 0.7
+RELIABLE_K, _HEAVY_K, _RAREST = 0.7, 0.5, 1e-9
 DEPTH = 5.0
 """Normal deviations out, where a delta of 1e-6 is decided."""
 _FEWEST_DRAWS, _FEWEST_IN_TAIL = 4, 5
@@ -174,6 +174,19 @@ def _pareto_fit(excess: FloatArray) -> tuple[float, float]:
         best = float((theta * weight)[used].sum() / weight[used].sum())
         k = float(np.log1p(-best * excess).mean())
         return (n * k + 5) / (n + 10), -k / best if best else math.nan
+
+
+def heavy_tail(values: FloatArray) -> float:
+    """What finite values (S,) exceed with probability 1e-9 by the generalized Pareto distribution
+    of their largest, if its k is above 0.5 (no variance): no cubic goes on so steeply. Else 0."""
+    n_tail = math.ceil(min(values.size / 5, 3 * math.sqrt(values.size)))
+    ordered = np.sort(values)
+    excess = ordered[-n_tail:] - ordered[-n_tail - 1]
+    k, sigma = _pareto_fit(excess) if excess[0] > 0 else (0.0, 0.0)
+    if not (k > _HEAVY_K and sigma > 0):
+        return 0.0
+    share = _RAREST * values.size / n_tail
+    return float(ordered[-n_tail - 1] + sigma / k * (share**-k - 1))
 
 
 def expansion_of(terms: FloatArray, chains: int) -> FloatArray:

@@ -33,6 +33,7 @@ from pyhybrid.privacy.diagnostics import (
     check_chains,
     effective_draws,
     expansion_of,
+    heavy_tail,
     smoothed_log_weights,
 )
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
@@ -262,6 +263,14 @@ class Refit:
         return np.hstack(told) if told else np.full((4, 2), np.inf)
 
     @property
+    def farthest(self) -> float:
+        """Range to charge where the limit does not hold: of the draws, or beyond them, where the
+        change has a heavy tail, as under the prior of a parameter that the record alone informs."""
+        changes = self.loss.by_draw, -self.loss.by_draw_without
+        tails = (heavy_tail(own) for own in changes if np.isfinite(own).all())
+        return max(self.loss.loss_range, *tails)
+
+    @property
     def within(self) -> bool:
         """True if the refit shows no more than the account said."""
         return self.loss.largest <= self.loss_range and self.mu_upper <= self.mu
@@ -324,7 +333,7 @@ def with_refits(account: LocalAccount, refits: Refits) -> LocalAccount:
         if refit.limit_holds:
             of_limit = max(of_limit, upper)
         else:
-            failing.append(np.array([[refit.loss.loss_range], [upper]]))
+            failing.append(np.array([[refit.farthest], [upper]]))
             expansion.append(refit.expansion())
     return replace(
         account,

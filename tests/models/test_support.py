@@ -233,6 +233,11 @@ def test_a_model_without_probability_in_the_support_is_an_error() -> None:
     rng = np.random.default_rng(3)
     with pytest.raises(SamplingError, match="next to no probability there for 5 of 5 records"):
         draw_within(lambda rows: rng.normal(50, 1, np.arange(5)[rows].size), 5, (0, 1))
+    far = np.where(np.arange(200) < 2, 50.0, 0.5)  # few of them: at the nearest end, with a warning
+    with pytest.warns(UserWarning, match="2 of 200 synthetic values are at an end"):
+        made = draw_within(lambda rows: rng.normal(far[rows], 0.05), 200, (0, 1))
+    assert (made[:2] == 1).all()
+    assert (made[2:] < 1).all()
 
 
 def test_draws_inside_are_left_alone() -> None:

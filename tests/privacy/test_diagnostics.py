@@ -187,3 +187,16 @@ def test_a_term_that_bends_too_far_down_has_no_finite_loss() -> None:
     found = diagnostics.loss_of_expansion(expansion, 1e-6)
     assert np.isinf(found[0])
     assert np.isfinite(found[1])
+
+
+def test_a_tail_beyond_a_cubic_is_told() -> None:
+    """A record that alone informs a parameter moves the density, under the prior without it, by the
+    exponential of that: the cubic was found to be a thirtieth of the truth."""
+    for seed in range(10):
+        z = np.random.default_rng(seed).standard_normal(4000)
+        for light in (z, z**2, np.exp(0.5 * z), np.minimum(z, 0), np.ones(4000)):
+            assert diagnostics.heavy_tail(light) == 0
+        truth = np.exp(2.5 * 4.753)  # exceeded with probability 1e-6
+        assert diagnostics.heavy_tail(np.exp(2.5 * z)) > truth
+        cubic = diagnostics.expansion_of(np.exp(2.5 * z)[:, None], 4)
+        assert diagnostics.loss_of_expansion(cubic, 1e-6)[0] < truth / 5

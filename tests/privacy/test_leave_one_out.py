@@ -178,7 +178,7 @@ def test_the_larger_of_account_and_refit_is_charged(
     beyond = np.array([[1.0, 3.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     refit = SimpleNamespace(
         record=1, mu=0.1, mu_upper=mu, loss_range=0.3, loss=loss, limit_holds=holds,
-        expansion=lambda: beyond,
+        expansion=lambda: beyond, farthest=loss_range,
     )  # fmt: skip
     refits: Any = SimpleNamespace(each=(refit,))
     found = with_refits(account, refits)

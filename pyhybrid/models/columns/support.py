@@ -21,6 +21,7 @@ a further decimal changes every released value. A charge is strict only where it
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +69,7 @@ TRANSFORMS: Mapping[str, Transform] = {
 
 FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
+_FEW = 0.01  # of the values, which may be put at the ends
 _TRIES = 1000
 
 
@@ -144,6 +146,14 @@ def draw_within(
             return values
         values[left] = draw(left)
         left = left[(values[left] < low) | (values[left] > high)]
+    if left.size <= _FEW * n:  # far out, the truncated law is about that of its end
+        values[left] = np.clip(values[left], low, high)
+        warnings.warn(
+            f"{left.size} of {n} synthetic values are at an end of the declared range: "
+            "the model has next to no probability within it there",
+            stacklevel=2,
+        )
+        return values
     raise SamplingError(
         f"released values must lie in the support of their column: the model has next to no "
         f"probability there for {left.size} of {n} records; give another model, or other limits"
