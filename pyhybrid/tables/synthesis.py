@@ -94,8 +94,10 @@ def synthesize_table(
         "censored" and "marginals" (strict), "scalar" (a target, by the Lipschitz bound) and
         histograms; what the other mechanisms cost is found by fitting.
     mechanism : {"censored", "marginals", "scalar", "lipschitz", "unweighted"}
-        Of all columns but histograms. "marginals" takes no models: `pyhybrid.NoisyMarginals` in the
-        plan's order, for any number of sets at one price.
+        Of all columns but those of noisy counts. With "censored" these are also columns whose model
+        the reference, or noisy tables, find unfit (`pyhybrid.tables.steps`): a warning and the
+        charge name them. "marginals" takes no models: `pyhybrid.NoisyMarginals` in the plan's
+        order, for any number of sets at one price.
     calibration : mapping of str to Calibration, optional
         Of `calibrate_table`, for this plan and epsilon.
     reference : DataFrame, optional
