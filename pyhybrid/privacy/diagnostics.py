@@ -185,8 +185,9 @@ def heavy_tail(values: FloatArray) -> float:
     k, sigma = _pareto_fit(excess) if excess[0] > 0 else (0.0, 0.0)
     if not (k > _HEAVY_K and sigma > 0):
         return 0.0
-    share = _RAREST * values.size / n_tail
-    return float(ordered[-n_tail - 1] + sigma / k * (share**-k - 1))
+    share = np.float64(_RAREST * values.size / n_tail)
+    with np.errstate(over="ignore"):  # beyond doubles: infinite
+        return float(ordered[-n_tail - 1] + sigma / k * (share**-k - 1))
 
 
 def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
@@ -377,9 +378,11 @@ def _loss(column: FloatArray, delta: float, n_draws: int, order: int = 3) -> flo
 
 def _density(log_density: FloatArray, delta: float) -> FloatArray:
     """Normalized logarithms on the grid, cut where the rest is negligible beside delta; nowhere
-    finite if they rise again before that."""
+    finite if they rise again before that, or are beyond doubles."""
     log_density = log_density - _log_sum(log_density)
     seen = log_density > math.log(_NEGLIGIBLE * delta)
+    if not seen.any():
+        return np.full(seen.size, -np.inf)
     first, last = np.flatnonzero(seen)[[0, -1]]
     if first == 0 or last == seen.size - 1 or not seen[first : last + 1].all():
         return np.full(seen.size, -np.inf)

@@ -268,7 +268,7 @@ class Refit:
         change has a heavy tail, as under the prior of a parameter that the record alone informs."""
         changes = self.loss.by_draw, -self.loss.by_draw_without
         tails = (heavy_tail(own) for own in changes if np.isfinite(own).all())
-        return max(self.loss.loss_range, *tails)
+        return max([self.loss.loss_range, *tails])
 
     @property
     def within(self) -> bool:

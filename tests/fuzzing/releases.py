@@ -94,7 +94,7 @@ _FITTING = {
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
 }  # fmt: skip
 _NEEDS = {
-    "BudgetWeighted": {"epsilon": 60.0}, "ScalarWeighted": {"target_epsilon": 4.0},
+    "BudgetWeighted": {"epsilon": 1e9}, "ScalarWeighted": {"target_epsilon": 4.0},
     "Truncated": {"epsilon": 6.0}, "Censored": {"epsilon": 4.0, "check_modes": False},
     "GivenWeights": {"alpha": [1.0, 0.5]},
 }  # fmt: skip

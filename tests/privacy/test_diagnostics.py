@@ -198,5 +198,6 @@ def test_a_tail_beyond_a_cubic_is_told() -> None:
             assert diagnostics.heavy_tail(light) == 0
         truth = np.exp(2.5 * 4.753)  # exceeded with probability 1e-6
         assert diagnostics.heavy_tail(np.exp(2.5 * z)) > truth
+        assert diagnostics.heavy_tail(np.exp(150 * z)) == np.inf
         cubic = diagnostics.expansion_of(np.exp(2.5 * z)[:, None], 4)
         assert diagnostics.loss_of_expansion(cubic, 1e-6)[0] < truth / 5
