@@ -38,6 +38,7 @@ MOST_LEVELS = 30
 """Levels beyond which a column is synthesized without predictors, and is none itself."""
 _BINS = 30
 _NEAR_ENDS = 20
+_FAR_FROM_ZERO = 4  # units: nearly no value of a normal distribution is below 0
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,15 @@ def _counts(kind: Counts) -> dict[str, Any]:
             "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
 
 
-def near(lower: float | None, upper: float | None) -> bool:
+def _near(lower: float | None, upper: float | None) -> bool:
     """True for two ends between which whole numbers are beta-binomial."""
     return lower is not None and upper is not None and upper - lower <= _NEAR_ENDS
+
+
+def _under_dispersed(kind: Counts) -> bool:
+    """Less spread than a Poisson distribution and far from 0, as weeks of pregnancy are."""
+    center, unit = kind.typical or (0.0, 1.0)
+    return unit**2 < center and center >= _FAR_FROM_ZERO * unit
 
 
 def _logarithms(kind: Amounts | SemiContinuous) -> dict[str, Any]:
@@ -108,11 +115,11 @@ def _parts(kind: SemiContinuous) -> dict[str, Any]:
     return {**_logarithms(kind), "negative": kind.lower is None or kind.lower < 0}
 
 
-def _signed(kind: RealKind) -> dict[str, Any]:
+def _signed(kind: RealKind | Counts) -> dict[str, Any]:
     """Logarithms of the size where values lie about 0, and values as they are elsewhere."""
     center, unit = kind.typical or (0.0, 1.0)
     about_zero = abs(center) <= 2 * unit
-    own: dict[str, Any] = {"prior": "normal", "decimals": kind.decimals}
+    own: dict[str, Any] = {"prior": "normal", "decimals": kind.form.decimals}
     if not about_zero:
         own["prior_scale_intercept"] = 2.5 * abs(center) / unit
     return {"transform": "signed_log" if about_zero else "identity", "unit": unit, **own}
@@ -145,7 +152,11 @@ RULES: tuple[ModelRule, ...] = (
     ),
     ModelRule(
         "beta_binomial", f"whole numbers between two ends, {_NEAR_ENDS} apart at most",
-        Counts, _counts, lambda kind, _: near(kind.lower, kind.upper),
+        Counts, _counts, lambda kind, _: _near(kind.lower, kind.upper),
+    ),
+    ModelRule(
+        "normal", "whole numbers of less spread than counts have by chance",
+        Counts, _signed, lambda kind, _: _under_dispersed(kind),
     ),
     ModelRule("negative_binomial", "counts", Counts, _counts),
     ModelRule("lognormal", "amounts above 0: their logarithms", Amounts, _logarithms),

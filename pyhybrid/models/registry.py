@@ -20,7 +20,7 @@ from pyhybrid.models.columns.support import FEW, decimals_of
 from pyhybrid.models.composite.steps import PartsModel
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
-from pyhybrid.models.default_model import DefaultModel, name_for_levels, near, rule_for
+from pyhybrid.models.default_model import DefaultModel, name_for_levels, rule_for
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
@@ -229,7 +229,7 @@ def _name_and_options(
     kind: Kind, formula: str, df: pd.DataFrame, *, of_reference: bool
 ) -> tuple[str, dict[str, Any]]:
     """By the rules of whole tables, but for few whole numbers of some records each, which keep to
-    those that there are, for scores, which spread less than counts and lie between ends, and for
+    those that there are, for counts of less spread than their mean, and for
     amounts whose logarithms are more skewed than they are, or have another mean by a lognormal."""
     outcome = df[parse_formula(formula, df).outcome]
     numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
@@ -241,13 +241,14 @@ def _name_and_options(
         declared = {"levels": kind.levels} if numbers or of_reference else {}
         ordered = numbers or bool(getattr(outcome.dtype, "ordered", False))
         return name_for_levels(len(kind.levels), ordered=ordered), declared
-    if isinstance(kind, Counts) and kind.upper is None:
-        ends = {"lower": int(held.min()), "upper": int(held.max())}
-        if of_reference or held.var() >= held.mean() or not near(**ends):
-            return "negative_binomial", {}
-        return "beta_binomial", {"prior": "normal", **ends}
     rule = rule_for(kind, predicted=True)
     name, options = rule.model, dict(rule.options(kind))
+    if isinstance(kind, Counts) and kind.upper is None:
+        if not of_reference and held.var() < held.mean():
+            ends = {"lower": int(held.min()), "upper": int(held.max())}
+            return "beta_binomial", {"prior": "normal", **ends}
+        if name == "negative_binomial" or not of_reference:
+            return "negative_binomial", {}
     if isinstance(kind, Amounts):
         name = "normal" if _skewness(held) <= _skewness(np.log(held)) else _by_mean(formula, df)
         if name == "normal":

@@ -113,6 +113,10 @@ def test_scores_between_ends_are_no_negative_binomial() -> None:
     assert chosen_model("y ~ x", table, of_reference=True).name == "NegativeBinomial"
     table.loc[0, "y"] = 40
     assert chosen_model("y ~ x", table).name == "NegativeBinomial"
+    table["y"] = np.clip(np.round(39 + 2.5 * RNG.normal(size=N)), 21, 46)  # weeks of pregnancy
+    assert chosen_model("y ~ x", table).name == "BetaBinomial"
+    model = chosen_model("y ~ x", table, of_reference=True)
+    assert (model.name, model.decimals, model.lower) == ("NormalRegression", 0, 0)
 
 
 def test_rare_counts_get_no_threshold_of_their_own() -> None:

@@ -77,6 +77,7 @@ def test_predictors_of_many_levels_are_groups() -> None:
     (ph.Counts(upper=9, extra_zeros=True), "zero_inflated", {"upper": 9}),
 ])  # fmt: skip
 def test_counts_get_a_model_by_their_ends_and_zeros(kind: Any, model: str, options: Any) -> None:
+    assert rule_for(ph.Counts(center=39, unit=3), predicted=True).model == "normal"
     rule = rule_for(kind, predicted=True)
     assert rule.model == model
     assert rule.options(kind) == {"prior": "normal", **options}
