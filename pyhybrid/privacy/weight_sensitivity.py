@@ -443,13 +443,17 @@ def scalar_without(
     return _mapped_without(log_lik, "size", frozen_draws, weigh)
 
 
-def budget_maps(mu: float, n_parameters: int, n: int) -> tuple[Weigh, Weigh]:
+def budget_maps(
+    mu: float, n_parameters: int, n: int, *, of_levels: bool = False
+) -> tuple[Weigh, Weigh]:
     """`budget_weights` of risks by depth, after the leverages of `budget_without`: of n records or
     units, and of one less."""
 
     def of(number: int) -> Weigh:
         part = budget_mu(mu, n=max(number, 1), n_parameters=n_parameters)
-        return lambda leverage, risks: budget_weights(risks, mu=part, leverage=leverage)
+        return lambda leverage, risks: budget_weights(
+            risks, mu=part, leverage=leverage, of_levels=of_levels
+        )
 
     return of(n), of(n - 1)
 

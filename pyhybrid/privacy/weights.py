@@ -20,6 +20,7 @@ from pyhybrid.core.checks import (
     check_count,
     check_each,
     check_finite,
+    check_flag,
     check_fraction,
     check_log_lik,
     check_nonnegative_vector,
@@ -290,13 +291,15 @@ def budget_risk(log_lik: Any) -> FloatArray:
     return risk_of(LogLik.of(check_log_lik(log_lik)), "depth")
 
 
-def budget_weights(risk: Any, *, mu: float, leverage: Any) -> FloatArray:
+def budget_weights(risk: Any, *, mu: float, leverage: Any, of_levels: bool = False) -> FloatArray:
     r"""Weights that keep what each record tells within a budget, shape (n,).
 
     :math:`\alpha_i = \min(a_i, t_i \mu / r_i)`. The public weight
     :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes the risk of a usual record small beside the
-    limit :math:`t_i`, which is 0.7 less 0.3 times what a usual record has of 0.17 mu: few weights
-    then follow from the data. What is left of mu is for their influence on the weights of others.
+    limit :math:`t_i`, which is 0.7 less 0.3 times what a usual record has of 0.17 mu, 0.7 for
+    outcomes of levels: few weights then follow from the data. What is left of mu is for their
+    influence on the weights of others. Records of a rare level are all alike: where they lose
+    weight, its share falls, and each moves the weights of all the others.
 
     Parameters
     ----------
@@ -306,6 +309,8 @@ def budget_weights(risk: Any, *, mu: float, leverage: Any) -> FloatArray:
         Budget of one released draw, above 0; `mu_of_epsilon` has that of an epsilon.
     leverage : array_like, shape (n,)
         l_i of `budget_leverage`, above 0.
+    of_levels : bool, default False
+        True for models of levels.
 
     Examples
     --------
@@ -317,7 +322,7 @@ def budget_weights(risk: Any, *, mu: float, leverage: Any) -> FloatArray:
     check_each(typical > 0, "leverage must be above 0: record {} has none")
     power = budget_power(typical, mu=check_positive(mu, "mu"))
     usual = power * np.sqrt(typical) / (_TYPICAL * mu)
-    limit = (_LIMITS[0] - _LIMITS[1] * usual) * mu
+    limit = (_LIMITS[0] - (0.0 if check_flag(of_levels, "of_levels") else _LIMITS[1]) * usual) * mu
     return np.minimum(power, np.divide(limit, r, out=np.ones_like(r), where=r > 0))
 
 

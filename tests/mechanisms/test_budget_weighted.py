@@ -120,6 +120,18 @@ def test_too_few_records_are_told_what_is_enough(session: FitSession) -> None:
     cost = none.charge_of(session, none.fit(session), **ONE).epsilon
     with pytest.raises(BudgetExceeded, match=rf"without weights it would cost {cost:.3g}\)$"):
         small._check_charge(session, replace(dear, epsilon=1e24))
+    with pytest.raises(BudgetExceeded, match=rf"without weights it costs {cost:.3g}: take Unwei"):
+        ph.BudgetWeighted(MODEL, epsilon=50)._check_charge(session, replace(dear, epsilon=60))
+
+
+def test_a_rare_level_keeps_its_share() -> None:
+    """Its records are alike: all of them lost weight and moved the weights of the others, so that
+    1.1 to 1.5 were charged for a budget of 1. Without weights it costs .6."""
+    table = pd.DataFrame({"y": (np.arange(2000) % 50 < 4).astype(int), "x": np.arange(2000) % 2})
+    held = open_session(ph.Bernoulli("y ~ x", levels=(0, 1)).bind(table), **OPTIONS)
+    rare = ph.BudgetWeighted(ph.Bernoulli("y ~ x", levels=(0, 1)))
+    assert rare.weights(held).min() > 0.95
+    assert rare.charge_of(held, rare.fit(held), **ONE).epsilon < 1
 
 
 @pytest.mark.parametrize("kind", ["may be missing", "levels"])

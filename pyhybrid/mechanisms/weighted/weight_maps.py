@@ -26,7 +26,7 @@ from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.steps import BoundParts
-from pyhybrid.models.families.levels import BoundManyLevels, Categorical
+from pyhybrid.models.families.levels import BoundLevels, BoundManyLevels, Categorical
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
@@ -409,7 +409,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         bound, owner, near = session.bound, session.owner, self.unweighted(session).draws
         p = self._n_parameters(session)
         mu, leverage, weights = self._public(session, p)
-        here, there = budget_maps(mu, p, session.n_units)
+        of_levels = all(isinstance(part, BoundLevels) for part in _parts(bound))
+        here, there = budget_maps(mu, p, session.n_units, of_levels=of_levels)
         for number, share in enumerate(BUDGET_ROUNDS, 1):
             alpha, label = weights.alpha[owner], f"weights {number} of {len(BUDGET_ROUNDS)}"
             # The unweighted fit alone is always there: computed again, weights are the same.
@@ -470,20 +471,24 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             )
 
     def _enough(self, session: FitSession, charge: PrivacyCharge) -> str:
-        """An epsilon that is enough, tried on these fits; or what no weights would cost."""
+        """What no weights would cost, or an epsilon that is enough, tried on these fits."""
         released = {"n_synthetic": charge.n_synthetic, "n_draws_released": charge.n_draws_released}
+        unweighted = Unweighted(
+            self.model, relation=self.relation, unit=self.unit, delta=self.delta, design=self.design
+        )
+        least = unweighted.charge_of(session, unweighted.fit(session), **released).epsilon
+        if least <= self.epsilon:
+            return (
+                f"; without weights it costs {least:.3g}: take Unweighted (--mechanism unweighted)"
+            )
         for factor in (1.2, 2.0, 4.0) if charge.epsilon < _LARGEST_NAMED else ():
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
             if cost <= wider.epsilon:
                 return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
-        unweighted = Unweighted(
-            self.model, relation=self.relation, unit=self.unit, delta=self.delta, design=self.design
-        )
-        cost = unweighted.charge_of(session, unweighted.fit(session), **released).epsilon
         return (
             "; more records are needed, or fewer predictors"
-            f" (without weights it would cost {cost:.3g})"
+            f" (without weights it would cost {least:.3g})"
         )
 
 
@@ -500,11 +505,16 @@ def _predictors(bound: BoundModel) -> FloatArray:
 def _regressions(bound: BoundModel) -> int:
     """How many on the design matrix a model is made of: its parts, and all levels of a Categorical
     but one."""
-    inner = getattr(bound, "inner", bound)
-    parts = [part.bound for part in inner.parts] if isinstance(inner, BoundParts) else [inner]
+    parts = _parts(bound)
     levels = (each for each in parts if isinstance(each, BoundManyLevels))
     own = (each.n_levels for each in levels if isinstance(each.model, Categorical))
     return len(parts) + sum(n_levels - 2 for n_levels in own)
+
+
+def _parts(bound: BoundModel) -> list[BoundModel]:
+    """The models that it is made of, or it alone."""
+    inner = getattr(bound, "inner", bound)
+    return [part.bound for part in inner.parts] if isinstance(inner, BoundParts) else [inner]
 
 
 def _coefficients(bound: BoundModel, p: int) -> int:
