@@ -50,6 +50,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
+from pyhybrid.models.families.amounts import advice_on_unit
 from pyhybrid.models.families.published import remedy_if_published
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
@@ -144,6 +145,8 @@ class FitSession:
         clip = self.cap_of(cap)
         key = self._key(alpha, clip)
         if key not in self.store.sampled:
+            if not self.store.sampled and clip is None and (advice := advice_on_unit(self.bound)):
+                warnings.warn(advice, stacklevel=2)
             self.store.sampled[key] = self._sample(alpha, clip, label, warm_start)
         draws, diagnostics = self.store.sampled[key]
         bounds_key = (key, draw_quantile, self.unit)

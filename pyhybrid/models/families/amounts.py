@@ -287,6 +287,22 @@ class BoundedModel(RegressionModel):
         )
 
 
+def advice_on_unit(bound: Any) -> str:
+    """What to say of a `NormalRegression` joined to a table whose values are far from what its
+    priors expect: they pull it towards 0, or the posterior has several modes; else empty."""
+    model = getattr(bound, "model", None)
+    if not isinstance(model, NormalRegression) or model.transform != "identity":
+        return ""
+    size = float(np.median(np.abs(bound.design.y)))
+    if size <= _FAR_FROM_PRIOR * model.unit * (model.intercept_prior_sd or 1.0):
+        return ""
+    return (
+        f"outcome {bound.design.outcome!r} is about {size:.1g}, and the priors expect values of "
+        f"about {model.unit:g}: give NormalRegression a public unit=, e.g. {size:.1g}"
+    )
+
+
+_FAR_FROM_PRIOR = 50
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _RIDGE = 0.1
 _ROUNDS = 3  # of least squares and sigma
