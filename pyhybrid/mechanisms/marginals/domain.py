@@ -646,9 +646,12 @@ def pairs_of(design: FloatArray, n_outcomes: int) -> sparse.csr_array | None:
     return sparse.csr_array((products, columns, ends), shape=(held.size, width**2))
 
 
-def spread(groups: npt.NDArray[np.int64], rng: np.random.Generator) -> FloatArray:
-    """Numbers in [0, 1) for each record, evenly spread among those of its group, shape (n,)."""
-    order = np.argsort(groups + rng.random(groups.size))
+def spread(
+    groups: npt.NDArray[np.int64], rng: np.random.Generator, at: FloatArray | None = None
+) -> FloatArray:
+    """Numbers in [0, 1) for each record, evenly spread among those of its group, in the order of
+    `at` (n,), in [0, 1), or at random, shape (n,)."""
+    order = np.argsort(groups + (rng.random(groups.size) if at is None else at))
     times = np.bincount(groups)
     own = groups[order]
     place = np.arange(groups.size) - (np.cumsum(times) - times)[own]

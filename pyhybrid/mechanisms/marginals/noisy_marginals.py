@@ -49,6 +49,7 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     Records,
     Reference,
+    leaning,
 )
 from pyhybrid.mechanisms.marginals.selection import (
     ROUNDS,
@@ -148,10 +149,11 @@ class NoisyMarginals(NoiseMechanism):
         ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
         sets: each is then nearer to the data, and intervals are too short. A single set, which
         gives no such interval, is always drawn at the mode, and evenly: its tables are those of
-        the model but for about a record in each cell, without the noise of a sample. Columns of
-        bins then start from a density about noisy quartiles, which brings tails nearer to the
-        data, and, with a delta, numbers that stand out of the noise get a cell; several sets have
-        neither, as intervals would be too short.
+        the model but for about a record in each cell, without the noise of a sample. Numbers lie
+        within merged bins as the other columns let expect, which keeps slopes. Columns of bins
+        start from a density about noisy quartiles, which brings tails nearer to the data, and,
+        with a delta, numbers that stand out of the noise get a cell; several sets have none of
+        this, as intervals would be too short.
     reference : DataFrame, optional
         Other records, public or historical: their likelihood is added to that of the noisy tables.
         Where they differ from the data, this costs accuracy, not privacy; they are **not
@@ -444,8 +446,9 @@ class NoisyMarginals(NoiseMechanism):
         """Synthetic columns of the set `name`. Tables of a single set are `even`, those of the
         model; sets to be compared have the sampling noise that rules for several count on."""
         cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
+        fine, few = measured.fine, measured.domain
         return columns_of(
-            cells, measured.fine, measured.domain, shares, random, f"{name}", df.index, even=even
+            cells, fine, few, shares, random, f"{name}", df.index, chain.public, even=even
         )
 
     def _charge(self, m: int) -> PrivacyCharge:
@@ -588,7 +591,7 @@ def rows_of(
     """So many synthetic rows, without public columns."""
     with one_blas_thread():
         cells = factors.simulate(random, "marginals", n=len(index), public={}, even=even)
-        return columns_of(cells, domain, factors.domain, shares, random, "", index, even=even)
+        return columns_of(cells, domain, factors.domain, shares, random, "", index, {}, even=even)
 
 
 def columns_of(
@@ -599,6 +602,7 @@ def columns_of(
     random: Streams,
     name: str,
     index: pd.Index,
+    public: Mapping[str, Predictor],
     *,
     even: bool,
 ) -> pd.DataFrame:
@@ -606,7 +610,8 @@ def columns_of(
     places = dict(cells)
     for column, held in shares.items():
         rng = random.generator(f"bins/{name}/{column}")
-        places[column] = within(domain[column], few[column], places[column], held, rng, even=even)
+        at = leaning(column, cells, few, public, rng) if even else None
+        places[column] = within(domain[column], few[column], cells[column], held, rng, at)
     values = {}
     for column, own in places.items():
         rng = random.generator(f"within/{name}/{column}")
@@ -622,17 +627,18 @@ def within(
     cells: IntArray,
     shares: FloatArray,
     rng: np.random.Generator,
-    *,
-    even: bool = False,
+    order: FloatArray | None = None,
 ) -> IntArray:
     """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
-    bins were merged, by `shares` (K,); `even`: spread over each cell, not one by one."""
+    bins were merged, by `shares` (K,), one by one, or spread over it in this `order` (n,)."""
     first = len(domain.levels)
     cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
     below = np.concatenate([[0.0], np.cumsum(shares)])
     start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
     low, high = below[start[cells]], below[start[cells + 1]]
-    at = low + (high - low) * (spread(cells, rng) if even else rng.random(cells.size))
+    at = low + (high - low) * (
+        rng.random(cells.size) if order is None else spread(cells, rng, order)
+    )
     places = np.searchsorted(below, at, side="right") - 1
     return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
 

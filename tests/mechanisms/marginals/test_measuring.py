@@ -46,15 +46,9 @@ def test_both_steps_cost_no_more_than_the_price(
     price = Price.of(epsilon, delta)
     found = measuring(price=price).of(TABLE)
     first, *others = found.answers
-    if delta is None:
-        spent = [each.sensitivity / each.scale for each in found.answers]
-        whole = price.epsilon
-    else:
-        spent = [(each.sensitivity / each.scale) ** 2 / 2 for each in found.answers]
-        assert price.rho is not None
-        whole = price.rho
-    assert sum(spent) <= whole
-    assert sum(spent) > 0.99 * whole
+    power, whole = (1, price.epsilon) if price.rho is None else (2, price.rho)
+    spent = [(each.sensitivity / each.scale) ** power / power for each in found.answers]
+    assert 0.99 * whole < sum(spent) <= whole
     assert spent[0] == pytest.approx(0.2 * whole, rel=0.02)
     assert len(first.tables()) == 1 + of_income, "bins, blocks of them, single numbers"
     assert sum(len(own.tables()) for own in others) == 3
