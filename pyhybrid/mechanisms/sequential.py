@@ -312,7 +312,8 @@ def _with_levels_read(df: Any, forms: Callable[[pd.DataFrame], Mapping[str, Form
     if not isinstance(df, pd.DataFrame) or not df.columns.is_unique:
         return df
     own = {name: each for name, each in forms(df).items() if name in df}
-    return with_columns(df, {name: as_levels(df[name], each.levels) if each.levels else
+    return with_columns(df, {name: as_levels(df[name], each.levels)
+                             if each.levels and df[name].notna().any() else  # none has no type
                              each.read(df[name]) for name, each in own.items()})  # fmt: skip
 
 
