@@ -387,6 +387,20 @@ def test_an_entry_that_its_own_step_reads_is_refused_by_no_later_one(
     refuses("predictor 'x' must be numbers, text, logicals or cat", own.bind, tables[1])
 
 
+@pytest.mark.parametrize("levels", [("lo", "hi"), (False, True), (1, 2, 3)])
+def test_the_last_value_of_a_column_that_may_be_missing_is_not_told(levels: Any) -> None:
+    """Seen: without it no later step knew what the column holds, and refused it."""
+    own = ph.WithMissing(ph.Poisson("y ~ x", prior="normal"), marked=["x"], complete=True,
+                         fill={"x": 2.0} if 2 in levels else None)  # fmt: skip
+    first = ph.NoisyMarginals(domain={"x": ph.mechanisms.ColumnDomain(levels=levels, missing=True)},
+                              epsilon=9, relation="remove")  # fmt: skip
+    steps = [first, ph.Censored(own, epsilon=1, inner=ph.Unweighted(own), check_modes=False)]
+    for value in (levels[0], None):
+        table = pd.DataFrame({"x": pd.Series([value, *[None] * 18]), "y": range(19)})
+        made = ph.SequentialSynthesis(steps).release(table, seed=1, **RANDOM_DRAWS)
+        assert made.charge.kind == "strict"
+
+
 def _after_missing(marked: tuple[str, ...] | None, x: pd.Series) -> list[str]:
     """Columns of the design of y, after a strict step of x, which may be missing."""
     first = ph.WithMissing(ph.Poisson("x ~ 1", prior="normal"))

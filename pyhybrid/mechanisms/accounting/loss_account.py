@@ -374,7 +374,7 @@ def _stretched(draws: Draws, names: Collection[str]) -> Draws:
 
     def moved(values: FloatArray) -> FloatArray:
         middle = values.mean(axis=(0, 1))
-        return middle + _STRETCH * (values - middle)
+        return np.asarray(middle + _STRETCH * (values - middle))
 
     with np.errstate(over="ignore"):
         farther = {
