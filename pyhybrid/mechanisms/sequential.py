@@ -312,9 +312,13 @@ def _with_levels_read(df: Any, forms: Callable[[pd.DataFrame], Mapping[str, Form
     if not isinstance(df, pd.DataFrame) or not df.columns.is_unique:
         return df
     own = {name: each for name, each in forms(df).items() if name in df}
-    return with_columns(df, {name: as_levels(df[name], each.levels)
-                             if each.levels and df[name].notna().any() else  # none has no type
-                             each.read(df[name]) for name, each in own.items()})  # fmt: skip
+    return with_columns(df, {name: _as_read(df[name], each) for name, each in own.items()})
+
+
+def _as_read(column: pd.Series, form: Form) -> pd.Series:
+    """Entries without any value have no type: levels of such a column are those declared, too."""
+    typed = isinstance(column.dtype, pd.CategoricalDtype) or bool(column.notna().any())
+    return as_levels(column, form.levels) if form.levels and typed else form.read(column)
 
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:

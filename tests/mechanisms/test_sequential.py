@@ -390,14 +390,16 @@ def test_an_entry_that_its_own_step_reads_is_refused_by_no_later_one(
 @pytest.mark.parametrize("levels", [("lo", "hi"), (False, True), (1, 2, 3)])
 def test_the_last_value_of_a_column_that_may_be_missing_is_not_told(levels: Any) -> None:
     """Seen: without it no later step knew what the column holds, and refused it."""
-    own = ph.WithMissing(ph.Poisson("y ~ x", prior="normal"), marked=["x"], complete=True,
-                         fill={"x": 2.0} if 2 in levels else None)  # fmt: skip
-    first = ph.NoisyMarginals(domain={"x": ph.mechanisms.ColumnDomain(levels=levels, missing=True)},
-                              epsilon=9, relation="remove")  # fmt: skip
-    steps = [first, ph.Censored(own, epsilon=1, inner=ph.Unweighted(own), check_modes=False)]
-    for value in (levels[0], None):
-        table = pd.DataFrame({"x": pd.Series([value, *[None] * 18]), "y": range(19)})
-        assert ph.SequentialSynthesis(steps).release(table, **RANDOM_DRAWS).charge.kind == "strict"
+    domain = {"x": ph.mechanisms.ColumnDomain(levels=levels, missing=True)}
+    first, gone = ph.NoisyMarginals(domain=domain, epsilon=9, relation="remove"), [None] * 18
+    for x in ([levels[0], *gone], [None, *gone], pd.Categorical([None, *gone], list(levels))):
+        fill = {"x": 2.0} if 2 in levels and isinstance(x, list) else None
+        own = ph.WithMissing(ph.Poisson("y ~ x", prior="normal"), marked=["x"], complete=True,
+                             fill=fill)  # fmt: skip
+        last = ph.Censored(own, epsilon=1, inner=ph.Unweighted(own), check_modes=False)
+        table = pd.DataFrame({"x": x, "y": range(19)})
+        made = ph.SequentialSynthesis([first, last]).release(table, **RANDOM_DRAWS)
+        assert made.charge.kind == "strict"
 
 
 def _after_missing(marked: tuple[str, ...] | None, x: pd.Series) -> list[str]:
