@@ -101,10 +101,9 @@ def test_what_lies_beyond_the_draws_without_a_record_is_charged() -> None:
     exact = brentq(lambda e: prior @ -np.expm1(np.minimum(e - loss, 0)) - 1e-6, 0, 1e4)
     df = pd.DataFrame({"y": np.random.default_rng(0).poisson(2, 300), "g": 0.0})
     df.loc[299] = [20, 0.6]
-    weights = np.append(np.ones(299), 0.05)
-    mechanism = ph.GivenWeights(ph.Poisson("y ~ g", prior="normal"), alpha=weights)
+    own = ph.GivenWeights(ph.Poisson("y ~ g", prior="normal"), alpha=np.r_[np.ones(299), 0.05])
     for seed in (1, 2):
-        assert mechanism.release(df, **{**OPTIONS, "seed": seed}).charge.epsilon > 0.9 * exact
+        assert own.release(df, **{**OPTIONS, "seed": seed}).charge.epsilon > 0.9 * exact
 
 
 def test_held_weights_are_a_control_that_is_caught(session: FitSession) -> None:
@@ -139,11 +138,10 @@ def test_nothing_of_it_is_public(run: Run, tmp_path: Path) -> None:
         "--leave-one-out", "1", "--engine", "embedded", "--seed", "3",
     )  # fmt: skip
     assert code == 0, problem
-    table = pd.read_csv(tmp_path / "out" / "confidential" / "leave_one_out.csv")
+    kept = tmp_path / "out" / "confidential"
+    table = pd.read_csv(kept / "leave_one_out.csv")
     assert table["record"].tolist() == [0]
-    assert "Refits without single records" in (
-        tmp_path / "out" / "confidential" / "report.html"
-    ).read_text(encoding="utf-8")
+    assert "Refits without single records" in (kept / "report.html").read_text(encoding="utf-8")
     # Five digits: three of one number stand in another by chance.
     numbers = [f"{value:.5g}" for value in table[["refit_largest_loss", "refit_moved"]].iloc[0]]
     for path in (tmp_path / "out" / "public").iterdir():
