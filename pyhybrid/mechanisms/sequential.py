@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHis
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import Form, as_levels, levels_declared
-from pyhybrid.models.composite.steps import designs_of
+from pyhybrid.models.composite.steps import BoundParts, designs_of
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
@@ -525,6 +525,24 @@ def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
             f"{strict.index(False) + 1} is not; allow_unlike=True (--allow-unlike) states the "
             "whole as asymptotic local, the weaker of the two"
         )
+    if all(strict):
+        _check_priors(bounds)
+
+
+def _check_priors(bounds: Sequence[Joined]) -> None:
+    """A model that refuses columns that are combinations of others tells of true values before."""
+    made: set[str] = set()
+    for place, bound in enumerate(bounds, start=1):
+        read = [name for name in bound.predictors if name in made]
+        parts = [each.bound for each in bound.parts] if isinstance(bound, BoundParts) else [bound]
+        models = [getattr(own, "model", None) for own in parts]
+        if read and not all(getattr(own, "any_rank", True) for own in models):
+            raise InvalidInput(
+                f"step {place} must have a normal prior (prior='normal'): it is strict and reads "
+                f"{read[0]!r}, synthesized before; under the published prior, whether its columns "
+                "are refused as combinations of each other is for all records to say"
+            )
+        made.update(bound.synthesized)
 
 
 def _is_strict(mechanism: Step, bound: Joined) -> bool:
