@@ -64,7 +64,8 @@ class SequentialSynthesis(Mechanism):
         synthesized before its own; it must not read one that is synthesized later, whose true
         values would shape what is released. A strict step takes the levels of a text column
         synthesized before it as declared by the step of that column; a term that codes levels of
-        anything else is refused, whatever it computes from such a column.
+        anything else is refused, whatever it computes from such a column. Where it reads one, it
+        needs a normal prior.
     allow_unlike : bool, default False
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
     rules : sequence of str
