@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHis
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import Form, as_levels, levels_declared
-from pyhybrid.models.composite.steps import designs_of
+from pyhybrid.models.composite.steps import BoundParts, designs_of
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
@@ -64,7 +64,8 @@ class SequentialSynthesis(Mechanism):
         synthesized before its own; it must not read one that is synthesized later, whose true
         values would shape what is released. A strict step takes the levels of a text column
         synthesized before it as declared by the step of that column; a term that codes levels of
-        anything else is refused, whatever it computes from such a column.
+        anything else is refused, whatever it computes from such a column. Where it reads one, it
+        needs a normal prior.
     allow_unlike : bool, default False
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
     rules : sequence of str
@@ -312,8 +313,13 @@ def _with_levels_read(df: Any, forms: Callable[[pd.DataFrame], Mapping[str, Form
     if not isinstance(df, pd.DataFrame) or not df.columns.is_unique:
         return df
     own = {name: each for name, each in forms(df).items() if name in df}
-    return with_columns(df, {name: as_levels(df[name], each.levels) if each.levels else
-                             each.read(df[name]) for name, each in own.items()})  # fmt: skip
+    return with_columns(df, {name: _as_read(df[name], each) for name, each in own.items()})
+
+
+def _as_read(column: pd.Series, form: Form) -> pd.Series:
+    """Entries without any value have no type: levels of such a column are those declared, too."""
+    typed = isinstance(column.dtype, pd.CategoricalDtype) or bool(column.notna().any())
+    return as_levels(column, form.levels) if form.levels and typed else form.read(column)
 
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
@@ -520,6 +526,24 @@ def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
             f"{strict.index(False) + 1} is not; allow_unlike=True (--allow-unlike) states the "
             "whole as asymptotic local, the weaker of the two"
         )
+    if all(strict):
+        _check_priors(bounds)
+
+
+def _check_priors(bounds: Sequence[Joined]) -> None:
+    """A model that refuses columns that are combinations of others tells of true values before."""
+    made: set[str] = set()
+    for place, bound in enumerate(bounds, start=1):
+        read = [name for name in bound.predictors if name in made]
+        parts = [each.bound for each in bound.parts] if isinstance(bound, BoundParts) else [bound]
+        models = [getattr(own, "model", None) for own in parts]
+        if read and not all(getattr(own, "any_rank", True) for own in models):
+            raise InvalidInput(
+                f"step {place} must have a normal prior (prior='normal'): it is strict and reads "
+                f"{read[0]!r}, synthesized before; under the published prior, whether its columns "
+                "are refused as combinations of each other is for all records to say"
+            )
+        made.update(bound.synthesized)
 
 
 def _is_strict(mechanism: Step, bound: Joined) -> bool:

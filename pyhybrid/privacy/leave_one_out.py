@@ -237,6 +237,7 @@ class Refit:
     loss: RefitLoss
     chains: int = 1  # that the draws of the fit come from; 1 where some were dropped
     converged: bool  # whether the refit has
+    far: float = 0.0  # loss as far beyond the draws without it as delta decides, if known
 
     @cached_property
     def _limits(self) -> tuple[GaussianLimit, ...]:
@@ -264,11 +265,12 @@ class Refit:
 
     @property
     def farthest(self) -> float:
-        """Range to charge where the limit does not hold: of the draws, or beyond them, where the
-        change has a heavy tail, as under the prior of a parameter that the record alone informs."""
+        """Range to charge where the limit does not hold: of the draws, or beyond them, as under
+        the prior of a parameter that the record alone informs, where the change may rise steeply or
+        have a heavy tail."""
         changes = self.loss.by_draw, -self.loss.by_draw_without
         tails = (heavy_tail(own) for own in changes if np.isfinite(own).all())
-        return max([self.loss.loss_range, *tails])
+        return max([self.loss.loss_range, self.far, *tails])
 
     @property
     def within(self) -> bool:

@@ -36,12 +36,16 @@ _NULL, _DOUBLE = '"NULL"', "DOUBLE"
 _NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN")
 _SETTING = re.compile(r"[?&]([^=&]*)=([^&]*)")  # of a URL
 _SECRET = re.compile(r"(?i)(pass|password|passwd|pwd|token|secret|(^|_)key)$")
-_KINDS = {"number": "is_numeric", "text": "is_string", "logical": "is_boolean"}
+_KINDS = {
+    "is_numeric": "number", "is_string": "text", "is_boolean": "logical",
+    "is_null": "number",  # without any value: one record more may give it another type
+}  # fmt: skip
 _OF_DUCKDB = {
     "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
     "HUGEINT": "decimal", "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32",
     "UBIGINT": "uint64", "UHUGEINT": "decimal", "FLOAT": "float32", "DOUBLE": "float64",
     "DECIMAL": "decimal", "VARCHAR": "string", "ENUM": "string", "BOOLEAN": "boolean",
+    _NULL: "float64",
 }  # fmt: skip
 _OF_POSTGRES = {
     "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
@@ -532,7 +536,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(dtype: Any) -> str:
-    for kind, test in _KINDS.items():
+    for test, kind in _KINDS.items():
         if getattr(dtype, test)():
             return kind
     return str(dtype).split("(")[0]

@@ -174,9 +174,8 @@ def test_a_cubic_part_matters_to_a_steep_term() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_expansion_is_found_from_draws_within_its_errors(seed: int) -> None:
     z = np.random.default_rng(seed).standard_normal((4000, 1))
-    found = diagnostics.expansion_of(1e6 + 2 * z + 0.1 * (z**2 - 1) + 0.02 * (z**3 - 3 * z), 4)[
-        :, 0
-    ]
+    terms = 1e6 + 2 * z + 0.1 * (z**2 - 1) + 0.02 * (z**3 - 3 * z)
+    found = diagnostics.expansion_of(terms, 4)[:, 0]
     assert found[3] == pytest.approx(2 / 4000**0.5, rel=0.1)
     errors = found[3] / np.sqrt([2.0, 6.0, 24.0])
     assert (np.abs(found[:3] - [2, 0.1, 0.02]) < 4 * errors).all()
@@ -184,9 +183,7 @@ def test_the_expansion_is_found_from_draws_within_its_errors(seed: int) -> None:
 
 def test_a_term_that_bends_too_far_down_has_no_finite_loss() -> None:
     expansion = np.concatenate([_column(1.0, -0.51), _column(1.0, -0.3)], axis=1)
-    found = diagnostics.loss_of_expansion(expansion, 1e-6)
-    assert np.isinf(found[0])
-    assert np.isfinite(found[1])
+    assert np.isinf(diagnostics.loss_of_expansion(expansion, 1e-6)).tolist() == [True, False]
 
 
 def test_a_tail_beyond_a_cubic_is_told() -> None:

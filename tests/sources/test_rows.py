@@ -140,11 +140,17 @@ def test_texts_that_a_collation_holds_alike_stay_apart(tmp_path: Path) -> None:
     assert counted.alone[("x",)][:, 0].tolist() == [2, 0, 1, 1]
 
 
-def test_whole_numbers_past_signed_ones_are_read(tmp_path: Path) -> None:
-    """Found by fuzzing."""
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of ibis
+def test_whole_numbers_past_signed_ones_and_columns_without_values_are_read(tmp_path: Path) -> None:
+    """Found by fuzzing. Without its last value a column had no type, and its table was refused."""
     df = pd.DataFrame({"y": [1, 2, 1], "x": np.array([2**64 - 1, 3, 2**64 - 1], dtype=np.uint64)})
     made = read_columns(parquet(df, tmp_path / "rows", n_files=1), ["x"], outcomes=["y"])
     assert sorted(made["x"]) == [3, 2**64 - 1, 2**64 - 1]
+    gone = pd.DataFrame({"x": pd.Series([None], dtype=object), "y": 1})
+    for data in (duckdb.sql("SELECT NULL AS x, 1 AS y"), ibis.memtable(gone)):
+        assert read_columns(data, ["x"], outcomes=["y"])["x"].isna().all()
+        counted = Counted(open_source(data), {"x": ColumnDomain(levels=("a", "b"), missing=True)})
+        assert counted.alone[("x",)].ravel().tolist() == [0, 0, 1]
 
 
 FORMS: dict[str, Callable[[str], Any]] = {

@@ -9,10 +9,11 @@ anew from fits without the record, by the moments of their risks
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtr
 
 from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.core.errors import InvalidInput, NotConverged
@@ -20,6 +21,7 @@ from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, FitStore, PosteriorFit
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.hypothetical_records import (
     Support,
@@ -29,6 +31,7 @@ from pyhybrid.models.hypothetical_records import (
     predictor_grid,
     regression_of,
 )
+from pyhybrid.privacy.diagnostics import DEPTH
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, joined_terms
 from pyhybrid.privacy.leave_one_out import Refit, Refits, most_told, refit_loss
 from pyhybrid.privacy.local_account import (
@@ -53,6 +56,7 @@ _ROWS = 10  # of predictors, those whose records move most
 _LOOKED_AT = 5  # outcomes by which they are found
 _DRAWS = 200
 _FEW, _BY_DEFAULT = 2000, 2
+_STRETCH = 2.0  # more would leave less to chance, but add up over many parameters
 
 
 def account_of_fit(
@@ -341,17 +345,41 @@ def _refit_without(
     known = None if without is None else without.refitted(place, at_refit)[session.owner]
     refit = fitted(fit.alpha if known is None else known)
 
-    def change(of: PosteriorFit) -> FloatArray:
-        log_lik = session.bound.log_lik(of.draws).at(of.bounds.kept_draws)
+    def change(of: PosteriorFit, draws: Draws) -> FloatArray:
+        log_lik = session.bound.log_lik(draws).at(of.bounds.kept_draws)
         return log_lik.total(fit.alpha - refit.alpha)
 
     chains = {each.draws.n_chains if each.bounds.kept_draws.all() else 1 for each in (fit, refit)}
-    same = chains.pop() if len(chains) == 1 else 1
-    return Refit(
+    same, without_it = chains.pop() if len(chains) == 1 else 1, change(refit, refit.draws)
+    made = Refit(
         record=place,
         mu=float(account.mu_by_record[place]),
         loss_range=float(account.loss_ranges[place]),
-        loss=refit_loss(change(fit), change(refit), chains=same),
+        loss=refit_loss(change(fit, fit.draws), without_it, chains=same),
         chains=same,
         converged=refit.converged,
     )
+    if made.limit_holds or not isinstance(session.bound, BoundRegression | BoundParts):
+        return made
+    farther = _stretched(refit.draws, session.bound.likelihood_parameters)
+    with np.errstate(all="ignore"):
+        moved = made.loss.by_draw_without[0] - without_it[0] + change(refit, farther)
+    lost = np.where(np.isnan(moved), -np.inf, -moved)
+    return replace(made, far=float(np.quantile(lost, ndtr(DEPTH / _STRETCH), method="higher")))
+
+
+def _stretched(draws: Draws, names: Collection[str]) -> Draws:
+    """Draws whose parameters, or their logarithms where all are positive, are `_STRETCH` times as
+    far from their mean: a quantile of a function of one of them, normal, is one farther out."""
+
+    def moved(values: FloatArray) -> FloatArray:
+        middle = values.mean(axis=(0, 1))
+        return np.asarray(middle + _STRETCH * (values - middle))
+
+    with np.errstate(over="ignore"):
+        farther = {
+            name: np.exp(moved(np.log(own))) if (own > 0).all() else moved(own)
+            for name, own in draws.variables.items()
+            if name in names
+        }
+    return replace(draws, variables={**draws.variables, **farther})
