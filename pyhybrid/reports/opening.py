@@ -7,7 +7,7 @@ release does not show.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,12 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.tables.distributions import table_utility
 from pyhybrid.measures.tables.reconcile import reconcile_tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.models.default_model import quoted
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing
-from pyhybrid.reports.columns import numeric_values
+from pyhybrid.reports.columns import lost_relations, numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Card, Marked, Section, picture_of, section, sentence
@@ -33,6 +34,7 @@ from pyhybrid.reports.verdicts import (
     LIMITS,
     POOR,
     Judged,
+    is_number,
     judge_columns,
     judge_outcome,
     listed,
@@ -47,6 +49,7 @@ _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
 _SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
 _LARGE = 10.0
+_FEW_LEVELS = 20  # of a number that a factor has a coefficient for
 _DISTANCES = ("max_ecdf", "total_variation")
 _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 
@@ -196,9 +199,9 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
     by_worst = found.columns[np.argsort(-found.max().to_numpy(), kind="stable")]
     ratio = float(found.to_numpy()[tuple(worst[0])])
     lost = ratio > LIMITS["table_ratio"][1] and release.charge.mechanism == _MARGINALS
+    said = [lost_remedy(release, data, ())] if lost else ()
     made = section("pairs at a glance", figures=[plot_pairs(found.loc[by_worst, by_worst])],
-                   bullets=[lost_remedy(release)] if lost else (), first=first, second=second,
-                   ratio=ratio)  # fmt: skip
+                   bullets=said, first=first, second=second, ratio=ratio)  # fmt: skip
     shown = made.pictures[0]
     in_table = picture_of(plot_pairs(found), alt=shown.alt, caption=shown.caption)
     share = min(shown.share, 50 if len(found) < 12 else 75)
@@ -226,7 +229,7 @@ def remedy(
         how = "cells" if poor <= _poor(truth, _without_noise(step, truth)) else "noise"
     elif not step.confidential.alpha.size:
         how = "histogram"
-    elif mechanism == _UNWEIGHTED or (plain is not None and poor <= plain):
+    elif mechanism == _UNWEIGHTED or (plain is not None and poor & plain):
         how = "model"
     else:
         how = "unknown" if plain is None else "strict" if strict else "weights"
@@ -255,7 +258,7 @@ def next_steps(
     release: Release,
     data: pd.DataFrame,
     judged: Mapping[str, Sequence[Judged]],
-    lost: Sequence[str],
+    lost: Collection[tuple[str, str]],
     baseline: Release | None,
 ) -> list[str]:
     """What to try next, from what was measured."""
@@ -270,7 +273,7 @@ def next_steps(
         found += _beside(release, baseline, data)
     charge = release.charge
     if lost:
-        found.append(lost_remedy(release))
+        found.append(lost_remedy(release, data, lost, baseline))
     if charge.epsilon > _LARGE:
         found.append(sentence("next", "large"))
     elif not found and charge.epsilon > 1 and words and set(words.values()) == {GOOD}:
@@ -278,10 +281,30 @@ def next_steps(
     return found
 
 
-def lost_remedy(release: Release) -> str:
-    """What to try where relations between columns are lost."""
-    made = "marginals" if release.charge.mechanism == _MARGINALS else "model"
-    return sentence("next", f"lost_{made}")
+def lost_remedy(
+    release: Release,
+    data: pd.DataFrame,
+    lost: Collection[tuple[str, str]],
+    baseline: Release | None = None,
+) -> str:
+    """What to try where relations of outcomes to predictors are `lost`: an epsilon only if a fit
+    without weights keeps one of them, a freer effect of numbers."""
+    if release.charge.mechanism == _MARGINALS:
+        return sentence("next", "lost_marginals")
+    free = [_freer(name, data[name]) for name in dict.fromkeys(name for _, name in lost)
+            if is_number(data[name]) and data[name].nunique() > 2]  # fmt: skip
+    plain = baseline is not None and baseline.charge.mechanism == _UNWEIGHTED
+    more = not plain or not {*lost} <= lost_relations(baseline, data).keys()
+    return sentence("next", "lost_model", free=free, more=more)
+
+
+def _freer(name: str, column: pd.Series) -> str:
+    """A term with an effect that is no straight line: of levels, of the logarithm, of a square."""
+    written, values = quoted(name), column.dropna()
+    if values.nunique() <= _FEW_LEVELS:
+        return f"factor({written})"
+    skewed = values.min() > 0 and values.mean() > 1.2 * values.median()
+    return f"log({written})" if skewed else f"{written} + I({written}^2)"
 
 
 def _few_records(release: Release) -> list[str]:
