@@ -20,6 +20,7 @@ from pyhybrid.measures.tables.distributions import table_utility
 from pyhybrid.measures.tables.reconcile import reconcile_tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.models.default_model import quoted
+from pyhybrid.models.registry import described_model, name_and_settings, within
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -50,6 +51,8 @@ _MOST_PAIRED, _LEAST_PAIRED = 30, 3
 _SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
 _LARGE = 10.0
 _FEW_LEVELS = 20  # of a number that a factor has a coefficient for
+_MANY = 1000  # records from which noisy counts of a whole table are near the data
+_BEYOND, _SHARE_BEYOND = 10, 0.02  # values beyond all of the data: chance has about one
 _DISTANCES = ("max_ecdf", "total_variation")
 _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 
@@ -235,14 +238,34 @@ def remedy(
         how = "unknown" if plain is None else "strict" if strict else "weights"
     asked = float(step.settings.get("epsilon") or 0) / (step.charge.epsilon or 1.0)
     more = 2 * release.charge.epsilon * max(1.0, asked)
+    within_ends = _within_ends(step, truth, [table[column] for table in release.synthetic])
     return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
-                    unweighted=mechanism == _UNWEIGHTED, strict=strict)  # fmt: skip
+                    unweighted=mechanism == _UNWEIGHTED, strict=strict, within=within_ends,
+                    many=len(data) >= _MANY)  # fmt: skip
 
 
 def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
     """Measures that are POOR; none of no sets."""
     judged = judge_outcome(data, sets) if sets else ()
     return {each.measure for each in judged if each.word == POOR}
+
+
+def _within_ends(step: ReleaseRecord, data: pd.Series, sets: Sequence[pd.Series]) -> str:
+    """The model as --model takes it, with an end of the data that many values lie beyond; else
+    nothing."""
+    if not sets or not is_number(data):
+        return ""
+    made = np.concatenate([own.dropna().to_numpy(np.float64) for own in sets])
+    low, high = float(data.min()), float(data.max())
+    ends = {(low, None): int((made < low).sum()), (None, high): int((made > high).sum())}
+    end, beyond = max(ends.items(), key=lambda each: each[1])
+    if beyond < max(_BEYOND, _SHARE_BEYOND * made.size):
+        return ""
+    try:
+        name, settings = name_and_settings(within(described_model(step.settings), *end))
+    except (InvalidInput, KeyError, TypeError):  # not of this package, or it takes no ends
+        return ""
+    return f"{name}:{','.join(f'{key}={value}' for key, value in settings.items())}"
 
 
 def _without_noise(step: ReleaseRecord, data: pd.Series) -> list[pd.Series]:
@@ -291,8 +314,12 @@ def lost_remedy(
     without weights keeps one of them, a freer effect of numbers."""
     if release.charge.mechanism == _MARGINALS:
         return sentence("next", "lost_marginals")
+    given = " ".join(str(each.get("formula") or "") for each in _settings(release))
     free = [_freer(name, data[name]) for name in dict.fromkeys(name for _, name in lost)
             if is_number(data[name]) and data[name].nunique() > 2]  # fmt: skip
+    free = [term for term in free if term.rpartition(" + ")[2] not in given]
+    if release.charge.mechanism == _UNWEIGHTED:
+        baseline = release
     plain = baseline is not None and baseline.charge.mechanism == _UNWEIGHTED
     more = not plain or not {*lost} <= lost_relations(baseline, data).keys()
     return sentence("next", "lost_model", free=free, more=more)

@@ -79,6 +79,23 @@ def test_a_copy_of_an_outcome_of_levels_is_named(kind: str) -> None:
     assert list(exposed_columns(table.assign(copy=np.where(voted, "b", "a")), ("y",))) == ["copy"]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_that_give_an_outcome_together_are_named(seed: int) -> None:
+    """Seen: a share was synthesized, and both of its amounts were published beside it."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.lognormal(10, 1, (300, 3)), columns=["wage", "a b", "rent"])
+    table["rent"] *= rng.random(300) < 0.5
+    total = table.assign(y=table["wage"] + table["rent"])
+    share = table.assign(y=(100 * table["wage"] / table["a b"]).round(2))
+    for made, last, other in ((total, "rent", "wage"), (share, "a b", "wage")):
+        (found,) = exposed_columns(made, ("y",)).items()
+        assert found == (last, f"together with {other!r} it gives the values of 'y', which is "
+                         "synthesized")  # fmt: skip
+        assert not exposed_columns(made.drop(columns=last), ("y",))
+    noise = np.exp(rng.normal(0, 0.1, 300))
+    assert not exposed_columns(total.assign(y=total["y"] * noise), ("y",))
+
+
 def test_labels_of_rows_are_looked_at() -> None:
     table = pd.DataFrame({"y": COUNT}, index=[f"person {k * k}" for k in range(N)])
     assert list(exposed_columns(table, ("y",))) == ["index"]
@@ -130,7 +147,8 @@ def test_identifiers_with_several_rows_each_are_named() -> None:
     """By their names; the controls are unique, of few values, or most often 0."""
     k = np.arange(300)
     table = pd.DataFrame({"pid": k // 3, "Patient_No": [f"p{each % 60}" for each in k], "id": k,
-                          "household": k % 5, "user_id": np.where(k % 2, 0, k)})  # fmt: skip
+                          "household": k % 5, "user_id": np.where(k % 2, 0, k), "wave": k % 3,
+                          "age_then": 20 + np.sqrt(k // 3)})  # fmt: skip
     assert repeated_identifiers(table) == ["pid", "Patient_No"]
 
 

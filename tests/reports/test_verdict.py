@@ -12,7 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.released import _show_poor
 from pyhybrid.reports.columns import GroupedMeans, by_predictor, grouped_means, lost_relations
-from pyhybrid.reports.opening import next_steps, remedy
+from pyhybrid.reports.opening import lost_remedy, next_steps, remedy
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
@@ -107,7 +107,7 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         ("Censored", "strict", own, "Clipping keeps too little of the data"),
         ("BudgetWeighted", "asymptotic local", off, "without weights is POOR, too. A larger eps"),
         ("BudgetWeighted", "asymptotic local", None, "try `--mechanism unweighted`"),
-        ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon does"),
+        ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon alone"),
     ):
         beside = None if plain is None else _made("Unweighted", plain)
         found = remedy(_made(mechanism, off, kind, epsilon=1.0), data, "y", beside)
@@ -210,7 +210,16 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     _show_poor(data, replace(shown, synthetic=[shuffled.drop(columns="site")]), None)
     printed = capsys.readouterr().out
     assert f"POOR {said.replace(' (POOR)', '')}" in printed
-    assert "A relation to a predictor of --formula is lost." in printed
+    assert "A relation to a predictor of --formula is lost. Try a larger --epsilon." in printed
+    x = np.arange(400.0)
+    for values, term in ((x % 3, "factor(`a b`)"), (x % 90, "`a b` + I(`a b`^2)"),
+                         (np.exp(x / 99), "log(`a b`)")):  # fmt: skip
+        how = lost_remedy(shown, data.assign(**{"a b": values}), [("visits", "a b")])
+        assert f"or an effect that is no straight line: `{term}`." in how
+    beside = replace(shown, charge=replace(shown.charge, mechanism="Unweighted"))
+    for sets, more in ((drawn, True), ([shuffled], False)):
+        how = lost_remedy(shown, data, [("visits", "site")], replace(beside, synthetic=sets))
+        assert ("larger `--epsilon`" in how, "another `--model`" in how) == (more, not more)
 
 
 def test_groups_without_records_or_spread_are_not_judged() -> None:
