@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BINS, _LEVELS, _SETS, _ROWS = 24, 8, 3, 20_000
+_IN_FIRST = 0.75  # of the records: their picture shows one bar
 _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
 _SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
@@ -53,6 +54,7 @@ _LARGE = 10.0
 _FEW_LEVELS = 20  # of a number that a factor has a coefficient for
 _MANY = 1000  # records from which noisy counts of a whole table are near the data
 _BEYOND, _SHARE_BEYOND = 10, 0.02  # values beyond all of the data: chance has about one
+_MOST_BEYOND = 0.1  # of more the model is wrong: without them its mean would be far off
 _DISTANCES = ("max_ecdf", "total_variation")
 _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 
@@ -60,7 +62,8 @@ _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     """The line below the title: date, table, model and mechanism, sets, epsilon."""
     charge = release.charge
-    models = {str(s["model"]) for s in _settings(release) if s.get("model")}
+    named = [s["value"] if "value" in s else s for s in _settings(release)]  # if values are missing
+    models = {str(s["model"]) for s in named if s.get("model")}
     made = " and ".join(sorted(models)[:3]) if models else ""
     by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
     n = len(data) if release.origin is None else release.origin.rows or len(data)
@@ -136,10 +139,16 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         ax.stairs(bars, edges, fill=True, color=drawing.PALE)
         ax.stairs(line, edges, color=drawing.COLORS[0], linewidth=1.5)
         ax.set_xlim(edges[0], edges[-1])
+        if not np.allclose(np.diff(edges), edges[1] - edges[0]):
+            ax.set_xscale("log")
+            ax.set_xlabel("logarithmic", fontsize=size)
         half = 0.5 if _whole(truth) else 0.0
         ends = [edges[0] + half, min(edges[-1] - half, truth.max())]
-        beyond = "+" if truth.max() > ends[1] else ""
-        ax.set_xticks(ends, [_short(ends[0]), _short(ends[1]) + beyond], fontsize=size)
+        beyond = "+" if max(own.max() for own in (truth, *made)) > ends[1] else ""
+        before = "≤ " if min(own.min() for own in made) < ends[0] else ""
+        named = [before + _short(ends[0]), _short(ends[1]) + beyond]
+        ax.set_xticks(ends, named, fontsize=size)
+        ax.minorticks_off()
         left, right = ax.get_xticklabels()
         left.set_horizontalalignment("left")
         right.set_horizontalalignment("right")
@@ -166,8 +175,11 @@ def _short(value: float) -> str:
 
 
 def _edges(values: FloatArray) -> FloatArray:
-    """Ends of bins, each of equally many whole numbers if the values are whole."""
+    """Ends of bins, each of equally many whole numbers if the values are whole; of amounts nearly
+    all of which the first would have, of equal width on the logarithmic scale."""
     low, high = float(values.min()), float(np.quantile(values, 0.995))
+    if low > 0.5 and (values < low + (high - low) / _BINS).mean() > _IN_FIRST and high > 50 * low:
+        return np.geomspace(low - 0.5 * _whole(values), high, _BINS + 1)
     if not _whole(values):
         return np.linspace(low, high if high > low else low + 1, _BINS + 1)
     step = np.ceil((high - low + 1) / _BINS)
@@ -259,7 +271,7 @@ def _within_ends(step: ReleaseRecord, data: pd.Series, sets: Sequence[pd.Series]
     low, high = float(data.min()), float(data.max())
     ends = {(low, None): int((made < low).sum()), (None, high): int((made > high).sum())}
     end, beyond = max(ends.items(), key=lambda each: each[1])
-    if beyond < max(_BEYOND, _SHARE_BEYOND * made.size):
+    if not _BEYOND <= beyond <= _MOST_BEYOND * made.size or beyond < _SHARE_BEYOND * made.size:
         return ""
     try:
         name, settings = name_and_settings(within(described_model(step.settings), *end))

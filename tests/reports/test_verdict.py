@@ -106,13 +106,19 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         ("BudgetWeighted", "asymptotic local", own, "without weights is better. Try `--epsilon 2`"),
         ("Censored", "strict", own, "Clipping keeps too little of the data"),
         ("BudgetWeighted", "asymptotic local", off, "without weights is POOR, too. A larger eps"),
-        ("BudgetWeighted", "asymptotic local", None, "try `--mechanism unweighted`"),
+        ("BudgetWeighted", "asymptotic local", None, "it with `--mechanism unweighted`"),
         ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon alone"),
     ):
         beside = None if plain is None else _made("Unweighted", plain)
         found = remedy(_made(mechanism, off, kind, epsilon=1.0), data, "y", beside)
         assert said in found
         assert ("`--epsilon 2`" in found) == (plain is own)
+    shares = pd.DataFrame({"y": np.linspace(0.01, 1, 400)})
+    for beyond, named in ((4, False), (20, True), (200, False)):  # chance, a tail, another model
+        far = pd.Series(np.where(np.arange(400) < beyond, 5.0, 0.9))
+        made = _made("Unweighted", far, model="LogNormal", formula="y ~ 1", unit=0.5)
+        said = remedy(made, shares, "y")
+        assert ("as in `--model lognormal:unit=0.5,upper=1" in said) == named
     large = _made("BudgetWeighted", off, epsilon=12.0)
     assert "--epsilon" not in remedy(large, data, "y", _made("Unweighted", own))
     for bins, said in (

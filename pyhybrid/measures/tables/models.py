@@ -421,11 +421,9 @@ def fit_model(
 
 
 def _for_patsy(formula: str, columns: Iterable[Any]) -> str:
-    """The formula with names in backticks, and those that hold dots or spaces, as patsy has them."""
-    odd = [str(name) for name in columns if re.match(r"[^\W\d]\w*\W", str(name))]
-    known = [
-        rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in sorted(odd, key=len, reverse=True)
-    ]
+    """The formula as patsy has names that are in backticks, or hold dots or spaces."""
+    odd = sorted((str(own) for own in columns if re.match(r"[^\W\d]\w*\W", str(own))), key=len)
+    known = [rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in reversed(odd)]
     found = re.compile("|".join(["`[^`]+`", "'[^']*'", '"[^"]*"', *known]))
     return found.sub(lambda name: name[0] if name[0][0] in "'\"" else f"Q({name[0].strip('`')!r})",
                      formula)  # fmt: skip
