@@ -62,7 +62,7 @@ _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     """The line below the title: date, table, model and mechanism, sets, epsilon."""
     charge = release.charge
-    named = [s["value"] if "value" in s else s for s in _settings(release)]  # if values are missing
+    named = [s.get("value", s) for s in _settings(release)]  # if values are missing
     models = {str(s["model"]) for s in named if s.get("model")}
     made = " and ".join(sorted(models)[:3]) if models else ""
     by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
@@ -253,7 +253,8 @@ def remedy(
     within_ends = _within_ends(step, truth, [table[column] for table in release.synthetic])
     return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
                     unweighted=mechanism == _UNWEIGHTED, strict=strict, within=within_ends,
-                    many=len(data) >= _MANY)  # fmt: skip
+                    many=len(data) >= _MANY, steps=len(release.parts),
+                    number=is_number(truth))  # fmt: skip
 
 
 def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
