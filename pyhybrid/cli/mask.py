@@ -98,7 +98,6 @@ def mask(
     within = {name: own["radius"] for name, own in asked if "radius" in own} or None
     if any("kind" in own for _, own in asked):
         raise InvalidInput("--key of mask takes radius alone, in the unit of the column")
-    decided = _decided(frame, names, drop=drop, keep=keep, ids=identifier)
     imputation = MaskedImputation(
         keys=names,
         masks=masks_by_type(
@@ -111,6 +110,7 @@ def mask(
         types=said,
         on_not_converged=on_not_converged,
     )
+    decided = _decided(frame, names, drop=drop, keep=keep, ids=identifier)
     kinds = key_kinds(frame, names, said)
     known = within and {k: v for k, v in within.items() if kinds.get(k) == "continuous"}
     groups = risk_subgroups(frame, names, k0, known, types=said)

@@ -216,7 +216,7 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     _show_poor(data, replace(shown, synthetic=[shuffled.drop(columns="site")]), None)
     printed = capsys.readouterr().out
     assert f"POOR {said.replace(' (POOR)', '')}" in printed
-    assert "A relation to a predictor of --formula is lost. Try a larger --epsilon." in printed
+    assert "A relation to a predictor is lost. Try a larger --epsilon." in printed
     x = np.arange(400.0)
     for values, term in ((x % 3, "factor(`a b`)"), (x % 90, "`a b` + I(`a b`^2)"),
                          (np.exp(x / 99), "log(`a b`)")):  # fmt: skip
