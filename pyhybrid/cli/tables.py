@@ -167,7 +167,8 @@ def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing is one, else text; codes such as 0114 are text."""
     typed: pd.Series
     if _are_codes(text[~text.isin(_MISSING_NUMBER)]):
-        return text.where(~text.isin(_MISSING_NUMBER))
+        typed = text.where(~text.isin(_MISSING_NUMBER))
+        return typed
     try:
         typed = pd.to_numeric(text.where(~text.isin(_MISSING_NUMBER)))
     except (ValueError, TypeError, OverflowError):

@@ -331,7 +331,7 @@ def _one_way(y: FloatArray, c: FloatArray) -> bool:
     return any(bool((np.diff(s[np.lexsort((s, y))]) >= 0).all()) for s in (c, -c))
 
 
-def _constant_within(group: FloatArray, values: FloatArray) -> bool:
+def _constant_within(group: FloatArray | IntArray, values: FloatArray | IntArray) -> bool:
     """True if `values` is a function of `group`."""
     order = np.lexsort((values, group))
     same = np.diff(group[order]) == 0

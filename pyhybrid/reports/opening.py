@@ -333,8 +333,9 @@ def lost_remedy(
     free = [term for term in free if term.rpartition(" + ")[2] not in given]
     if release.charge.mechanism == _UNWEIGHTED:
         baseline = release
-    plain = baseline is not None and baseline.charge.mechanism == _UNWEIGHTED
-    more = not plain or not {*lost} <= lost_relations(baseline, data).keys()
+    more = True
+    if baseline is not None and baseline.charge.mechanism == _UNWEIGHTED:
+        more = not {*lost} <= lost_relations(baseline, data).keys()
     return sentence("next", "lost_model", free=free, more=more)
 
 

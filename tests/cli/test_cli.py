@@ -250,9 +250,7 @@ def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
     assert read_table(path).frame["a"].isna().tolist() == [False, True, False]
 
 
-def test_row_labels_of_a_file_are_columns_if_they_have_a_name(
-    tmp_path: Path,
-) -> None:
+def test_row_labels_of_a_file_are_columns_if_they_have_a_name(tmp_path: Path) -> None:
     """Seen: published unchanged, and named nowhere, in the index of a file of whole tables."""
     table = pd.DataFrame({"y": [1, 2, 3]}, index=pd.Index([71, 55, 62], name="ssn"))
     table.to_parquet(tmp_path / "t.parquet")
