@@ -163,6 +163,17 @@ def _read_text(path: Path) -> pd.DataFrame:
     return table
 
 
+def typed_sets(release: Release) -> Release:
+    """The release with texts of synthesized numbers as numbers, as they are in a table that is
+    read: a saved one marks missing values as its data did, with NA or the like."""
+    sets = []
+    for table in release.synthetic:
+        held = (table[name] for name in release.synthesized if name in table)
+        texts = [own for own in held if own.dtype == object or own.dtype == "string"]
+        sets.append(with_columns(table, {own.name: _typed(own.astype(object)) for own in texts}))
+    return replace(release, synthetic=sets)
+
+
 def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing is one, else text; codes such as 0114 are text."""
     typed: pd.Series
