@@ -169,8 +169,9 @@ def typed_sets(release: Release) -> Release:
     sets = []
     for table in release.synthetic:
         held = (table[name] for name in release.synthesized if name in table)
-        texts = [own for own in held if own.dtype == object or own.dtype == "string"]
-        sets.append(with_columns(table, {own.name: _typed(own.astype(object)) for own in texts}))
+        texts = [own.astype(object).where(own.notna(), "").map(str) for own in held
+                 if own.dtype == object or own.dtype == "string"]  # fmt: skip
+        sets.append(with_columns(table, {own.name: _typed(own) for own in texts}))
     return replace(release, synthetic=sets)
 
 
