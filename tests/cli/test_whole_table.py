@@ -229,8 +229,9 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     assert "identifier" in shown
     assert "constant" in lines["const"]
     table = pd.DataFrame({"row": np.arange(100) + 7, "code": [f"x{k}" for k in range(100)]})
-    table = table.assign(wage=np.arange(100) ** 3)
+    table = table.assign(wage=np.arange(100) ** 3, note=["a, " + "long " * 99, "b"] * 50)
     pd.concat([table, table[:3]]).to_csv(csv, index=False)
     _, shown, _ = run("describe", str(csv))
+    assert shown.count("long") < 10, "seen: pages of free text"
     assert shown.count("it may be an") == 2, "nearly in sequence, and texts; no amounts"
     assert run("describe", str(csv.parent / "none.csv"))[0] == 2
