@@ -253,8 +253,7 @@ def remedy(
     within_ends = _within_ends(step, truth, [table[column] for table in release.synthetic])
     return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
                     unweighted=mechanism == _UNWEIGHTED, strict=strict, within=within_ends,
-                    many=len(data) >= _MANY, steps=len(release.parts),
-                    number=is_number(truth))  # fmt: skip
+                    many=len(data) >= _MANY, steps=len(release.parts))  # fmt: skip
 
 
 def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
