@@ -58,7 +58,7 @@ _OPTIONS = (
         r"missing=predictors says: \1; give --model NAME:missing=model",
     ),
     (r"holds_no_released_record=True of .*?\((--holds-no-released-record)\)", r"\1"),
-    (r"\((?:drop|ids|keep)=, (--\w+ [^ ]+)\)", r"(\1)"),
+    (r"\((?:drop|ids|keep)=, (--\w+ (?:'[^']*'|[^ ]+))\)", r"(\1)"),
     (r"; declare missing=True in .*", '. Set "missing": true for it in the --types file'),
     (r"^unit and rows_per_unit must", "--unit and --rows-per-unit must"),
     (r"\brows_per_unit=(?=\d)", "--rows-per-unit "),

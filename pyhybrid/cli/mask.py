@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
@@ -13,6 +14,7 @@ from pyhybrid.cli.options import listed, names_of, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.masking import (
     MaskedImputation,
     MaskedRelease,
@@ -26,6 +28,7 @@ from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.models.columns.types_files import read_types
+from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 
 ANALYSES = ("ols", "probit", "logit")
@@ -43,6 +46,9 @@ def mask(
     association: str = "sequential",
     predictors: list[str] | None = None,
     types: str | None = None,
+    drop: list[str] | None = None,
+    keep: list[str] | None = None,
+    identifier: list[str] | None = None,
     n_synthetic: int = 5,
     n_imputations: int | None = None,
     formula: str | None = None,
@@ -68,6 +74,8 @@ def mask(
         [default: all that it covers]
     types: JSON file of types by column, where codes do not show them, e.g.
         {"region": {"kind": "Nominal"}}.
+    identifier (--id): Columns whose values are replaced by numbers, separated by commas;
+        repeatable.
     n_synthetic: m, the number of sets; per imputation where keys have missing values.
     n_imputations: Number of imputations of missing keys. [default: 5 if any is missing]
     formula: Analysis to compare, e.g. 'income ~ age + C(region)'.
@@ -102,6 +110,7 @@ def mask(
         types=said,
         on_not_converged=on_not_converged,
     )
+    decided = _decided(frame, names, drop=drop, keep=keep, ids=identifier)
     kinds = key_kinds(frame, names, said)
     known = within and {k: v for k, v in within.items() if kinds.get(k) == "continuous"}
     groups = risk_subgroups(frame, names, k0, known, types=said)
@@ -130,7 +139,7 @@ def mask(
     )  # fmt: skip
     source.restore(release).save(
         out, overwrite=overwrite, file_format=file_format or source.file_format, report=False,
-        attachments={"report.html": page},
+        attachments={"report.html": page}, **decided,
     )  # fmt: skip
     _show(release, out, before, after, utility, tuned)
 
@@ -178,6 +187,16 @@ def _show(
         f"\n{out}/public/        to give away: synthetic data and risk_statement.md",
         f"{out}/confidential/  to keep: seed, diagnostics and report.html",
     )
+
+
+def _decided(
+    frame: pd.DataFrame, keys: list[str], **given: list[str] | None
+) -> dict[str, list[str]]:
+    """Columns by what was decided; InvalidInput if one needs a decision."""
+    decided = {what: names_of(named, frame.columns) for what, named in given.items()}
+    exposed = exposed_columns(frame, keys)
+    check_decided(exposed, Decisions.of(**decided), map(str, frame.columns), keys)
+    return decided
 
 
 def _types(given: str | None, columns: Collection[str]) -> dict[str, str]:

@@ -391,7 +391,7 @@ def mechanisms_asked_for(
         return with_target(texts, target, len(formulas), options)
     if given["calibration"] is not None or texts or given["target_epsilon"] is not None:
         raise InvalidInput(
-            "--reference makes a calibration: give --epsilon, and no other mechanism"
+            "--reference chooses the mechanism: give --epsilon, and leave --mechanism out"
         )
     if len(formulas) != 1:
         raise InvalidInput("--reference is for one --formula, or for a whole table")

@@ -40,7 +40,7 @@ from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.plan import Plan, Table
 from pyhybrid.tables.table_spec import kinds_of
 
-_MOST_SHOWN, _SHOWN = 5, 0.0005
+_MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005
 _UNREAD = "of no kind that is read"
 _FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
 _CONFIRM = "from the data: confirm or change"
@@ -292,8 +292,8 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
 
 def _with_repeated(reasons: dict[str, str], names: Iterable[str]) -> dict[str, str]:
     """Reasons, and those of columns that identify persons with several rows each."""
-    told = {name: f"several rows share a value: see --unit; {reasons.get(name, '')}"
-            for name in names}  # fmt: skip
+    unit = "it may identify persons with several rows each: see --unit"
+    told = {name: f"{unit}; {reasons.get(name, '')}" for name in names}
     return {**reasons, **{name: own.removesuffix("; ") for name, own in told.items()}}
 
 
@@ -358,5 +358,7 @@ def _values(kind: Kind) -> str:
         return f"{kind.lower:g} to {kind.upper:g}{steps}"
     assert isinstance(kind, Leveled)
     levels = [f"{own:g}" if isinstance(own, float) else str(own) for own in kind.levels]
-    shown = ", ".join(levels[:_MOST_SHOWN])
+    texts = [" ".join(level.split()) for level in levels[:_MOST_SHOWN]]
+    short = [own if len(own) <= _LONGEST else f"{own[: _LONGEST - 3]}..." for own in texts]
+    shown = ("; " if any("," in level for level in short) else ", ").join(short)
     return shown if len(kind.levels) <= _MOST_SHOWN else f"{shown}, ... ({len(kind.levels)})"

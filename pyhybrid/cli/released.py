@@ -79,9 +79,11 @@ def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> 
             how = remedy(release, data, column, beside).replace("`", "")
             remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {poor[0]}")
     known = release.origin is not None
-    for lost in lost_relations(beside_data(release, data), data) if known else ():
-        how = lost_remedy(release).replace("`", "")
-        line = f"[bold red]POOR[/] {escape(lost.replace(f' ({POOR})', ''))}"
+    found = lost_relations(beside_data(release, data), data) if known else {}
+    for lost, said in found.items():
+        beside = beside or baseline_of(release)
+        how = lost_remedy(release, data, [lost], beside).replace("`", "")
+        line = f"[bold red]POOR[/] {escape(said.replace(f' ({POOR})', ''))}"
         remedies.setdefault(how, []).append(line)
     for how, lines in remedies.items():
         show(*lines, escape(how))

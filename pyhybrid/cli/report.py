@@ -8,7 +8,7 @@ from pathlib import Path
 from pyhybrid.cli.console import note, show
 from pyhybrid.cli.options import options
 from pyhybrid.cli.sources import is_in_parts, sampled_release
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import read_table, typed_sets
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
@@ -41,7 +41,7 @@ def report(
     if stays_where_it_is(data) or is_in_parts(release):
         made, frame = sampled_release(release, data)
     else:
-        made, frame = Release.load(release), read_table(data).frame
+        made, frame = typed_sets(Release.load(release)), read_table(data).frame
     url, _, table = data.rpartition("::")
     named = f"{without_secrets(url)}::{table}" if "://" in data else Path(data).name
     write_files({target: release_report(made, frame, table=named)}, private=True)

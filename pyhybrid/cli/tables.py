@@ -163,14 +163,37 @@ def _read_text(path: Path) -> pd.DataFrame:
     return table
 
 
+def typed_sets(release: Release) -> Release:
+    """The release with texts of synthesized numbers as numbers, as they are in a table that is
+    read: a saved one marks missing values as its data did, with NA or the like."""
+    sets = []
+    for table in release.synthetic:
+        held = (table[name] for name in release.synthesized if name in table)
+        texts = [own.astype(object).where(own.notna(), "").map(str) for own in held
+                 if own.dtype == object or own.dtype == "string"]  # fmt: skip
+        sets.append(with_columns(table, {own.name: _typed(own) for own in texts}))
+    return replace(release, synthetic=sets)
+
+
 def _typed(text: pd.Series) -> pd.Series:
-    """Numbers if every cell that is not missing is one, else text."""
+    """Numbers if every cell that is not missing is one, else text; codes such as 0114 are text."""
     typed: pd.Series
+    if _are_codes(text[~text.isin(_MISSING_NUMBER)]):
+        typed = text.where(~text.isin(_MISSING_NUMBER))
+        return typed
     try:
         typed = pd.to_numeric(text.where(~text.isin(_MISSING_NUMBER)))
     except (ValueError, TypeError, OverflowError):
         typed = text.where(~text.isin(_MISSING_TEXT))
     return typed
+
+
+def _are_codes(held: pd.Series) -> bool:
+    """True for texts of one length, 2 digits or more, some of which begin with 0."""
+    zeros = held[held.str.startswith("0")]
+    if zeros.empty or len(zeros.iloc[0]) < 2 or not (held.str.len() == len(zeros.iloc[0])).all():
+        return False
+    return bool(held.str.fullmatch("[0-9]+").all())
 
 
 def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:

@@ -15,7 +15,7 @@ confidential/records.csv, which has the risk subgroups where masks differ by the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,10 @@ from pyhybrid.core.checks import check_choice, check_count, check_flag, check_ou
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.measures.tables.models import NESTED
 from pyhybrid.models.formula.values import with_columns
+from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import (
     FORMATS,
     published,
@@ -323,24 +325,34 @@ class MaskedRelease:
         file_format: str = "csv",
         report: bool = True,
         attachments: Mapping[str, str | bytes] | None = None,
+        drop: str | Collection[str] = (),
+        keep: str | Collection[str] = (),
+        ids: str | Collection[str] = (),
     ) -> None:
         """Write ``public/`` to give away and ``confidential/`` to keep; there whole or not at all.
 
         Parameters and errors as of `pyhybrid.Release.save`; `attachments` may be bytes, too.
+        Columns that need a decision are those that look like names or identifiers, and those that
+        give a key away; of a release that was loaded they are not looked for.
         """
         check_choice(file_format, "file_format", FORMATS)
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
+        decisions = Decisions.of(drop, keep, ids)
+        exposed = {} if self.data is None else exposed_columns(self.data, self.keys)
+        check_decided(exposed, decisions, map(str, self.synthetic[0].columns), self.keys)
         pages = pyhybrid.reports.masked_pages(self) if report else {}
         with folder_aside(folder, overwrite=overwrite, private=False) as aside:
-            self._write_public(aside / "public", file_format)
+            self._write_public(aside / "public", file_format, decisions)
             self._write_confidential(aside / "confidential", {**pages, **(attachments or {})})
 
-    def _write_public(self, folder: Path, file_format: str) -> None:
+    def _write_public(self, folder: Path, file_format: str, decisions: Decisions) -> None:
         folder.mkdir(mode=0o755)
         sets = with_drawn_levels(self.synthetic, self.keys)
+        sets = decided_tables(sets, decisions, self.confidential.entropy)
         write_tables(folder, [published(table, self.keys) for table in sets], file_format)
-        (folder / "risk_statement.md").write_text(self.statement.text, encoding="utf-8")
+        text = "\n".join([self.statement.text, *(f"- {said}" for said in decisions.sentences)])
+        (folder / "risk_statement.md").write_text(text, encoding="utf-8")
         write_json(folder / "statement.json", asdict(self.statement))
 
     def _write_confidential(self, folder: Path, attachments: Mapping[str, str | bytes]) -> None:

@@ -63,9 +63,9 @@ def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
     ]
 
 
-def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
-    """A sentence for each predictor one of whose groups is further off than chance explains among
-    all groups of the page, at the level .05 for all of them."""
+def lost_relations(release: Release, data: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """A sentence by outcome and predictor, one of whose groups is further off than chance explains
+    among all groups of the page, at the level .05 for all of them."""
     shown = _all(release, data)
     far = {
         (outcome, name): each.difference
@@ -76,13 +76,13 @@ def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
     # What the largest of so many differences of two samples stays below, 19 times of 20.
     largest = float(-np.sqrt(2) * ndtri(0.05 / (2 * max(groups, 1))))
     chance = max(LIMITS["standardised_difference"][1], largest)
-    return [
-        f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups off by up to "
-        f"{number_text(np.nanmax(off))} standard errors of the data (POOR). The relation is not "
-        "kept."
+    return {
+        (outcome, name): f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups "
+        f"off by up to {number_text(np.nanmax(off))} standard errors of the data (POOR). The "
+        "relation is not kept."
         for (outcome, name), off in far.items()
         if (off > chance).any()
-    ]
+    }
 
 
 def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str, GroupedMeans]]]:

@@ -7,7 +7,7 @@ release does not show.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,13 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.tables.distributions import table_utility
 from pyhybrid.measures.tables.reconcile import reconcile_tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.models.default_model import quoted
+from pyhybrid.models.registry import described_model, name_and_settings, within
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing
-from pyhybrid.reports.columns import numeric_values
+from pyhybrid.reports.columns import lost_relations, numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Card, Marked, Section, picture_of, section, sentence
@@ -33,6 +35,7 @@ from pyhybrid.reports.verdicts import (
     LIMITS,
     POOR,
     Judged,
+    is_number,
     judge_columns,
     judge_outcome,
     listed,
@@ -43,10 +46,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BINS, _LEVELS, _SETS, _ROWS = 24, 8, 3, 20_000
+_IN_FIRST = 0.75  # of the records: their picture shows one bar
 _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
 _SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
 _LARGE = 10.0
+_FEW_LEVELS = 20  # of a number that a factor has a coefficient for
+_MANY = 1000  # records from which noisy counts of a whole table are near the data
+_BEYOND, _SHARE_BEYOND = 10, 0.02  # values beyond all of the data: chance has about one
+_MOST_BEYOND = 0.1  # of more the model is wrong: without them its mean would be far off
 _DISTANCES = ("max_ecdf", "total_variation")
 _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 
@@ -54,7 +62,8 @@ _MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     """The line below the title: date, table, model and mechanism, sets, epsilon."""
     charge = release.charge
-    models = {str(s["model"]) for s in _settings(release) if s.get("model")}
+    named = [s.get("value", s) for s in _settings(release)]  # if values are missing
+    models = {str(s["model"]) for s in named if s.get("model")}
     made = " and ".join(sorted(models)[:3]) if models else ""
     by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
     n = len(data) if release.origin is None else release.origin.rows or len(data)
@@ -130,10 +139,16 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         ax.stairs(bars, edges, fill=True, color=drawing.PALE)
         ax.stairs(line, edges, color=drawing.COLORS[0], linewidth=1.5)
         ax.set_xlim(edges[0], edges[-1])
+        if not np.allclose(np.diff(edges), edges[1] - edges[0]):
+            ax.set_xscale("log")
+            ax.set_xlabel("logarithmic", fontsize=size)
         half = 0.5 if _whole(truth) else 0.0
         ends = [edges[0] + half, min(edges[-1] - half, truth.max())]
-        beyond = "+" if truth.max() > ends[1] else ""
-        ax.set_xticks(ends, [_short(ends[0]), _short(ends[1]) + beyond], fontsize=size)
+        beyond = "+" if max(own.max() for own in (truth, *made)) > ends[1] else ""
+        before = "≤ " if min(own.min() for own in made) < ends[0] else ""
+        named = [before + _short(ends[0]), _short(ends[1]) + beyond]
+        ax.set_xticks(ends, named, fontsize=size)
+        ax.minorticks_off()
         left, right = ax.get_xticklabels()
         left.set_horizontalalignment("left")
         right.set_horizontalalignment("right")
@@ -160,8 +175,11 @@ def _short(value: float) -> str:
 
 
 def _edges(values: FloatArray) -> FloatArray:
-    """Ends of bins, each of equally many whole numbers if the values are whole."""
+    """Ends of bins, each of equally many whole numbers if the values are whole; of amounts nearly
+    all of which the first would have, of equal width on the logarithmic scale."""
     low, high = float(values.min()), float(np.quantile(values, 0.995))
+    if low > 0.5 and (values < low + (high - low) / _BINS).mean() > _IN_FIRST and high > 50 * low:
+        return np.geomspace(low - 0.5 * _whole(values), high, _BINS + 1)
     if not _whole(values):
         return np.linspace(low, high if high > low else low + 1, _BINS + 1)
     step = np.ceil((high - low + 1) / _BINS)
@@ -196,9 +214,9 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
     by_worst = found.columns[np.argsort(-found.max().to_numpy(), kind="stable")]
     ratio = float(found.to_numpy()[tuple(worst[0])])
     lost = ratio > LIMITS["table_ratio"][1] and release.charge.mechanism == _MARGINALS
+    said = [lost_remedy(release, data, ())] if lost else ()
     made = section("pairs at a glance", figures=[plot_pairs(found.loc[by_worst, by_worst])],
-                   bullets=[lost_remedy(release)] if lost else (), first=first, second=second,
-                   ratio=ratio)  # fmt: skip
+                   bullets=said, first=first, second=second, ratio=ratio)  # fmt: skip
     shown = made.pictures[0]
     in_table = picture_of(plot_pairs(found), alt=shown.alt, caption=shown.caption)
     share = min(shown.share, 50 if len(found) < 12 else 75)
@@ -226,20 +244,40 @@ def remedy(
         how = "cells" if poor <= _poor(truth, _without_noise(step, truth)) else "noise"
     elif not step.confidential.alpha.size:
         how = "histogram"
-    elif mechanism == _UNWEIGHTED or (plain is not None and poor <= plain):
+    elif mechanism == _UNWEIGHTED or (plain is not None and poor & plain):
         how = "model"
     else:
         how = "unknown" if plain is None else "strict" if strict else "weights"
     asked = float(step.settings.get("epsilon") or 0) / (step.charge.epsilon or 1.0)
     more = 2 * release.charge.epsilon * max(1.0, asked)
+    within_ends = _within_ends(step, truth, [table[column] for table in release.synthetic])
     return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
-                    unweighted=mechanism == _UNWEIGHTED, strict=strict)  # fmt: skip
+                    unweighted=mechanism == _UNWEIGHTED, strict=strict, within=within_ends,
+                    many=len(data) >= _MANY, steps=len(release.parts))  # fmt: skip
 
 
 def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
     """Measures that are POOR; none of no sets."""
     judged = judge_outcome(data, sets) if sets else ()
     return {each.measure for each in judged if each.word == POOR}
+
+
+def _within_ends(step: ReleaseRecord, data: pd.Series, sets: Sequence[pd.Series]) -> str:
+    """The model as --model takes it, with an end of the data that many values lie beyond; else
+    nothing."""
+    if not sets or not is_number(data):
+        return ""
+    made = np.concatenate([own.dropna().to_numpy(np.float64) for own in sets])
+    low, high = float(data.min()), float(data.max())
+    ends = {(low, None): int((made < low).sum()), (None, high): int((made > high).sum())}
+    end, beyond = max(ends.items(), key=lambda each: each[1])
+    if not _BEYOND <= beyond <= _MOST_BEYOND * made.size or beyond < _SHARE_BEYOND * made.size:
+        return ""
+    try:
+        name, settings = name_and_settings(within(described_model(step.settings), *end))
+    except (InvalidInput, KeyError, TypeError):  # not of this package, or it takes no ends
+        return ""
+    return f"{name}:{','.join(f'{key}={value}' for key, value in settings.items())}"
 
 
 def _without_noise(step: ReleaseRecord, data: pd.Series) -> list[pd.Series]:
@@ -255,7 +293,7 @@ def next_steps(
     release: Release,
     data: pd.DataFrame,
     judged: Mapping[str, Sequence[Judged]],
-    lost: Sequence[str],
+    lost: Collection[tuple[str, str]],
     baseline: Release | None,
 ) -> list[str]:
     """What to try next, from what was measured."""
@@ -270,7 +308,7 @@ def next_steps(
         found += _beside(release, baseline, data)
     charge = release.charge
     if lost:
-        found.append(lost_remedy(release))
+        found.append(lost_remedy(release, data, lost, baseline))
     if charge.epsilon > _LARGE:
         found.append(sentence("next", "large"))
     elif not found and charge.epsilon > 1 and words and set(words.values()) == {GOOD}:
@@ -278,10 +316,35 @@ def next_steps(
     return found
 
 
-def lost_remedy(release: Release) -> str:
-    """What to try where relations between columns are lost."""
-    made = "marginals" if release.charge.mechanism == _MARGINALS else "model"
-    return sentence("next", f"lost_{made}")
+def lost_remedy(
+    release: Release,
+    data: pd.DataFrame,
+    lost: Collection[tuple[str, str]],
+    baseline: Release | None = None,
+) -> str:
+    """What to try where relations of outcomes to predictors are `lost`: an epsilon only if a fit
+    without weights keeps one of them, a freer effect of numbers."""
+    if release.charge.mechanism == _MARGINALS:
+        return sentence("next", "lost_marginals")
+    given = " ".join(str(each.get("formula") or "") for each in _settings(release))
+    free = [_freer(name, data[name]) for name in dict.fromkeys(name for _, name in lost)
+            if is_number(data[name]) and data[name].nunique() > 2]  # fmt: skip
+    free = [term for term in free if term.rpartition(" + ")[2] not in given]
+    if release.charge.mechanism == _UNWEIGHTED:
+        baseline = release
+    more = True
+    if baseline is not None and baseline.charge.mechanism == _UNWEIGHTED:
+        more = not {*lost} <= lost_relations(baseline, data).keys()
+    return sentence("next", "lost_model", free=free, more=more)
+
+
+def _freer(name: str, column: pd.Series) -> str:
+    """A term with an effect that is no straight line: of levels, of the logarithm, of a square."""
+    written, values = quoted(name), column.dropna()
+    if values.nunique() <= _FEW_LEVELS:
+        return f"factor({written})"
+    skewed = values.min() > 0 and values.mean() > 1.2 * values.median()
+    return f"log({written})" if skewed else f"{written} + I({written}^2)"
 
 
 def _few_records(release: Release) -> list[str]:

@@ -112,7 +112,7 @@ def release_report(
         said.append(section("steps elsewhere"))
     statement_part = section("statement", other_rows=other_rows)
     lost, judged = lost_relations(release, data), judged_columns(release, data)
-    top = verdict_section(release, data, lost)
+    top = verdict_section(release, data, [*lost.values()])
     limits = limits_text(each.measure for own in judged.values() for each in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip

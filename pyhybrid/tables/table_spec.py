@@ -217,8 +217,8 @@ class DescribedTable:
         if again.size:
             raise InvalidInput(
                 f"id {self.id!r} must name each row once: {row_label(own.index, int(again[0]))} "
-                "has none, or one that another row has; epsilon here is that of one row: drop the "
-                "column, or make one row of each person"
+                "has none, or one that another row has, and epsilon here is that of one row. "
+                f"Leave the column out (--drop {self.id}), or make one row of each person"
             )
 
 

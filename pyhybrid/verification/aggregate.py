@@ -74,6 +74,7 @@ from pyhybrid.verification.queries import (
 )
 
 _FEWEST_BLOCKS, _MOST_BLOCKS, _RECORDS = 10, 100, 100
+_SURE = 0.9  # the probability that counts as an answer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -144,12 +145,15 @@ class Verification(LaplaceAnswer):
     def summary(self) -> str:
         """In words, for the analyst."""
         low, high = self.interval()
-        holds = "holds" if self.within else "does not hold"
+        p = self.probability
+        found = "it holds" if p >= _SURE else "it does not hold" if p <= 1 - _SURE else (
+            "undecided, as the noise is too large; a larger tolerance or epsilon decides"
+        )  # fmt: skip
         return (
-            f"{self.query}: {self.synthetic:g} in the synthetic data {holds} in the confidential "
-            f"data within {self.tolerance:g} (probability {self.probability:.2f}). Confidential "
-            f"less synthetic, mean over {self.blocks} blocks with noise: {self.value:.4g}; 95 % "
-            f"interval of that mean without noise [{low:.4g}, {high:.4g}], of the noise alone. "
+            f"{self.query}: {self.synthetic:g} in the synthetic data. It is within "
+            f"{self.tolerance:g} of that in the confidential data with probability {p:.2f}: "
+            f"{found}. Confidential less synthetic, mean over {self.blocks} blocks, with noise: "
+            f"{self.value:.4g}; without noise in [{low:.4g}, {high:.4g}] with probability 0.95. "
             f"Strict epsilon {self.charge.epsilon:g}, {self.charge.relation} one "
             f"{self.charge.unit or 'record'}."
         )

@@ -79,6 +79,22 @@ def test_a_copy_of_an_outcome_of_levels_is_named(kind: str) -> None:
     assert list(exposed_columns(table.assign(copy=np.where(voted, "b", "a")), ("y",))) == ["copy"]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_that_give_an_outcome_together_are_named(seed: int) -> None:
+    """Seen: a share was synthesized, and both of its amounts were published beside it."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.lognormal(10, 1, (300, 3)), columns=["wage", "a b", "rent"])
+    table["rent"] *= rng.random(300) < 0.5
+    total = table.assign(y=table["wage"] + table["rent"])
+    share = table.assign(y=(100 * table["wage"] / table["a b"]).round(2))
+    said = "together with 'wage' it gives the values of 'y', which is synthesized"
+    for made, last in ((total, "rent"), (share, "a b")):
+        assert exposed_columns(made, ("y",)) == {last: said}
+        assert not exposed_columns(made.drop(columns=last), ("y",))
+    noisy = total.assign(y=total["y"] * np.exp(rng.normal(0, 0.1, 300)))
+    assert not exposed_columns(noisy, ("y",))
+
+
 def test_labels_of_rows_are_looked_at() -> None:
     table = pd.DataFrame({"y": COUNT}, index=[f"person {k * k}" for k in range(N)])
     assert list(exposed_columns(table, ("y",))) == ["index"]
@@ -91,11 +107,6 @@ def test_labels_of_rows_are_looked_at() -> None:
     assert list(exposed_columns(table.set_axis(pd.Index(COUNT, name="v")), ("y",))) == ["v"]
     assert list(exposed_columns(table.set_axis(pd.Index(COUNT, name=0)), ("y",))) == ["index"]
     assert exposed_columns(table.set_axis(keys), ("y",)) == {}, "rows of a part of another table"
-
-
-def test_a_few_records_show_nothing() -> None:
-    table = pd.DataFrame({"y": [1.5, 2.5, 3.5, 4.5], "z": [2, 4, 6, 8], "id": list("abcd")})
-    assert exposed_columns(table, ("y",)) == {}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -120,6 +131,8 @@ def test_ten_thousand_columns_and_many_rows() -> None:
 
 
 def test_cells_that_are_lists_or_bytes_are_compared_by_their_text() -> None:
+    few = pd.DataFrame({"y": [1.5, 2.5, 3.5, 4.5], "z": [2, 4, 6, 8], "id": list("abcd")})
+    assert exposed_columns(few, ("y",)) == {}, "too few records"
     table = pd.DataFrame({"y": np.arange(24) % 7, "x": [[i % 3, 1] for i in range(24)]})
     assert exposed_columns(table, ("y",)) == {}
     made = table.assign(x=[[v] for v in table["y"]], b=[b"\xff", b"p"] * 12)
@@ -130,7 +143,8 @@ def test_identifiers_with_several_rows_each_are_named() -> None:
     """By their names; the controls are unique, of few values, or most often 0."""
     k = np.arange(300)
     table = pd.DataFrame({"pid": k // 3, "Patient_No": [f"p{each % 60}" for each in k], "id": k,
-                          "household": k % 5, "user_id": np.where(k % 2, 0, k)})  # fmt: skip
+                          "household": k % 5, "user_id": np.where(k % 2, 0, k), "wave": k % 3,
+                          "age_then": 20 + np.sqrt(k // 3)})  # fmt: skip
     assert repeated_identifiers(table) == ["pid", "Patient_No"]
 
 

@@ -128,7 +128,8 @@ def _save_masked(folder: Path) -> None:
     made = ph.masking.MaskedImputation(
         keys=["y"], n_synthetic=2, settings=settings, predictors=["x"], on_not_converged="warn"
     )
-    attempted(lambda: made.release(df, seed=1).save(folder / "saved", report=False))
+    kept = [name for name in df.columns if name != "y"]
+    attempted(lambda: made.release(df, seed=1).save(folder / "saved", report=False, keep=kept))
 
 
 counted = functools.partial(

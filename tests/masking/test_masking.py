@@ -333,7 +333,7 @@ def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Pat
     for form in ("csv", "parquet"):
         folder = tmp_path / form
         attached = {"report.html": "<p>private</p>"}
-        release.save(folder, file_format=form, attachments=attached, report=False)
+        release.save(folder, file_format=form, attachments=attached, report=False, keep="note")
         again = ph.masking.MaskedRelease.load(folder)
         for ours, its in zip(again.synthetic, release.synthetic, strict=True):
             pd.testing.assert_frame_equal(ours, its.assign(sex=its.sex.cat.set_categories([*"fm"])))
@@ -342,15 +342,16 @@ def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Pat
         assert again.confidential.entropy == 3
         np.testing.assert_array_equal(again.confidential.subgroups, groups.by_record)
         assert stat.S_IMODE((folder / "confidential").stat().st_mode) == 0o700
-    assert not json.loads((tmp_path / "csv/public/statement.json").read_text())[
-        "differentially_private"
-    ]
+    told = json.loads((tmp_path / "csv/public/statement.json").read_text())
+    assert not told["differentially_private"]
 
 
 def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> None:
     with _quiet():
         release = imputation(masks=masks(frame)).release(frame, seed=918273645)
-    release.save(tmp_path / "out", report=False)
+    refuses("'note': it looks like an identifier", release.save, tmp_path / "out")
+    release.save(tmp_path / "out", report=False, drop="note")
+    assert "note" not in pd.read_csv(tmp_path / "out/public/synthetic_1.csv")
     public = "".join(p.read_text() for p in (tmp_path / "out/public").iterdir())
     assert "918273645" not in public
     assert "918273645" in (tmp_path / "out/confidential/run.json").read_text()
@@ -362,13 +363,14 @@ def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> 
 
 def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: Any) -> None:
     refuses("must be a file of a saved release", ph.masking.MaskedRelease.load, tmp_path)
-    imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a", report=False)
+    release = imputation(masks=masks(frame)).release_from(fit)
+    release.save(tmp_path / "a", report=False, ids="note")
     run = tmp_path / "a/confidential/run.json"
     run.write_text(run.read_text().replace('"masked"', '"other"'))
     with pytest.raises(InvalidInput, match="must hold a masked release of format 1: found 'other'"):
         ph.masking.MaskedRelease.load(tmp_path / "a")
     with pytest.raises(InvalidInput, match="must be empty or new"):
-        imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
+        release.save(tmp_path / "a")
 
 
 BAD_DATA = {

@@ -19,6 +19,7 @@ from pyhybrid.measures.arrays.utility import (
     orthonormal_design,
     table_distance,
 )
+from pyhybrid.measures.tables.models import _for_patsy
 from pyhybrid.measures.tables.reconcile import reconcile_tables
 from tests.refusals import refuses
 
@@ -477,3 +478,10 @@ def test_risk_summary_is_made_of_its_parts(real: pd.DataFrame) -> None:
                                        radius={"age": 1})  # fmt: skip
     assert found.attributes["region"].overall == alone.overall
     assert found.overall()["replicated_uniques"] == found.uniques.share
+
+
+def test_names_with_dots_and_spaces_are_read() -> None:
+    """Seen: `synthesize` took alk.phos in a formula, `utility` did not."""
+    names = ["alk.phos", "own share %", "a"]
+    found = _for_patsy("alk.phos ~ np.log(a) + own share % + `a b` + (a == 'alk.phos')", names)
+    assert found == "Q('alk.phos') ~ np.log(a) + Q('own share %') + Q('a b') + (a == 'alk.phos')"

@@ -107,7 +107,7 @@ def test_on_the_command_line_before_anything_is_fitted(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pyhybrid.fitting.session.FitOptions.session", None)  # not reached
         error = refused(*common)
-    assert "'person_id': its name is that of an identifier" in error
+    assert "'person_id': its name suggests an identifier" in error
     assert "source" not in error
     code, _, err = run(*common, "--id", "person_id")
     assert code == 0

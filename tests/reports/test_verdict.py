@@ -12,7 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.released import _show_poor
 from pyhybrid.reports.columns import GroupedMeans, by_predictor, grouped_means, lost_relations
-from pyhybrid.reports.opening import next_steps, remedy
+from pyhybrid.reports.opening import lost_remedy, next_steps, remedy
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
@@ -53,6 +53,9 @@ def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataF
     cells = {str(row[0]): row[1:] for row in bad.tables[0].rows}
     assert {c.word for c in cells["stays"] if isinstance(c, Marked)} == {"POOR"}
     assert {c.word for c in cells["visits"] if isinstance(c, Marked)} == {"good"}
+    page = render_page("x", [bad], confidential=True)
+    assert '<span class="word poor">POOR</span>' in page
+    assert "prefers-color-scheme: dark" in page
 
 
 def test_what_is_promised_differs_by_kind(release: ph.Release, data: pd.DataFrame) -> None:
@@ -106,13 +109,19 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         ("BudgetWeighted", "asymptotic local", own, "without weights is better. Try `--epsilon 2`"),
         ("Censored", "strict", own, "Clipping keeps too little of the data"),
         ("BudgetWeighted", "asymptotic local", off, "without weights is POOR, too. A larger eps"),
-        ("BudgetWeighted", "asymptotic local", None, "try `--mechanism unweighted`"),
-        ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon does"),
+        ("BudgetWeighted", "asymptotic local", None, "it with `--mechanism unweighted`"),
+        ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon alone"),
     ):
         beside = None if plain is None else _made("Unweighted", plain)
         found = remedy(_made(mechanism, off, kind, epsilon=1.0), data, "y", beside)
         assert said in found
         assert ("`--epsilon 2`" in found) == (plain is own)
+    shares = pd.DataFrame({"y": np.linspace(0.01, 1, 400)})
+    for beyond, named in ((4, False), (20, True), (200, False)):  # chance, a tail, another model
+        far = pd.Series(np.where(np.arange(400) < beyond, 5.0, 0.9))
+        made = _made("Unweighted", far, model="LogNormal", formula="y ~ 1", unit=0.5)
+        said = remedy(made, shares, "y")
+        assert ("as in `--model lognormal:unit=0.5,upper=1" in said) == named
     large = _made("BudgetWeighted", off, epsilon=12.0)
     assert "--epsilon" not in remedy(large, data, "y", _made("Unweighted", own))
     for bins, said in (
@@ -126,13 +135,6 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
 
 def _account(release: ph.Release) -> Any:
     return next(iter(release.parts)).confidential.account
-
-
-def test_words_have_colors_and_stay_words(release: ph.Release, data: pd.DataFrame) -> None:
-    wreck = data.assign(stays=data["stays"] + 4)
-    page = render_page("x", [verdict_section(_with(release, [wreck]), data)], confidential=True)
-    assert '<span class="word poor">POOR</span>' in page
-    assert "prefers-color-scheme: dark" in page
 
 
 def test_a_phone_cuts_no_marked_cell_off() -> None:
@@ -159,15 +161,12 @@ def test_groups_are_those_of_pandas(data: pd.DataFrame) -> None:
     assert grouped_means("visits", "one", data.assign(one=1), [data.assign(one=1)]) is None
 
 
-def test_each_step_has_its_own_predictors(release: ph.Release, data: pd.DataFrame) -> None:
-    sections = by_predictor(release, data)
-    assert [section.heading for section in sections] == ["By predictor: visits"]
-    assert [str(row[0]) for row in sections[0].tables[0].rows] == ["site = a", "site = b"]
-
-
 def test_a_sequence_has_a_row_for_each_step_and_all_of_its_statement(
     release: ph.Release, data: pd.DataFrame
 ) -> None:
+    (section,) = by_predictor(release, data)
+    assert section.heading == "By predictor: visits"
+    assert [str(row[0]) for row in section.tables[0].rows] == ["site = a", "site = b"]
     page = release_report(release, data)
     check_page(page)
     assert "Steps of the sequence" in page
@@ -189,9 +188,7 @@ def test_measures_of_many_columns_have_a_row_for_each(
     named = [[str(row[0]).partition(",")[0] for row in own] for own in rows]
     assert [list(dict.fromkeys(own)) for own in named] == [list(many)] * len(rows)
     assert rows
-    assert not any(
-        "As above" in str(cell) for t in section.tables for row in t.rows for cell in row
-    )
+    assert "As above" not in str([t.rows for t in section.tables])
 
 
 def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
@@ -201,16 +198,25 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     drawn = [
         data.sample(len(data), replace=True, random_state=k, ignore_index=True) for k in (1, 2)
     ]
-    assert lost_relations(_with(release, drawn), data) == []
+    assert not lost_relations(_with(release, drawn), data)
     shuffled = data.assign(visits=data["visits"].sample(frac=1, random_state=3).to_numpy())
     shown = _with(release, [shuffled])
-    (said,) = verdict_section(shown, data, lost_relations(shown, data)).bullets
+    (said,) = verdict_section(shown, data, [*lost_relations(shown, data).values()]).bullets
     assert said.startswith("visits by site: 2 of 2 groups off by up to ")
     assert "(POOR). The relation is not kept." in said
     _show_poor(data, replace(shown, synthetic=[shuffled.drop(columns="site")]), None)
     printed = capsys.readouterr().out
     assert f"POOR {said.replace(' (POOR)', '')}" in printed
-    assert "A relation to a predictor of --formula is lost." in printed
+    assert "A relation to a predictor is lost. Try a larger --epsilon." in printed
+    x = np.arange(400.0)
+    for values, term in ((x % 3, "factor(`a b`)"), (x % 90, "`a b` + I(`a b`^2)"),
+                         (np.exp(x / 99), "log(`a b`)")):  # fmt: skip
+        how = lost_remedy(shown, data.assign(**{"a b": values}), [("visits", "a b")])
+        assert f"or an effect that is no straight line: `{term}`." in how
+    beside = replace(shown, charge=replace(shown.charge, mechanism="Unweighted"))
+    for sets, more in ((drawn, True), ([shuffled], False)):
+        how = lost_remedy(shown, data, [("visits", "site")], replace(beside, synthetic=sets))
+        assert ("larger `--epsilon`" in how, "another `--model`" in how) == (more, not more)
 
 
 def test_groups_without_records_or_spread_are_not_judged() -> None:

@@ -13,13 +13,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.running.tasks import (
-    Done,
-    finished_tasks,
-    first_failure,
-    one_blas_thread,
-    run_tasks,
-)
+from pyhybrid.running.tasks import Done, finished_tasks, first_failure, one_blas_thread, run_tasks
 from tests.refusals import fails
 
 TASKS = [2, 3, -1, 4, 5]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,6 @@ SINGLE = "single"
 MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
-_BACKTICKS = re.compile(r"`([^`]+)`")
 _WITH_WEIGHTS = ("ols", "glm", "logit", "probit", "poisson")
 _ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
 
@@ -388,7 +387,7 @@ def fit_model(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them is checked below
-            read = _BACKTICKS.sub(lambda name: f"Q({name[1]!r})", formula)  # as patsy has them
+            read = _for_patsy(formula, table.columns)
             built = build(read, table, **options)
             design = np.asarray(built.exog)
             quiet = {"disp": 0} if model not in ("ols", "wls", "gls", "glm", "quantreg") else {}
@@ -419,6 +418,15 @@ def fit_model(
             "0, as for an outcome that is constant or a function of its predictors"
         )
     return fit
+
+
+def _for_patsy(formula: str, columns: Iterable[Any]) -> str:
+    """The formula as patsy has names that are in backticks, or hold dots or spaces."""
+    odd = sorted((str(own) for own in columns if re.match(r"[^\W\d]\w*\W", str(own))), key=len)
+    known = [rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in reversed(odd)]
+    found = re.compile("|".join(["`[^`]+`", "'[^']*'", '"[^"]*"', *known]))
+    return found.sub(lambda name: name[0] if name[0][0] in "'\"" else f"Q({name[0].strip('`')!r})",
+                     formula)  # fmt: skip
 
 
 def _survey_fit(
