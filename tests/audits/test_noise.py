@@ -125,9 +125,7 @@ def test_randomized_response_as_it_runs() -> None:
 
 def test_perturbed_histogram_exactly() -> None:
     """One record in either of two bins attains epsilon: all mass in its own bin, none in the other.
-
-    Each of the two counts contributes epsilon / 2, which is why the sensitivity is 2.
-    """
+    Each of the two counts contributes epsilon / 2, which is why the sensitivity is 2."""
     assert histogram_loss(2 / EPSILON, n=1) == pytest.approx(EPSILON, rel=1e-9)
     assert histogram_loss(2 / EPSILON, n=3) <= EPSILON * (1 + 1e-9)
     assert histogram_loss(1 / EPSILON, n=1) == pytest.approx(2 * EPSILON, rel=1e-9)
@@ -149,10 +147,8 @@ counted = partial(ph.primitives.laplace_counts, n_categories=2)
     ("relation", "neighbor"), [("remove", []), ("replace", [1])], ids=["remove", "replace"]
 )
 def test_counts_under_both_relations(relation: str, neighbor: list[int]) -> None:
-    """One record against none, and against another one: pairs that attain epsilon.
-
-    Of 8,000 runs the lower bound is above 0.4 by 7 of its deviations, of 3,000 by 2.
-    """
+    """One record against none, and against another one: pairs that attain epsilon. Of 8,000 runs
+    the lower bound is above 0.4 by 7 of its deviations, of 3,000 by 2."""
 
     def score(codes: list[int], epsilon: float) -> Array:
         runs = 8000 if epsilon == EPSILON else 3000

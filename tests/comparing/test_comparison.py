@@ -40,8 +40,7 @@ def found(table: pd.DataFrame) -> Comparison:
 
 
 def test_fits_are_shared_and_counted(found: Comparison) -> None:
-    """Alone: Unweighted 1, LW 2, LW_final 2 + refits, CW 1, given 1; the unweighted one is shared
-    by three, the LW one by two."""
+    """Alone 1, 2, 2 + refits, 1, 1; three share the unweighted fit, two the LW one."""
     refits = int(found.table["refits"].sum())
     assert refits > 0
     assert found.fits_made == 4 + refits

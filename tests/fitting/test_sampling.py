@@ -152,10 +152,8 @@ def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
 def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
     bound: Any, also_then: bool
 ) -> None:
-    """One chain's step came out too large: half of the smallest for all, and no further try.
-
-    Before come a try with long steps under the unit metric and a careful one.
-    """
+    """One chain's step came out too large: half of the smallest for all, and no further try. Before
+    come a try with long steps under the unit metric and a careful one."""
 
     def diverged(draws: Draws) -> Draws:
         divergent = draws.divergent.copy()
@@ -193,8 +191,7 @@ def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
 def _asked(
     model: Any, table: pd.DataFrame, diverges: str = "", **options: Any
 ) -> tuple[list[SamplerSettings], Any]:
-    """Settings of the fits that a session makes, all divergent under the metric `diverges`, and the
-    last of them."""
+    """Settings of a session's fits, all divergent under the metric `diverges`, and the last."""
     asked: list[SamplerSettings] = []
 
     class Noting(EmbeddedEngine):

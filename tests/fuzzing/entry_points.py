@@ -11,10 +11,8 @@ from tests.fuzzing import command_line, files, measures, plans, releases, survey
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """Cases of one entry point; `check` is True for a valid result, False for a typed error.
-
-    `cost` is CPU in milliseconds for a case, roughly: what a test's number of examples goes by.
-    """
+    """Cases of one entry point; `check` is True for a valid result, False for a typed error. `cost`
+    is CPU in milliseconds for a case, roughly: what a test's number of examples goes by."""
 
     cases: st.SearchStrategy[Any]
     check: Callable[[Any], bool]

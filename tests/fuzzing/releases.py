@@ -189,8 +189,7 @@ def counted_cases(draw: Any) -> ReleaseCase:
 
 
 def check_counted_case(case: ReleaseCase) -> bool:
-    """As `check_release_case`, of Parquet files, in parts: rows that are as many, of the same
-    predictors; an error leaves nothing."""
+    """As `check_release_case`, of Parquet in parts: as many rows; an error leaves nothing."""
     df = case.recipe.table()
     with scratch_folder() as folder:
         (folder / "rows").mkdir()

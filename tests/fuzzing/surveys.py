@@ -155,8 +155,7 @@ def changes(draw: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 def check_changes(case: list[tuple[str, dict[str, Any]]]) -> bool:
-    """The same charge, the same columns that were not changed, said in the statement; or a typed
-    error."""
+    """The same charge and unchanged columns, said in the statement; or a typed error."""
     release = before = _release()
     for name, options in case:
         changed = attempted(

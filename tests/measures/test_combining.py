@@ -100,11 +100,9 @@ REPLICATES = 20_000
 
 
 def synthetic_means(m: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """Means and their variances from m partially synthetic sets of n normals around 0.
-
-    Sufficient statistics only: data mean and variance, posterior draw of (mu, sigma2) under the
-    flat prior, mean and variance of the synthetic set; shape (m, REPLICATES).
-    """
+    """Means and their variances from m partially synthetic sets of n normals around 0. Sufficient
+    statistics only: data mean and variance, posterior draw of (mu, sigma2) under the flat prior,
+    mean and variance of the synthetic set; shape (m, REPLICATES)."""
     rng = np.random.default_rng(2003)
     mean = rng.normal(0, np.sqrt(1 / n), REPLICATES)
     s2 = rng.chisquare(n - 1, REPLICATES) / (n - 1)
@@ -131,9 +129,7 @@ def test_partially_synthetic_interval_covers(m: int) -> None:
 
 def test_two_sets_cover_less_than_stated() -> None:
     """With m = 2, b has one degree of freedom and nu is a plug-in of it: [R03] covers 93 %, not 95.
-
-    Observed 0.928; a property of the rule, kept here so that nobody takes it for a new defect.
-    """
+    Observed 0.928; a property of the rule, kept here so that nobody takes it for a new defect."""
     observed = coverage(combine_partially_synthetic(*synthetic_means(2)))
     assert observed == pytest.approx(0.928, abs=FIVE_SE)
 

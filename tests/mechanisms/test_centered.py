@@ -143,8 +143,7 @@ def means_of(mechanism: ph.Censored, table: pd.DataFrame) -> Any:
 def test_a_centered_release_keeps_the_mean_and_an_uncentered_one_does_not(
     negative_binomial: Calibration,
 ) -> None:
-    """At epsilon 1, from another sample of the population: 3 % is two deviations of the mean of the
-    reference, of which the excess is made."""
+    """At epsilon 1, from another sample: 3 % is two deviations of the reference's mean."""
     new = counts(3, 6000)
     own = float(new["y"].mean())
     assert_near(means_of(ph.Censored(calibration=negative_binomial), new), own, apart=0.03 * own)
@@ -376,9 +375,8 @@ def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
 
 
 def test_rare_levels_are_kept_in_one_mode() -> None:
-    """Levels in an order, one of a hundredth: two modes without frozen rows (R-hat of 2).
-
-    At epsilon .3 a second mode is left even so, which four chains can miss together."""
+    """Levels in an order, one of a hundredth: two modes without frozen rows (R-hat of 2). At
+    epsilon .3 a second mode is left even so, which four chains can miss together."""
 
     def table(seed: int, n: int) -> pd.DataFrame:
         rng = np.random.default_rng(seed)

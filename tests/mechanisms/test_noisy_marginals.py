@@ -194,8 +194,7 @@ PRIVATE, ONE = ({"domain": FINE, "most_bins": 4, **own} for own in (
 def test_what_is_released_depends_on_noisy_answers_alone(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
 ) -> None:
-    """Other confidential values, the same answers and random numbers: the same choices and sets.
-    The control is the mechanism itself, whose answers differ."""
+    """Other values, the same answers and randomness: the same sets. Control: its own answers."""
     monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
     asked = ((measuring, "noisy_tables"), (choosing, "exponential_mechanism"))
     kept: list[Any] = []

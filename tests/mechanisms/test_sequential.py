@@ -416,8 +416,7 @@ def _after_missing(marked: tuple[str, ...] | None, x: pd.Series) -> list[str]:
 
 
 def test_which_predictors_may_be_missing_is_declared_under_a_strict_charge() -> None:
-    """Read from true values of a column that is synthesized, one record adds a coefficient, and a
-    sentence to the charge: no step pays for them."""
+    """Read from true values, one record adds a coefficient and a sentence: no step pays."""
     whole = pd.Series(np.arange(60.0) % 4)
     gap = whole.where(whole.index != 7)
     for x in (whole, gap):

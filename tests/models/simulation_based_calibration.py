@@ -46,11 +46,9 @@ Values = Mapping[str, FloatArray]  # (S, *dims) each
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """A model with its prior, its data and what is ranked, written down a second time.
-
-    `prior(rng, size)` draws; `inside` says which draws are in A (S,); `outcome(rng, theta)` is y
-    (n,) of one draw; `usable(y)` looks at y alone; `ranked` are functions of draws, (S,) each.
-    """
+    """A model with its prior, its data and what is ranked, written down a second time. `prior(rng,
+    size)` draws; `inside` says which draws are in A (S,); `outcome(rng, theta)` is y (n,) of one
+    draw; `usable(y)` looks at y alone; `ranked` are functions of draws, (S,) each."""
 
     model: Any
     prior: Callable[[np.random.Generator, int], Values]

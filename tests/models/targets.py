@@ -64,10 +64,8 @@ def assert_weights_alone_move_the_target(
     spread: float = 1.0, rtol: float = 1e-9,
 ) -> None:  # fmt: skip
     """Between two weight vectors the target differs by the (clipped) weighted log-likelihood, at
-    random points; weights that are less by a fifth are seen.
-
-    `log_lik` makes (S, n) of what has the values as draws have; numpy's if omitted.
-    """
+    random points; weights that are less by a fifth are seen. `log_lik` makes (S, n) of what has the
+    values as draws have; numpy's if omitted."""
     own = None if cap is None else Cap.of(cap)
     one, two = np.random.default_rng(2).uniform(size=(2, bound.n)) if weights is None else weights
     if weights is None:

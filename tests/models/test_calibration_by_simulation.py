@@ -65,11 +65,9 @@ def test_priors_are_within_the_region_and_noise_has_no_weight() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A model of one or two parameters, with densities of scipy's.
-
-    `log_lik(y, a, b)` broadcasts y against grids; `log_prior(a, b)` is on the scale of the grid;
-    `box` holds nearly all of the posterior; `read` gets the parameters from the draws.
-    """
+    """A model of one or two parameters, with densities of scipy's. `log_lik(y, a, b)` broadcasts y
+    against grids; `log_prior(a, b)` is on the scale of the grid; `box` holds nearly all of the
+    posterior; `read` gets the parameters from the draws."""
 
     model: Any
     y: FloatArray

@@ -45,10 +45,8 @@ def _table(model: str, n: int = 40) -> pd.DataFrame:
 
 
 def _log_prior_of_ratios(ratio: FloatArray, eta: float) -> float:
-    """log of the density of w ~ N(0, Omega), Omega ~ LKJ(eta), by one integral over r.
-
-    w = r cos: r ~ chi(nu), cosines of independent random directions, nu = K - 1 + 2 eta.
-    """
+    """log of the density of w ~ N(0, Omega), Omega ~ LKJ(eta), by one integral over r. w = r cos: r
+    ~ chi(nu), cosines of independent random directions, nu = K - 1 + 2 eta."""
     nu = ratio.size - 1 + 2 * eta
 
     def density(r: float) -> float:
@@ -284,10 +282,8 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])
 def test_factors_of_61_levels_start_and_find_the_effects(model: Any) -> None:
     """Seen: no chain started, as lkj_corr_cholesky of 61 dimensions was not finite at any start.
-
     The effects are judged by least squares of their estimates on the truth: the slope is 1 but for
-    shrinkage and noise.
-    """
+    shrinkage and noise."""
     rng = np.random.default_rng(1)
     effects = rng.normal(0, 0.4, 61)
     level = np.arange(61 * 20) % 61

@@ -101,8 +101,7 @@ OUT_OF_SCOPE = {
 def test_the_outcome_is_in_scope_in_log_lik_alone(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Named where it is not in scope it is refused in plain words. Were it not, the compiler would
-    refuse it: there is no such name."""
+    """Named out of scope it is refused in plain words, before the compiler would refuse it."""
     program = with_(*OUT_OF_SCOPE[case])
     refuses(r"must not name '(rent|rooms)', line \d+: .* not in scope", model, program)
     monkeypatch.setattr(ComposedText, "check_scope", lambda *_: None)

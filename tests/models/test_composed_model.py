@@ -91,8 +91,7 @@ def test_log_lik_is_that_of_the_built_in_models() -> None:
 def test_weights_center_cap_and_sum_are_what_numpy_makes(
     cap: float | None, centered: bool, unit: bool
 ) -> None:
-    """The log density of the program is the prior's and the sum of the clipped terms, each weighted
-    and less its center; the control: other weights move it."""
+    """The prior's and the sum of clipped, weighted, centered terms; other weights move it."""
     bound = counts().bind(TABLE)
     f = matrix(ph.Poisson(FORMULA).bind(TABLE), beta=BETA)
     alpha = np.random.default_rng(7).uniform(0, 1, 30)

@@ -360,8 +360,7 @@ _SHAPING = ("beta", "beta_count", "phi", "lambda", "sigma")
 
 @MODELS
 def test_replicates_have_the_models_law(name: str) -> None:
-    """Of one draw, many times: chi-square by predictors, or Kolmogorov's distance of the uniform
-    transform; parameters a fifth smaller are caught."""
+    """Of one draw: chi-square or Kolmogorov's distance; parameters a fifth smaller are caught."""
     case, bound = CASES[name], _bound(name)
     program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(N)))
     values = program.quantities(np.zeros((1, program.n_unconstrained)))

@@ -209,8 +209,7 @@ def test_redrawn_values_follow_the_model_given_the_support() -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "UInt8", "uint8[pyarrow]"])
 def test_values_that_a_dtype_cannot_hold_never_leave(dtype: str) -> None:
-    """Seen: the column was widened, or a wrapped value came out; a normal model of an unsigned
-    column drew negative values."""
+    """Seen: the column was widened, values wrapped, and unsigned columns got negative ones."""
     table = pd.DataFrame({"y": pd.Series(np.clip(RNG.poisson(100, N), 0, 127)).astype(dtype)})
     draws = {"beta": np.array([[np.log(120.0)]]), "phi": np.array([1.0])}
     bound = ph.NegativeBinomial("y ~ 1").bind(table)

@@ -129,8 +129,7 @@ def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_form_and_scale_of_a_sum_are_those_of_its_arguments(whole: bool) -> None:
-    """Seen: one .5 among whole numbers made the answer real, of a larger scale; and a real sum
-    after a whole one of the same bounds ended in a TypeError."""
+    """Seen: one .5 made the answer real, of a larger scale; a later real sum was a TypeError."""
     told = {}
     for said in (not whole, whole):  # in one process, whichever comes first
         found = {

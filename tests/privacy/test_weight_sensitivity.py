@@ -210,8 +210,7 @@ def test_ranges_without_a_record_keep_to_the_scale_of_the_weighted_deciles() -> 
 
 
 def test_weights_that_read_no_draws_are_examined_for_every_record() -> None:
-    """A count's record costs most by the weights of its neighbors, though 200 others have larger
-    terms of their own, longer ranges, and weights farther out."""
+    """A count's record costs most by its neighbors' weights, though 200 have larger terms."""
     y = np.concatenate([np.full(60, 100.0), np.full(60, 160.0), [122.0, 122.0], np.full(100, 300.0),
                         1e-40 * 1.4 ** np.arange(220)])  # fmt: skip
 

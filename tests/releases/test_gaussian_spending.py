@@ -45,8 +45,7 @@ def ledger(tmp_path: Path) -> ph.Ledger:
 def test_twenty_releases_cost_the_root_of_their_squares(
     ledger: ph.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The controls: adding epsilons would have spent more than 16, and a ledger that counts the
-    last mu only is caught by the deltas of the limit."""
+    """Controls: sums of epsilon are above 16; a ledger of the last mu is caught by its deltas."""
     for _ in range(20):
         ledger.add(answer(charge()))
     due = epsilon_of_mu(0.2 * 20**0.5, 1e-6)

@@ -34,10 +34,8 @@ def _no_modes(monkeypatch: pytest.MonkeyPatch) -> None:
 def failing_at_first(
     monkeypatch: pytest.MonkeyPatch, times: int = 1, failing: float = 1.234, **changes: Any
 ) -> None:
-    """Chains that fail the rule `times` times, whatever they did, and then show other numbers.
-
-    At an R-hat of 1.234 they are made anew, at 1.05 they go on.
-    """
+    """Chains that fail the rule `times` times, whatever they did, and then show other numbers. At
+    an R-hat of 1.234 they are made anew, at 1.05 they go on."""
     diagnose, failed = sessions.diagnose, []
 
     def told(*given: Any) -> Any:

@@ -202,8 +202,7 @@ def test_both_charges_of_rs_draws_are_rs(folder: Path, in_r: dict[str, Any]) -> 
 
 
 def test_both_workflows_end_at_the_same_bounds(folder: Path, in_r: dict[str, Any]) -> None:
-    """R's result against Python's under other seeds, in standard errors of one more run; so is that
-    of the published program in Python."""
+    """R's result against Python's under other seeds, and that of the published program."""
     pages = [_python(folder, seed) for seed in SEEDS]
     published = _python(folder, 1)
     for name, of_r in (("alpha", np.mean(in_r["alpha"])), ("bounds", in_r["overall"][0]),

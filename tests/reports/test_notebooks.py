@@ -135,8 +135,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pages_are_whole_in_a_browser(
     which: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Every figure drawn, nothing in the console, no sideways scrolling; a screenshot is left in
-    PYHYBRID_SCREENSHOTS, if that is set."""
+    """All figures, no console output, no sideways scroll; a shot in PYHYBRID_SCREENSHOTS."""
     if CHROMIUM is None:
         pytest.skip("chromium was not found")
     source: Path = request.getfixturevalue(which)

@@ -83,8 +83,7 @@ def test_any_name_comes_through_a_strict_release(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["a~b", "~"])
 def test_a_tilde_in_backticks_is_a_part_of_the_name(name: str) -> None:
-    """Seen: the form of the column was looked up by what is before the tilde, so that one 3.0 was
-    released as floats, and WithMissing ended in a KeyError."""
+    """Seen: the form was looked up by what is before the tilde: floats, and a KeyError."""
     formula, df = f"`{name}` ~ I(x / 100)", frame(name)
     for model in (ph.Poisson(formula), ph.WithMissing(ph.Poisson(formula), complete=True)):
         assert censored(model).synthesizes == (name,)

@@ -512,8 +512,7 @@ def test_a_refused_design_names_no_value(table: pd.DataFrame) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_a_survey_release_publishes_no_weight_and_no_home(places: Path, capfd: Any) -> None:
-    """Weights shape the values and the statement; their own values stay with the owner, through
-    what is done afterwards as well."""
+    """Weights shape values and statement; their own values stay with the owner, also later."""
     design = ph.measures.SurveyDesign(weights="w", unit="home", population=1e4)
     release = ph.Unweighted(ph.Poisson("visits ~ 1"), design=design).release(
         surveyed(), engine="embedded", settings=SETTINGS, on_not_converged="warn"

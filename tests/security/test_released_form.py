@@ -137,8 +137,7 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
 
 
 def form_of(column: pd.Series, release: ph.Release | None = None) -> str:
-    """All that the form tells: schema, metadata, whether there is a place for missing values, and
-    how the values of a CSV file are written."""
+    """All that the form tells: schema, metadata, missing values, and how CSV values are written."""
     frame = column.to_frame("y")
     cells = [line for line in frame.to_csv(index=False).splitlines()[1:] if line not in ("", '""')]
     decimals = max(len(cell.partition(".")[2]) for cell in cells)

@@ -139,8 +139,7 @@ def test_what_is_public_and_what_is_not(
 
 @pytest.mark.long
 def test_a_killed_run_goes_on_without_a_second_charge(folder: str, tmp_path: Path) -> None:
-    """SIGKILL after the first parts: those stay as they are, the others are those that would have
-    come, and the ledger has one entry."""
+    """SIGKILL after the first parts: they stay, the others come as before, with one entry."""
     script = tmp_path / "run.py"
     script.write_text(
         "import sys, time\nfrom pyhybrid.releases.ledger import Ledger\n"

@@ -46,8 +46,7 @@ def test_kinds_give_models(plan: Any) -> None:
 
 @pytest.mark.long
 def test_predictors_of_many_levels_are_groups() -> None:
-    """From twelve levels on, in models that read them; the plan says so, and a strict release too
-    goes through."""
+    """From twelve levels on, in models that read them; the plan says so; a release is strict."""
     rng = np.random.default_rng(1)
     df = pd.DataFrame({name: rng.integers(0, k, 300) for name, k in (("code", 12), ("few", 11))})
     df = df.assign(won=rng.random(300) < 0.3 + 0.04 * df["code"], rank=rng.integers(0, 3, 300))

@@ -301,8 +301,7 @@ def test_dates_are_read_where_they_are_declared() -> None:
 
 @pytest.mark.long
 def test_the_interval_holds_the_mean_over_blocks_as_often_as_it_says() -> None:
-    """Equal records: every block differs by .3, whatever it holds. Binomial bounds of 1e-6; the
-    control is an interval of 80 % taken for one of 95 %."""
+    """Equal records: blocks differ by .3. Bounds of 1e-6; control: 80 % taken for 95 %."""
     data, runs = pd.DataFrame({"y": [5.3] * 200}), 500
     synthetic = pd.DataFrame({"y": [5.0]})
     held = np.zeros(2, dtype=int)

@@ -156,8 +156,7 @@ def test_a_domain_from_a_public_reference() -> None:
     (Domain(levels=(0,), bins=(0, 1, 2), step=0.1), "float64"),
 ])  # fmt: skip
 def test_a_given_step_decides_the_form_of_numbers(domain: Any, dtype: str) -> None:
-    """Or whole edges. A file of text has whole numbers, or floats as soon as one record has a
-    decimal: that must not tell."""
+    """Or whole edges. A text file has floats as soon as one record has a decimal."""
     assert domain.form.dtype == dtype
     for own in ([1, 5, 3], [1, 5, 2.5]):
         drawn = domain.values(np.array([0, 1] * 60), np.random.default_rng(1), column(own))

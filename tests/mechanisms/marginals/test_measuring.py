@@ -71,8 +71,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
 
 
 def test_the_reference_counts_beside_the_noise() -> None:
-    """At an epsilon that drowns all the shares alone are the reference's; without it they are not.
-    Its records are counted in the cells, by their weight."""
+    """Under much noise the shares are the reference's, counted in cells, by weight."""
     require_opendp()
     other = TABLE.assign(income=RNG.gamma(2, 20, N).clip(0, 200))
     told, public = reference_of(other, 0.5, TABLE, DOMAIN, ["age"])
