@@ -149,7 +149,8 @@ def test_what_breaks_the_posterior_takes_strictness_away(
     says = "must be strict, remove: found asymptotic local"
     refuses(says, release.save, tmp_path / "out", ledger=ledger, report=False)
     assert not (tmp_path / "out").exists()
-    steps = [STRICT, ph.Censored(ph.Poisson("x ~ 1"), epsilon=6, check_modes=False,
+    model = replace(MODEL, prior="normal")
+    steps = [replace(STRICT, model=model, inner=ph.Unweighted(model)), ph.Censored(ph.Poisson("x ~ 1"), epsilon=6, check_modes=False,
                                  inner=ph.Unweighted(ph.Poisson("x ~ 1")))]  # fmt: skip
     if what == "a lesser mode":
         both = ph.SequentialSynthesis(steps[::-1])
