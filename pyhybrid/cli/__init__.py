@@ -51,6 +51,7 @@ def _one_line(error: Exception) -> str:
 
 _OPTIONS = (
     (r"ph\.Table\(\.\.\., types=\{\.\.\.\}\) or reference= \((.+?)\)", r"\1"),
+    (r"take a model with prior='normal'", "give --model NAME:prior=normal"),
     (r"take ph\.WithMissing\(model\)", "give --model NAME:missing=model"),
     (r"take ph\.WithMissing\(.*?\)", "give --model NAME:missing=predictors"),
     (

@@ -539,9 +539,10 @@ def _check_priors(bounds: Sequence[Joined]) -> None:
         models = [getattr(own, "model", None) for own in parts]
         if read and not all(getattr(own, "any_rank", True) for own in models):
             raise InvalidInput(
-                f"step {place} must have a normal prior (prior='normal'): it is strict and reads "
-                f"{read[0]!r}, synthesized before; under the published prior, whether its columns "
-                "are refused as combinations of each other is for all records to say"
+                f"step {place} must have a normal prior: it is strict and reads {read[0]!r}, "
+                "synthesized before, and under the published prior all records decide whether its "
+                "columns are refused as combinations of each other; take a model with "
+                "prior='normal'"
             )
         made.update(bound.synthesized)
 
