@@ -150,8 +150,9 @@ def test_what_breaks_the_posterior_takes_strictness_away(
     refuses(says, release.save, tmp_path / "out", ledger=ledger, report=False)
     assert not (tmp_path / "out").exists()
     model = replace(MODEL, prior="normal")
-    steps = [replace(STRICT, model=model, inner=ph.Unweighted(model)), ph.Censored(ph.Poisson("x ~ 1"), epsilon=6, check_modes=False,
-                                 inner=ph.Unweighted(ph.Poisson("x ~ 1")))]  # fmt: skip
+    other = ph.Unweighted(ph.Poisson("x ~ 1"))
+    alone = ph.Censored(other.model, epsilon=6, check_modes=False, inner=other)
+    steps = [replace(STRICT, model=model, inner=ph.Unweighted(model)), alone]
     if what == "a lesser mode":
         both = ph.SequentialSynthesis(steps[::-1])
         refuses("must be of one kind", both.release, people(), **OPTIONS)

@@ -433,7 +433,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         for factor in np.geomspace(1.1, 50, 40):
             wider = replace(self, epsilon=math.ceil(self.epsilon * factor * 10) / 10)
             if wider._leaves_enough(session, wider._public(session, p)[2], p):
-                advice = f"an epsilon of {wider.epsilon:g}, or fewer predictors"
+                advice = f"at least an epsilon of {wider.epsilon:g}, or fewer predictors"
                 break
         raise BudgetExceeded(
             f"too few {self._whose()} for epsilon = {self.epsilon:g}: its weights leave the "
@@ -487,7 +487,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             if cost <= wider.epsilon:
                 return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         return (
-            "; more records are needed, or fewer predictors"
+            "; more records are needed, fewer predictors, or a model with longer tails"
             f" (without weights it would cost {least:.3g})"
         )
 
