@@ -149,8 +149,8 @@ class NoisyMarginals(NoiseMechanism):
         ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
         sets: each is then nearer to the data, and intervals are too short. A single set, which
         gives no such interval, is always drawn at the mode, and evenly: its tables are those of
-        the model but for about a record in each cell, without the noise of a sample. Numbers lie
-        within merged bins as the other columns let expect, which keeps slopes. Columns of bins
+        the model but for about a record in each cell, without the noise of a sample. Within
+        merged bins numbers follow the other columns, which keeps slopes. Columns of bins
         start from a density about noisy quartiles, which brings tails nearer to the data, and,
         with a delta, numbers that stand out of the noise get a cell; several sets have none of
         this, as intervals would be too short.
