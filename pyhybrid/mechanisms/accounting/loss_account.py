@@ -56,6 +56,7 @@ _ROWS = 10  # of predictors, those whose records move most
 _LOOKED_AT = 5  # outcomes by which they are found
 _DRAWS = 200
 _FEW, _BY_DEFAULT = 2000, 2
+_FAR = DEPTH + 0.2  # deviations; some thousands of draws leave a little to chance
 _STRETCH = 2.0  # more would leave less to chance, but add up over many parameters
 
 
@@ -365,7 +366,7 @@ def _refit_without(
     with np.errstate(all="ignore"):
         moved = made.loss.by_draw_without[0] - without_it[0] + change(refit, farther)
     lost = np.where(np.isnan(moved), -np.inf, -moved)
-    return replace(made, far=float(np.quantile(lost, ndtr(DEPTH / _STRETCH), method="higher")))
+    return replace(made, far=float(np.quantile(lost, ndtr(_FAR / _STRETCH), method="higher")))
 
 
 def _stretched(draws: Draws, names: Collection[str]) -> Draws:
