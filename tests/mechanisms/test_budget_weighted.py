@@ -72,7 +72,7 @@ def test_draws_share_mu(session: FitSession) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_steps_of_a_sequence_have_the_budget_of_all_draws(workers: int) -> None:
     table = heavy(2000).iloc[5:]
-    own = {"visits": MODEL, "age": ph.NormalRegression("age ~ 1", unit=10)}
+    own = {"visits": MODEL, "age": ph.NormalRegression("age ~ 1", unit=10, prior="normal")}
     steps = [ph.BudgetWeighted(own["age"], epsilon=3), ph.BudgetWeighted(MODEL, epsilon=3)]
     whole = ph.SequentialSynthesis(steps)
     release = whole.release(table, n_synthetic=2, workers=workers, **OPTIONS)
