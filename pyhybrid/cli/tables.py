@@ -176,24 +176,13 @@ def typed_sets(release: Release) -> Release:
 
 
 def _typed(text: pd.Series) -> pd.Series:
-    """Numbers if every cell that is not missing is one, else text; codes such as 0114 are text."""
+    """Numbers if every cell that is not missing is one, else text."""
     typed: pd.Series
-    if _are_codes(text[~text.isin(_MISSING_NUMBER)]):
-        typed = text.where(~text.isin(_MISSING_NUMBER))
-        return typed
     try:
         typed = pd.to_numeric(text.where(~text.isin(_MISSING_NUMBER)))
     except (ValueError, TypeError, OverflowError):
         typed = text.where(~text.isin(_MISSING_TEXT))
     return typed
-
-
-def _are_codes(held: pd.Series) -> bool:
-    """True for texts of one length, 2 digits or more, some of which begin with 0."""
-    zeros = held[held.str.startswith("0")]
-    if zeros.empty or len(zeros.iloc[0]) < 2 or not (held.str.len() == len(zeros.iloc[0])).all():
-        return False
-    return bool(held.str.fullmatch("[0-9]+").all())
 
 
 def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:

@@ -242,10 +242,8 @@ def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
     assert table.frame["a"].tolist() == [1, 2, 3]
     assert table.frame[["b", "c"]].isna().to_numpy().tolist() == [[1, 0], [0, 1], [1, 0]]
     assert table.text["c"].tolist() == ["x", "NA", "y"]
-    path.write_text("a,b,c,d\n0114,01,0.5,0\n2584,2,012,1\nNA,3,7.5,1\n")  # codes, and numbers
-    codes = read_table(path).frame
-    assert codes["a"].dropna().tolist() == ["0114", "2584"]
-    assert [codes[name].dtype.kind for name in "bcd"] == ["i", "f", "i"]
+    path.write_text("a\n11\n01\n25\n")  # one record with a leading zero changes no type
+    assert read_table(path).frame["a"].tolist() == [11, 1, 25]
     path.write_text("a\n1\n\n2\n")  # seen: their number told of the record with the empty cell
     assert read_table(path).frame["a"].isna().tolist() == [False, True, False]
 
