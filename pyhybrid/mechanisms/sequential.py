@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHis
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import Form, as_levels, levels_declared
-from pyhybrid.models.composite.steps import BoundParts, designs_of
+from pyhybrid.models.composite.steps import designs_of, single_models
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
@@ -535,8 +535,7 @@ def _check_priors(bounds: Sequence[Joined]) -> None:
     made: set[str] = set()
     for place, bound in enumerate(bounds, start=1):
         read = [name for name in bound.predictors if name in made]
-        parts = [each.bound for each in bound.parts] if isinstance(bound, BoundParts) else [bound]
-        models = [getattr(own, "model", None) for own in parts]
+        models = [getattr(own, "model", None) for own in single_models(bound)]
         if read and not all(getattr(own, "any_rank", True) for own in models):
             raise InvalidInput(
                 f"step {place} must have a normal prior: it is strict and reads {read[0]!r}, "

@@ -25,7 +25,7 @@ from pyhybrid.mechanisms.accounting.loss_account import risk_draws
 from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.steps import BoundParts
+from pyhybrid.models.composite.steps import BoundParts, single_models
 from pyhybrid.models.families.levels import BoundLevels, BoundManyLevels, Categorical
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -409,7 +409,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         bound, owner, near = session.bound, session.owner, self.unweighted(session).draws
         p = self._n_parameters(session)
         mu, leverage, weights = self._public(session, p)
-        of_levels = all(isinstance(part, BoundLevels) for part in _parts(bound))
+        of_levels = all(isinstance(part, BoundLevels) for part in single_models(bound))
         here, there = budget_maps(mu, p, session.n_units, of_levels=of_levels)
         for number, share in enumerate(BUDGET_ROUNDS, 1):
             alpha, label = weights.alpha[owner], f"weights {number} of {len(BUDGET_ROUNDS)}"
@@ -505,16 +505,10 @@ def _predictors(bound: BoundModel) -> FloatArray:
 def _regressions(bound: BoundModel) -> int:
     """How many on the design matrix a model is made of: its parts, and all levels of a Categorical
     but one."""
-    parts = _parts(bound)
+    parts = single_models(bound)
     levels = (each for each in parts if isinstance(each, BoundManyLevels))
     own = (each.n_levels for each in levels if isinstance(each.model, Categorical))
     return len(parts) + sum(n_levels - 2 for n_levels in own)
-
-
-def _parts(bound: BoundModel) -> list[BoundModel]:
-    """The models that it is made of, or it alone."""
-    inner = getattr(bound, "inner", bound)
-    return [part.bound for part in inner.parts] if isinstance(inner, BoundParts) else [inner]
 
 
 def _coefficients(bound: BoundModel, p: int) -> int:

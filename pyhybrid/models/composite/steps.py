@@ -608,8 +608,13 @@ class BoundParts:
         return with_missing(own, there, like).to_frame()
 
 
+def single_models(bound: Any) -> list[Any]:
+    """The bound models that it is made of, or it alone; of a survey's model, those within."""
+    inner = getattr(bound, "inner", bound)
+    return [part.bound for part in inner.parts] if isinstance(inner, BoundParts) else [inner]
+
+
 def designs_of(bound: Any) -> list[Design]:
     """The designs of a bound model, or of its parts, that were coded by a formula."""
-    parts = bound.parts if hasattr(bound, "root") else ()
-    designs = [getattr(each, "design", None) for each in (bound, *(part.bound for part in parts))]
+    designs = [getattr(each, "design", None) for each in single_models(bound)]
     return [own for own in designs if isinstance(own, Design) and own.coding is not None]
