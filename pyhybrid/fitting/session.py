@@ -49,6 +49,7 @@ from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.composite.steps import advice_on_scale
 from pyhybrid.models.composite.survey_weighted import weights_told
 from pyhybrid.models.families.amounts import advice_on_unit
 from pyhybrid.models.families.published import remedy_if_published
@@ -389,6 +390,8 @@ class FitSession:
         if settings.warmup < self.settings.warmup:  # a step adapted in so few is often too large
             draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
         if not diagnostics.converged:
+            if advice := advice_on_scale(self.bound):
+                warnings.warn(advice, stacklevel=2)
             draws, diagnostics = self._chains(data, second, None, f"{label}, again")
             draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
         return draws, replace(diagnostics, attempts=2)

@@ -32,6 +32,8 @@ from pyhybrid.models.formula.values import kind_of as kind_of_values
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
 are without any error, or few are alike, chains follow sigma to 0."""
+_POINT, _MANY = 0.2, 500  # of the values; values that two regressions need at a small epsilon
+_LEFT = -0.5  # skewness that no count of its kind has
 _SHARED = 20  # records that set an effect at least: each of k has a mu of about 1 / sqrt(k)
 _FAR, _ROUNDS = 3, 40  # standard errors of a mean and of one drawn anew; steps of a rough fit
 PREDICTED = "predicted"
@@ -155,11 +157,18 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
         return DefaultModel(formula)  # which refuses them
     kind = kind_of(outcome)
     name, options = _name_and_options(kind, formula, df, of_reference=of_reference)
+    point = _point_mass(outcome.dropna()) if name in MODELS and "levels" not in options else None
+    if point is not None:
+        rest = df[outcome != point]
+        kind = kind_of(rest[parsed.outcome])
+        name, options = _name_and_options(kind, formula, rest, of_reference=of_reference)
     gone = bool(outcome.isna().any())
     lacking = reads.loc[:, reads.isna().any()]
     model = build_model(
         name, formula, options, missing=gone or not lacking.empty, complete=None if gone else True
     )
+    if point is not None:
+        model = _about_point(model, point)
     if of_reference:
         model = declared_by(model, formula, df)
     elif isinstance(model, WithMissing):
@@ -167,7 +176,31 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     if "levels" in options or not isinstance(kind, Number):
         return model
     lower = 0 if kind.lower is None and outcome.min() >= 0 else kind.lower
-    return within(model, lower, kind.upper)  # type: ignore[no-any-return]
+    upper = kind.upper
+    if point is not None and not of_reference:  # where values are cut off
+        lower = point if point == outcome.min() else lower
+        upper = point if point == outcome.max() else upper
+    return within(model, lower, upper)  # type: ignore[no-any-return]
+
+
+def _point_mass(values: pd.Series) -> float | None:
+    """A number but 0 that a fifth of the values are, or more, and no other half as many: 40 hours,
+    or where amounts are cut off. The rules of kinds see zeros."""
+    if not pd.api.types.is_numeric_dtype(values) or values.nunique() <= FEW + 1:
+        return None
+    counts = values.value_counts()
+    point, most, second = float(counts.index[0]), counts.iloc[0], counts.iloc[1]
+    enough = most >= _POINT * len(values) and len(values) >= _MANY
+    return point if point and enough and 2 * second <= most else None
+
+
+def _about_point(model: Any, point: float) -> Model:
+    """Whether a value is at the point, and the model for all others."""
+    if isinstance(model, WithMissing):
+        return replace(model, value=_about_point(model.value, point))  # type: ignore[arg-type]
+    if not isinstance(model, RegressionModel):  # zeros beside the point
+        return model  # type: ignore[no-any-return]
+    return TwoPart(zero=Bernoulli(model.formula), positive=model, point=point)
 
 
 def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
@@ -247,14 +280,17 @@ def _name_and_options(
         if not of_reference and held.var() < held.mean():
             ends = {"lower": int(held.min()), "upper": int(held.max())}
             return "beta_binomial", {"prior": "normal", **ends}
-        if name == "negative_binomial" or not of_reference:
+        if _skewness(held) < _LEFT:  # hours worked and zeros
+            name = "normal"
+        elif name == "negative_binomial" or not of_reference:
             return "negative_binomial", {}
     if isinstance(kind, Amounts):
-        name = "normal" if _skewness(held) <= _skewness(np.log(held)) else _by_mean(formula, df)
-        if name == "normal":
-            center, unit = kind.typical or (0.0, 1.0)
-            options = {"unit": unit, "prior": "normal", "decimals": kind.decimals}
-            options["prior_scale_intercept"] = 2.5 * max(center / unit, 1)
+        straight = abs(_skewness(held)) <= abs(_skewness(np.log(held)))
+        name = "normal" if straight else _by_mean(formula, df)
+    if isinstance(kind, Amounts | Counts) and name == "normal":
+        center, unit = kind.typical or (0.0, 1.0)
+        options = {"unit": unit, "prior": "normal", "decimals": kind.form.decimals}
+        options["prior_scale_intercept"] = 2.5 * max(center / unit, 1)
     if not of_reference:
         options.pop("decimals", None)
     return name, options
@@ -287,7 +323,7 @@ def _by_mean(formula: str, df: pd.DataFrame) -> str:
 
 def _skewness(values: pd.Series) -> float:
     centered = values.to_numpy(dtype=np.float64) - values.mean()
-    return abs(float((centered**3).mean())) / max(float(centered.std()) ** 3, 1e-300)
+    return float((centered**3).mean()) / max(float(centered.std()) ** 3, 1e-300)
 
 
 def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
@@ -300,6 +336,8 @@ def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
     names |= {part.__name__: name for name, (part, _) in _OF_PARTS.items()}
     negative = getattr(model, "negative", None)
     settings = {} if negative is None else {"negative": names[negative.name]}
+    if getattr(model, "point", 0) != 0:
+        settings |= {"positive": names[own.name], "point": f"{model.point:.15g}"}  # type: ignore[attr-defined]
     for each in fields(own):
         value = getattr(own, each.name)
         if each.init and each.name != "formula" and value not in (None, each.default):

@@ -65,6 +65,8 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
     "counts": (COUNTS, "NegativeBinomial", "lower=0"),
     "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "TwoPart",
                           "decimals=2"),
+    "hours, most of them 40": (np.where(np.arange(600) % 3, 40, np.resize(COUNTS, 600) + 20),
+                               "TwoPart", "point=40.0"),
     "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
     "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "NormalRegression", "lower=0"),
     "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),
@@ -77,7 +79,7 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
 def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(kind: str) -> None:
     """Seen: negative affairs, no zeros, and a refusal on every second table."""
     values, name, declared = CHOSEN[kind]
-    table = pd.DataFrame({"y": values, "x": RNG.normal(size=N)})
+    table = pd.DataFrame({"y": values, "x": RNG.normal(size=len(values))})
     assert chosen_model("y ~ x", table).name == name
     model = chosen_model("y ~ x", table, of_reference=True)
     assert model.name == name

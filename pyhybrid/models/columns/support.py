@@ -134,18 +134,25 @@ def support_said(outcome: str, ends: tuple[float, float] | None) -> tuple[str, .
 
 
 def draw_within(
-    draw: Callable[[Any], FloatArray], n: int, limits: tuple[float, float]
+    draw: Callable[[Any], FloatArray],
+    n: int,
+    limits: tuple[float, float],
+    apart: float | None = None,
 ) -> FloatArray:
-    """n outcomes by `draw`, which gets rows, those outside of the limits drawn again: the model
-    given that it lies within, a function of the draw and public limits, which costs nothing."""
+    """n outcomes by `draw`, which gets rows, those outside of the limits, or at the value that is
+    made apart from them, drawn again: the model given that it lies within, a function of the draw
+    and public limits, which costs nothing."""
     low, high = limits
     values = draw(slice(None))
-    left: npt.NDArray[np.intp] = np.flatnonzero((values < low) | (values > high))
+    left: npt.NDArray[np.intp] = np.arange(n)
     for _ in range(_TRIES):
-        if not left.size:
+        again = (values[left] < low) | (values[left] > high) | (values[left] == apart)
+        if not (left := left[again]).size:
             return values
         values[left] = draw(left)
-        left = left[(values[left] < low) | (values[left] > high)]
+    left = left[(values[left] < low) | (values[left] > high)]
+    if not left.size:
+        return values
     if left.size <= _FEW * n:  # far out, the truncated law is about that of its end
         values[left] = np.clip(values[left], low, high)
         warnings.warn(

@@ -77,11 +77,13 @@ class Constant:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Amount:
-    """The value itself, `sign` times what the model gives, within limits before the sign."""
+    """The value itself, `sign` times what the model gives, within limits before the sign; never the
+    value `apart`, which a step before it gives."""
 
     part: Part
     sign: float = 1.0
     within: tuple[float, float] = (-np.inf, np.inf)
+    apart: float | None = None
 
     @property
     def released_ends(self) -> tuple[float, float]:
@@ -193,7 +195,9 @@ class Replicate:
         if isinstance(node, Constant):
             self.values[places] = np.nan if node.value is None else node.value
         elif isinstance(node, Amount):
-            self.values[places] = node.sign * self._drawn(node.part, places, node.within)
+            self.values[places] = node.sign * self._drawn(
+                node.part, places, node.within, node.apart
+            )
         elif isinstance(node, Inflated):
             extra = self._drawn(node.zero, places) == 1
             self.values[places[extra]] = 0.0
@@ -207,10 +211,11 @@ class Replicate:
         self,
         part: Part,
         places: Positions,
-        within: tuple[float, float] = (-np.inf, np.inf),
+        *limits: Any,
     ) -> FloatArray:
         name, own = part.name, part.bound
-        return own.drawn(self.draws[name], self.draw, self.rng, self.matrices[name], places, within)
+        how = (self.draws[name], self.draw, self.rng, self.matrices[name], places)
+        return own.drawn(*how, *limits)
 
 
 def with_missing(values: pd.Series, there: npt.NDArray[np.bool_], like: pd.Series) -> pd.Series:
@@ -618,3 +623,21 @@ def designs_of(bound: Any) -> list[Design]:
     """The designs of a bound model, or of its parts, that were coded by a formula."""
     designs = [getattr(each, "design", None) for each in single_models(bound)]
     return [own for own in designs if isinstance(own, Design) and own.coding is not None]
+
+
+_WIDE = 100
+
+
+def advice_on_scale(bound: Any) -> str:
+    """What to say where chains are slow of a predictor whose values differ by hundreds or more: of
+    one that separates levels the prior, which expects a coefficient of about 1, leaves next to all
+    open, and steps are as short as its values are large. Empty if there is none."""
+    for own in designs_of(bound):
+        spread = own.X.std(axis=0)
+        if spread.max() >= _WIDE:
+            name, size = own.columns[int(spread.argmax())], f"{spread.max():.0g}"
+            return (
+                f"chains are slow, and values of {name!r} differ by about {float(size):,.0f}: give "
+                f"it in other units, e.g. I({name} / {float(size):.0f}) in the formula"
+            )
+    return ""

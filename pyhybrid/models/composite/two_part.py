@@ -55,7 +55,7 @@ class TwoPart(PartsModel):
         Of being below 0, of those that are not at the point; like `zero`, if omitted.
     point : float, default 0
         Where the mass is. For another point than 0 `positive` is the model of all other values, of
-        either sign, and there is no `negative`.
+        either sign, from which the point is never drawn, and there is no `negative`.
     """
 
     zero: Bernoulli
@@ -133,7 +133,8 @@ class TwoPart(PartsModel):
 
     def _amounts(self, df: pd.DataFrame, at: Positions, y: FloatArray) -> Node:
         if self.point != 0:
-            return Amount(part=self._amount(df, "positive", self.positive, at))
+            part = self._amount(df, "positive", self.positive, at)
+            return Amount(part=part, apart=self.point)
         below = y < 0
         positive = Amount(
             part=self._amount(df, "positive", self.positive, at[~below]), within=_ABOVE_ZERO

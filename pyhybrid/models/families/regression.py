@@ -498,9 +498,11 @@ class BoundRegression:
         own: Design | Matrix,
         places: Positions | None = None,
         within: tuple[float, float] = (-np.inf, np.inf),
+        apart: float | None = None,
     ) -> FloatArray:
         """Outcomes drawn anew for the rows of a matrix, or those at `places` (k,), as numbers on
-        the scale of the table; from the model given that they are in its support and `within`."""
+        the scale of the table; from the model given that they are in its support and `within`, and
+        not the value `apart`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
         n = own.X.shape[0] if places is None else places.size
 
@@ -512,7 +514,7 @@ class BoundRegression:
             return self.model.from_support(values, self.decimals)
 
         low, high = self.model.support(self.table[self.design.outcome].dtype)
-        return draw_within(outcomes_of, n, (max(low, within[0]), min(high, within[1])))
+        return draw_within(outcomes_of, n, (max(low, within[0]), min(high, within[1])), apart)
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
         """Replicates (n,) as a column in the form of the data's, `like`."""
