@@ -53,6 +53,7 @@ from pyhybrid.privacy.weights import (
 )
 
 _FEWEST_LEFT = 5  # records that public weights leave to a coefficient, as a rule of thumb asks
+_SURE = 0.9
 _LARGEST_NAMED = 100.0  # epsilon that a message advises
 
 
@@ -484,7 +485,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         for factor in (1.2, 2.0, 4.0) if charge.epsilon < _LARGEST_NAMED else ():
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             cost = wider.charge_of(session, wider.fit(session), **released).epsilon
-            if cost <= wider.epsilon:
+            if cost <= _SURE * wider.epsilon:  # other draws charge other numbers
                 return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         return (
             "; more records are needed, fewer predictors, or a model with longer tails"
