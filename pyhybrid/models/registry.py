@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr
+from scipy.special import betainc, log_ndtr, ndtr
 
-from pyhybrid.core.checks import check_choice
+from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number, kind_of
-from pyhybrid.models.columns.support import FEW, decimals_of
+from pyhybrid.models.columns.support import FEW, TRANSFORMS, decimals_of
 from pyhybrid.models.composite.steps import PartsModel
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
@@ -32,8 +32,9 @@ from pyhybrid.models.formula.values import kind_of as kind_of_values
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
 are without any error, or few are alike, chains follow sigma to 0."""
-_POINT, _MANY = 0.2, 500  # of the values; values that two regressions need at a small epsilon
-_LEFT = -0.5  # skewness that no count of its kind has
+_POINT, _ZEROS = 0.2, 0.1  # of the values
+_MANY = 500  # values that two regressions need at a small epsilon
+_NEARER = 0.05  # to a normal distribution than to that of counts, as hours worked with zeros are
 _SHARED = 20  # records that set an effect at least: each of k has a mu of about 1 / sqrt(k)
 _FAR, _ROUNDS = 3, 40  # standard errors of a mean and of one drawn anew; steps of a rough fit
 PREDICTED = "predicted"
@@ -157,7 +158,9 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
         return DefaultModel(formula)  # which refuses them
     kind = kind_of(outcome)
     name, options = _name_and_options(kind, formula, df, of_reference=of_reference)
-    point = _point_mass(outcome.dropna()) if name in MODELS and "levels" not in options else None
+    point = None
+    if name in MODELS and "levels" not in options:
+        point = _point_mass(outcome.dropna(), counted=isinstance(kind, Counts))
     if point is not None:
         rest = df[outcome != point]
         kind = kind_of(rest[parsed.outcome])
@@ -183,15 +186,22 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     return within(model, lower, upper)  # type: ignore[no-any-return]
 
 
-def _point_mass(values: pd.Series) -> float | None:
-    """A number but 0 that a fifth of the values are, or more, and no other half as many: 40 hours,
-    or where amounts are cut off. The rules of kinds see zeros."""
+def _point_mass(values: pd.Series, *, counted: bool) -> float | None:
+    """The number that a fifth of the values are, or more, and no other half as many: 40 hours, or
+    where amounts are cut off; or 0, of `counted` ones of which more are 0 than a negative binomial
+    has, by a tenth. Other zeros the rules of kinds see."""
     if not pd.api.types.is_numeric_dtype(values) or values.nunique() <= FEW + 1:
         return None
-    counts = values.value_counts()
+    counts, n = values.value_counts(), len(values)
     point, most, second = float(counts.index[0]), counts.iloc[0], counts.iloc[1]
-    enough = most >= _POINT * len(values) and len(values) >= _MANY
-    return point if point and enough and 2 * second <= most else None
+    if n < _MANY:
+        return None
+    if point and most >= _POINT * n and 2 * second <= most:
+        return point
+    if not counted:
+        return None
+    size, share = _negative_binomial(values.to_numpy(dtype=np.float64))
+    return 0.0 if counts.get(0, 0) / n > share**size + _ZEROS else None
 
 
 def _about_point(model: Any, point: float) -> Model:
@@ -280,10 +290,14 @@ def _name_and_options(
         if not of_reference and held.var() < held.mean():
             ends = {"lower": int(held.min()), "upper": int(held.max())}
             return "beta_binomial", {"prior": "normal", **ends}
-        if _skewness(held) < _LEFT:  # hours worked and zeros
+        if _from_normal(held, half=0.5) < _from_counts(held) - _NEARER:
             name = "normal"
         elif name == "negative_binomial" or not of_reference:
             return "negative_binomial", {}
+    if options.get("transform") == "signed_log":
+        unit = options["unit"]
+        if _from_normal(held) <= _from_normal(TRANSFORMS["signed_log"].forward(held / unit)):
+            options.pop("transform")
     if isinstance(kind, Amounts):
         straight = abs(_skewness(held)) <= abs(_skewness(np.log(held)))
         name = "normal" if straight else _by_mean(formula, df)
@@ -321,6 +335,31 @@ def _by_mean(formula: str, df: pd.DataFrame) -> str:
     return "lognormal" if off["lognormal"] <= explained else min(off, key=lambda name: off[name])
 
 
+def _from_normal(values: Any, *, half: float = 0.0) -> float:
+    """Largest distance of the distribution function of values from a normal one, which is read at
+    `half` a step above them."""
+    z = np.sort(np.asarray(values, np.float64))
+    return _gap(z, ndtr((z + half - z.mean()) / max(float(z.std()), 1e-300)))
+
+
+def _from_counts(values: Any) -> float:
+    """Largest distance from the negative binomial of their mean and variance."""
+    k = np.sort(np.asarray(values, np.float64))
+    size, share = _negative_binomial(k)
+    return _gap(k, betainc(size, k + 1, share))
+
+
+def _negative_binomial(k: FloatArray) -> tuple[float, float]:
+    """Size and success probability of the negative binomial of a mean and variance."""
+    mean = max(float(k.mean()), 1e-9)
+    size = mean**2 / max(float(k.var()) - mean, 1e-9)
+    return size, size / (size + mean)
+
+
+def _gap(z: FloatArray, cdf: FloatArray) -> float:
+    return float(np.abs(cdf - np.searchsorted(z, z, side="right") / z.size).max())
+
+
 def _skewness(values: pd.Series) -> float:
     centered = values.to_numpy(dtype=np.float64) - values.mean()
     return float((centered**3).mean()) / max(float(centered.std()) ** 3, 1e-300)
@@ -336,8 +375,10 @@ def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
     names |= {part.__name__: name for name, (part, _) in _OF_PARTS.items()}
     negative = getattr(model, "negative", None)
     settings = {} if negative is None else {"negative": names[negative.name]}
-    if getattr(model, "point", 0) != 0:
-        settings |= {"positive": names[own.name], "point": f"{model.point:.15g}"}  # type: ignore[attr-defined]
+    if isinstance(model, TwoPart) and not isinstance(own, LogNormal):
+        settings |= {"positive": names[own.name]}
+    if isinstance(model, TwoPart) and model.point:
+        settings |= {"point": f"{model.point:.15g}"}
     for each in fields(own):
         value = getattr(own, each.name)
         if each.init and each.name != "formula" and value not in (None, each.default):

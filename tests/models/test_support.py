@@ -67,6 +67,7 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
                           "decimals=2"),
     "hours, most of them 40": (np.where(np.arange(600) % 3, 40, np.resize(COUNTS, 600) + 20),
                                "TwoPart", "point=40.0"),
+    "counts and zeros": (np.resize(np.where(RATING > 2, COUNTS + 9, 0), 600), "TwoPart", "point=0"),
     "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
     "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "NormalRegression", "lower=0"),
     "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),
@@ -112,8 +113,8 @@ def test_scores_between_ends_are_no_negative_binomial() -> None:
     table.loc[:1, "y"] = [0, 12]
     model = chosen_model("y ~ x", table)
     assert (model.name, model.lower, model.upper) == ("BetaBinomial", 0, 12)
-    assert chosen_model("y ~ x", table, of_reference=True).name == "NegativeBinomial"
-    table.loc[0, "y"] = 40
+    assert chosen_model("y ~ x", table, of_reference=True).name == "NormalRegression"
+    table.loc[0, "y"] = 60
     assert chosen_model("y ~ x", table).name == "NegativeBinomial"
     table["y"] = np.clip(np.round(39 + 2.5 * RNG.normal(size=N)), 21, 46)  # weeks of pregnancy
     assert chosen_model("y ~ x", table).name == "BetaBinomial"
