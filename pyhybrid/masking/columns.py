@@ -21,6 +21,7 @@ from pyhybrid.core.checks import (
     check_count,
     check_names,
     did_you_mean,
+    in_memory,
     not_a_frame,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -290,7 +291,8 @@ def key_kinds(
     """Type of each key, in the order of `keys`; refuses what `bind_keys` refuses."""
     names = checked_names(keys, "keys")
     roles = KeySynthesis(keys=names, predictors=(), types=types or {})
-    kinds = {column.name: column.kind for column in bind_keys(roles, df)[0].keys}
+    bound, _ = bind_keys(roles, in_memory(df, columns=names))
+    kinds = {column.name: column.kind for column in bound.keys}
     return {name: kinds[name] for name in names}
 
 

@@ -186,6 +186,12 @@ def test_a_source_goes_where_a_data_frame_goes(form: str, tmp_path: Path) -> Non
     found, own = (ph.measures.risk_summary(*pair, keys=["age"], rows_correspond=False)
                   for pair in ((data, whole), (whole, [data])))  # fmt: skip
     assert found.overall() == own.overall()
+    refuses("no order", ph.measures.matching_risk, data, whole, keys=["age"], rows_correspond=True)
+    masks = ph.masking.masks_by_type(data, ["age"])
+    for masking in (ph.masking.MaskedImputation(keys=["age"], masks=masks),
+                    ph.masking.CartSynthesis(keys=["age"])):  # fmt: skip
+        assert sorted(masking.release(data).synthetic[0]["owner"]) == sorted(whole["owner"])
+    refuses("must be a pandas DataFrame", ph.masking.risk_subgroups, data, ["age"], 5)
 
 
 def test_of_many_rows_measures_take_some_and_say_so(
@@ -195,8 +201,6 @@ def test_of_many_rows_measures_take_some_and_say_so(
     with pytest.warns(UserWarning, match=r"survey: \d+ of 900 rows, by chance"):
         found = ph.measures.column_utility(folder, table()[["age"]])
     assert 0 < found.distances["max_ecdf"][0] < 0.2
-    mask = ph.masking.MaskedImputation(keys=["age"]).release
-    refuses("Relation; read it first: ph.sources.read_columns", mask, duckdb.sql("SELECT 1 AS age"))
 
 
 def test_a_set_as_csv_has_the_types_of_its_schema(tmp_path: Path) -> None:
