@@ -487,7 +487,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             if cost <= wider.epsilon:
                 return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         return (
-            "; more records are needed, fewer predictors, or a model with longer tails"
+            "; take fewer predictors, another model, or noisy counts (no --formula)"
             f" (without weights it would cost {least:.3g})"
         )
 
