@@ -288,4 +288,4 @@ def _curve_table(found: curves.RiskUtilityCurve) -> Table:
     )
     caption = f"{epsilon_words(found.table)} {last}"
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
-    return table_of(title, header, rows, caption=caption, whole=True)
+    return table_of(title, header, rows, caption=caption, simple=True)

@@ -70,6 +70,7 @@ def table_of(
         caption_justify="left",
         box=SIMPLE_HEAD if simple else HEAVY_HEAD,
         pad_edge=not simple,
+        show_edge=not simple,
     )
     for name in header:
         words = not table.columns or name in left
@@ -190,6 +191,7 @@ def _turned(table: Table) -> Table:
         caption_justify=table.caption_justify,
         box=table.box,
         pad_edge=table.pad_edge,
+        show_edge=table.show_edge,
     )
     first, *rest = table.columns
     for header in (first.header, *first.cells):

@@ -288,12 +288,11 @@ def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]
 def key_kinds(
     df: pd.DataFrame, keys: Sequence[str], types: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Type of each key, in the order of `keys`; refuses what `bind_keys` refuses."""
-    names = checked_names(keys, "keys")
-    roles = KeySynthesis(keys=names, predictors=(), types=types or {})
-    bound, _ = bind_keys(roles, in_memory(df, columns=names))
-    kinds = {column.name: column.kind for column in bound.keys}
-    return {name: kinds[name] for name in names}
+    """Type of each key, in the order of `keys`."""
+    names, said = checked_names(keys, "keys"), types or {}
+    table = _checked_table(in_memory(df, columns=names))
+    check_keys(names, table)
+    return {k: read_column(table[k], what="key", kind=said.get(k)).kind for k in names}
 
 
 def check_keys(keys: Sequence[str], table: pd.DataFrame) -> None:
