@@ -51,6 +51,7 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
+from pyhybrid.running.tasks import named_progress
 
 _FEWEST_LEFT = 5  # records that public weights leave to a coefficient, as a rule of thumb asks
 _LARGEST_NAMED = 100.0  # epsilon that a message advises
@@ -483,7 +484,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             )
         for factor in (1.2, 2.0, 4.0) if charge.epsilon < _LARGEST_NAMED else ():
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
-            cost = wider.charge_of(session, wider.fit(session), **released).epsilon
+            told = named_progress(session.progress, f"trying epsilon {wider.epsilon:g}")
+            tried = replace(session, progress=told)
+            cost = wider.charge_of(tried, wider.fit(tried), **released).epsilon
             if cost <= wider.epsilon:
                 return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         return (
