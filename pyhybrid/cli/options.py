@@ -445,8 +445,8 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     outcome, _ = sides_of(formula)
     if outcome in df and text_among_numbers(df[outcome]):
         raise InvalidInput(
-            f"outcome {outcome!r} must be numbers: some cells are text; mend these, or take a model "
-            "of levels: --model categorical"
+            f"outcome {outcome!r} must be numbers: some cells are text; mend these, or "
+            "take a model of levels: --model categorical"
         )
     model = chosen_model(formula, df, of_reference=of_reference)
     own, settings = name_and_settings(model)
