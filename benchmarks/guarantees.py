@@ -214,6 +214,8 @@ _MEASURES = ("overlap", "pooled", "mean_error", "q90_error", "q99_error", "two_w
 
 _SHOWN = {"centered": "C0", "budget": "C1", "scalar": "C2", "LW by deviation": "C3", "LW": "C4",
           "LW, reciprocal": "C5", "CW": "C6", "histogram": "C7"}  # fmt: skip
+_LABELS = {"centered": "center (strict)", "LW": "Lipschitz (LW)", "CW": "count (CW)",
+           "histogram": "histogram (strict)"}  # fmt: skip
 _DRAWN = ("visits", "visits, 7 predictors", "any visit, 7 predictors", "marriages, 5 predictors",
           "television, 3 predictors")  # fmt: skip
 
@@ -224,22 +226,24 @@ def figure(file: Path = FIGURE, known: Path = STORED) -> None:
 
     found = summary(pd.read_csv(known))
     found = found[found["epsilon"].isin((1, 2, 4))]
-    figure, axes = plt.subplots(1, len(_DRAWN), figsize=(15, 3.4), sharey=True)
-    for axis, table in zip(axes, _DRAWN, strict=True):
+    figure, axes = plt.subplots(2, 3, figsize=(8.6, 5.4), sharey=True, layout="constrained")
+    *panels, last = axes.flat
+    for axis, table in zip(panels, _DRAWN, strict=True):
         for what, color in _SHOWN.items():
             own = found[(found["table"] == table) & (found["mechanism"] == what)]
             strict = "-" if what in ("centered", "histogram") else "--"
             axis.plot(own["epsilon"], own["share"].clip(lower=-0.05), strict, color=color,
-                      marker="o", markersize=4, label=what)  # fmt: skip
+                      marker="o", markersize=4, label=_LABELS.get(what, what))  # fmt: skip
         axis.set_title(table, fontsize=10)
         axis.set_xscale("log")
         axis.set_xticks([1, 2, 4], ["1", "2", "4"], minor=False)
         axis.set_xticks([], minor=True)
         axis.set_ylim(-0.08, 1.12)
         axis.set_xlabel("epsilon")
-    axes[0].set_ylabel("share of the overlap without epsilon")
-    axes[-1].legend(fontsize=7.5, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    figure.savefig(file, dpi=110, bbox_inches="tight")
+    figure.supylabel("share of the overlap without epsilon", fontsize=10)
+    last.legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
+    last.set_axis_off()
+    figure.savefig(file, dpi=110)
 
 
 def _row(name: str, what: str, epsilon: float, split: int) -> dict[str, Any]:

@@ -93,10 +93,13 @@ def compare(
     from pyhybrid.reports.opening import facts_of_table
 
     facts = [*facts_of_table(Path(data).name, *source.frame.shape), formula]
+    with progress_bars() as progress:
+        progress("files and the report", 0, 0)
+        page = comparison_report(found, facts)
     contents = {
         "table.csv": found.table.to_csv(index=False),
         "estimates.csv": found.estimates.to_csv(index=False),
-        "report.html": comparison_report(found, facts),
+        "report.html": page,
     }
     write_folder(out, contents, overwrite=overwrite)
     show(
@@ -222,12 +225,14 @@ def curve(
     from pyhybrid.reports.opening import facts_of_table
 
     facts = [*facts_of_table(Path(data).name, *source.frame.shape), formula]
-    contents: dict[str, str | bytes] = {
-        "table.csv": found.table.to_csv(index=False),
-        "curve.png": figure_png(plot_curve(found.table)),
-        "report.html": curve_report(found, facts),
-        "points.jsonl": points.read_bytes(),
-    }
+    with progress_bars() as progress:
+        progress("files and the report", 0, 0)
+        contents: dict[str, str | bytes] = {
+            "table.csv": found.table.to_csv(index=False),
+            "curve.png": figure_png(plot_curve(found.table)),
+            "report.html": curve_report(found, facts),
+            "points.jsonl": points.read_bytes(),
+        }
     write_folder(out, contents, overwrite=overwrite)
     points.unlink()
     resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
@@ -283,4 +288,4 @@ def _curve_table(found: curves.RiskUtilityCurve) -> Table:
     )
     caption = f"{epsilon_words(found.table)} {last}"
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
-    return table_of(title, header, rows, caption=caption, whole=True)
+    return table_of(title, header, rows, caption=caption, simple=True)

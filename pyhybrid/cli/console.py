@@ -58,11 +58,9 @@ def table_of(
     left: Collection[str] = (),
     caption: str | None = None,
     simple: bool = False,
-    whole: bool = False,
 ) -> Table:
     """A table of cells in rich's markup: the first column and those of `left` from the left, the
-    others to the right; `simple` has a line below the header in place of a frame, `whole` breaks no
-    cell."""
+    others to the right; `simple` has a line below the header in place of a frame."""
     table = Table(
         title=title,
         title_justify="left",
@@ -70,10 +68,11 @@ def table_of(
         caption_justify="left",
         box=SIMPLE_HEAD if simple else HEAVY_HEAD,
         pad_edge=not simple,
+        show_edge=not simple,
     )
     for name in header:
         words = not table.columns or name in left
-        table.add_column(name, justify="left" if words else "right", no_wrap=whole)
+        table.add_column(name, justify="left" if words else "right")
     for row in rows:
         table.add_row(*row)
     return table
@@ -190,6 +189,7 @@ def _turned(table: Table) -> Table:
         caption_justify=table.caption_justify,
         box=table.box,
         pad_edge=table.pad_edge,
+        show_edge=table.show_edge,
     )
     first, *rest = table.columns
     for header in (first.header, *first.cells):

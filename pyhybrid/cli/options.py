@@ -20,7 +20,7 @@ import typer
 
 from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note
-from pyhybrid.cli.tables import read_by_column
+from pyhybrid.cli.tables import read_by_column, text_among_numbers
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import SamplerSettings
@@ -442,6 +442,12 @@ def reference_model(models: Sequence[str], formula: str, reference: pd.DataFrame
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
     """The model that is chosen without --model, with a note that says which, but for counts and for
     what the column's type alone tells."""
+    outcome, _ = sides_of(formula)
+    if outcome in df and text_among_numbers(df[outcome]):
+        raise InvalidInput(
+            f"outcome {outcome!r} must be numbers: some cells are text; mend these, or "
+            "take a model of levels: --model categorical"
+        )
     model = chosen_model(formula, df, of_reference=of_reference)
     own, settings = name_and_settings(model)
     given = ",".join(f"{key}={value}" for key, value in settings.items())

@@ -60,7 +60,7 @@ def show_release(
             show(table_of(f"{title} (confidential)", ("", "share"), rows))
 
 
-_MOST_SHOWN = 3  # columns with a table of their own; the report has all
+_MOST_SHOWN = 3  # columns with a table of their own, and all their measures; the report has all
 
 
 def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
@@ -149,14 +149,21 @@ def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
     """How good the synthetic columns are, in numbers and words. Confidential."""
     from pyhybrid.reports.verdicts import judge_outcome, limits_text
 
-    table = table_of("How good the synthetic data are (confidential)", ["", *releases], ())
+    columns = next(iter(releases.values())).synthesized
+    many = len(columns) > _MOST_SHOWN
+    of_many = "; the worst measure of each, the report has all" if many else ""
+    title = f"How good the synthetic data are (confidential{of_many})"
+    table = table_of(title, ["", *releases], ())
     measures: list[str] = []
-    for column in next(iter(releases.values())).synthesized:
+    for column in columns:
         found = [
             judge_outcome(data[column], [each[column] for each in release.synthetic])
             for release in releases.values()
         ]
-        for one in zip(*found, strict=False):
+        rows = [*zip(*found, strict=False)]
+        if many:
+            rows = sorted(rows, key=lambda one: -max([*_COLORS].index(e.word) for e in one))[:1]
+        for one in rows:
             cells = (f"{each.text}  [{_COLORS[each.word]}]{each.word}[/]" for each in one)
             table.add_row(f"{escape(column)}: {one[0].label}", *cells)
             measures.append(one[0].measure)

@@ -21,6 +21,7 @@ from pyhybrid.core.checks import (
     check_count,
     check_names,
     did_you_mean,
+    in_memory,
     not_a_frame,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -287,11 +288,11 @@ def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]
 def key_kinds(
     df: pd.DataFrame, keys: Sequence[str], types: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Type of each key, in the order of `keys`; refuses what `bind_keys` refuses."""
-    names = checked_names(keys, "keys")
-    roles = KeySynthesis(keys=names, predictors=(), types=types or {})
-    kinds = {column.name: column.kind for column in bind_keys(roles, df)[0].keys}
-    return {name: kinds[name] for name in names}
+    """Type of each key, in the order of `keys`."""
+    names, said = checked_names(keys, "keys"), types or {}
+    table = _checked_table(in_memory(df, columns=names))
+    check_keys(names, table)
+    return {k: read_column(table[k], what="key", kind=said.get(k)).kind for k in names}
 
 
 def check_keys(keys: Sequence[str], table: pd.DataFrame) -> None:

@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice, check_count, check_fraction, check_positive
+from pyhybrid.core.checks import (
+    check_choice,
+    check_count,
+    check_fraction,
+    check_positive,
+    in_memory,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
@@ -142,7 +148,8 @@ class MaskedImputation(KeySynthesis):
         Parameters
         ----------
         df : DataFrame
-            The confidential data; not modified.
+            The confidential data; not modified. Of what `pyhybrid.sources.open_source` takes, all
+            rows, up to 5,000,000, in a random order, which the sets keep.
         seed : int, optional
             For tests and papers; from the operating system if omitted.
         progress : callable, optional
@@ -163,6 +170,8 @@ class MaskedImputation(KeySynthesis):
     ) -> MaskedFit:
         """Fit the association model; it does not depend on the masks, and can be used for many."""
         source = streams(seed)
+        if self.subgroups is None:  # which are of rows in their order
+            df = in_memory(df, seed=seed)
         bound, left_out = bind_keys(self, df)
         self._check(bound, df)
         model = ASSOCIATIONS[self.association](bound, source.generator("masking: start"))
@@ -442,6 +451,7 @@ def tune_mask(
         )
 
     fit = imputation.fit(df, seed=seed, progress=progress)
+    df = fit.data
     keys = list(imputation.keys)
     data_risk = naming_share(release_risk(None, df, keys=keys, radius=radius))
     rows: dict[float, dict[str, Any]] = {}

@@ -28,7 +28,7 @@ from pyhybrid.reports import drawing
 from pyhybrid.reports.columns import lost_relations, numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
-from pyhybrid.reports.page import Card, Marked, Section, picture_of, section, sentence
+from pyhybrid.reports.page import Card, Marked, Section, picture_of, rendered, section, sentence
 from pyhybrid.reports.verdicts import (
     FAIR,
     GOOD,
@@ -197,7 +197,7 @@ def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
 
 def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
     """Heat maps of all pairs of synthesized columns, those of the worst pairs first and in the
-    order of the table; none of fewer than three columns."""
+    order of the table, and a bullet on the worst; none of fewer than three columns."""
     columns = [name for name in data.columns if name in release.synthesized][:_MOST_PAIRED]
     if len(columns) < _LEAST_PAIRED:
         return []
@@ -213,10 +213,11 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
     )
     by_worst = found.columns[np.argsort(-found.max().to_numpy(), kind="stable")]
     ratio = float(found.to_numpy()[tuple(worst[0])])
-    lost = ratio > LIMITS["table_ratio"][1] and release.charge.mechanism == _MARGINALS
-    said = [lost_remedy(release, data, ())] if lost else ()
-    made = section("pairs at a glance", figures=[plot_pairs(found.loc[by_worst, by_worst])],
-                   bullets=said, first=first, second=second, ratio=ratio)  # fmt: skip
+    name, worst_pair = "pairs at a glance", {"first": first, "second": second, "ratio": ratio}
+    noisy, limits = release.charge.mechanism == _MARGINALS, LIMITS["table_ratio"]
+    said = rendered(name, "wrong", noisy=noisy, limits=limits, **worst_pair)
+    figures = [plot_pairs(found.loc[by_worst, by_worst])]
+    made = section(name, figures=figures, bullets=said, **worst_pair)
     shown = made.pictures[0]
     in_table = picture_of(plot_pairs(found), alt=shown.alt, caption=shown.caption)
     share = min(shown.share, 50 if len(found) < 12 else 75)
@@ -224,7 +225,7 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
         replace(each, share=share, sorted_by=order)
         for order, each in {"worst": shown, "table": in_table}.items()
     ]
-    return [replace(made, pictures=pictures, code=True)]
+    return [replace(made, pictures=pictures)]
 
 
 def remedy(

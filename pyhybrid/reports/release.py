@@ -112,6 +112,8 @@ def release_report(
         said.append(section("steps elsewhere"))
     statement_part = section("statement", other_rows=other_rows)
     lost, judged = lost_relations(release, data), judged_columns(release, data)
+    pairs = pairs_section(release, data)
+    lost.update((("", ""), text) for each in pairs for text in each.bullets)
     top = verdict_section(release, data, [*lost.values()])
     limits = limits_text(each.measure for own in judged.values() for each in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
@@ -123,7 +125,7 @@ def release_report(
         replace(top, cards=cards_of(judged, release, data), tables=(),
                 paragraphs=[[about], *top.paragraphs]),
         *([Section(heading="What to try next", bullets=steps, code=True)] if steps else []),
-        *pairs_section(release, data),
+        *(replace(each, bullets=()) for each in pairs),
         *folded(
             "Each column",
             [

@@ -272,8 +272,9 @@ def _judged_table(judged: Mapping[str, Sequence[Judged]]) -> Table:
 
 def limits_text(measures: Iterable[str]) -> str:
     """What the words mean: the limits of these measures."""
+    named = {"total_variation": "total variation or error of the share missing"}
     each = ", ".join(
-        f"{MEASURES[name].title} {good:{form}} and {poor:{form}}"
+        f"{named.get(name, MEASURES[name].title)} {good:{form}} and {poor:{form}}"
         for name in dict.fromkeys(measures)
         for good, poor in [LIMITS[name]]
         for form in [".0%" if name == "mean_error" else "g"]

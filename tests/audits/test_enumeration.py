@@ -350,7 +350,7 @@ def test_catches_a_replacement_charged_without_doubling() -> None:
 
 def test_no_database_loses_more_than_its_range_and_both_controls_are_caught() -> None:
     found = enumeration.local_audits()
-    assert {(each.mechanism.split(",")[0], each.control) for each in found} == {
+    assert {(each.mechanism.split(" ")[0], each.control) for each in found} == {
         (name, control)
         for name in ("LipschitzWeighted", "CountWeighted")
         for control in (enumeration.HELD, enumeration.RELEASED_ONLY)

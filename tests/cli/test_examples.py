@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS
+from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, _command
 from tests.conftest import command
 
-# Each has tests of its own; `open` needs a browser.
+# Each has tests of its own: here its options are read. `open` needs a browser.
 _ELSEWHERE = {"compare", "curve", "validate", "audit", "study", "notebook", "demo", "doctor"}
 
 
@@ -30,4 +30,5 @@ def test_examples_of_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name, example in COMMANDS.items():
         if name not in {*_ELSEWHERE, "open"}:
             assert command(name, *shlex.split(example)) == 0, name
+        assert _command(name).make_context(name, shlex.split(example))
     assert command("ledger", *shlex.split(SUBCOMMANDS["ledger show"])) == 0

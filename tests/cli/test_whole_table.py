@@ -73,6 +73,7 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
     assert (code, [*csv.parent.glob("*.types.json")]) == (2, [])
     assert "'until': it holds 150 dates: make a column of numbers of them, days since" in refused
     assert "'visits': it holds numbers, but text in row 4, 7, 9 and 1 more" in refused
+    assert "categorical" in run(*asked[:2], "--formula", "visits ~ 1", *asked[4:])[2]
     assert "secret" not in shown + error + refused
     run(*asked, "--drop", "until,visits")
     types = read_types(csv.parent / "survey.types.json")

@@ -98,9 +98,10 @@ def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
 def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> None:
     frame = people(300)
     frame.loc[frame.index[:30], "region"] = None
+    frame.loc[frame.index[:1], KEYS] = None  # seen: refused, though predictors are known
     imputation = ph.masking.MaskedImputation(
-        keys=KEYS, masks=ph.masking.masks_by_type(frame, KEYS), n_synthetic=2, n_imputations=2,
-        settings=QUICK,
+        keys=KEYS, masks=ph.masking.masks_by_type(frame, KEYS, types={"income": "continuous"}),
+        n_synthetic=2, n_imputations=2, settings=QUICK,
     )  # fmt: skip
     release = imputation.release(frame, seed=1)
     for key in KEYS:

@@ -103,9 +103,7 @@ def test_a_formula_releases_a_table_that_stays_where_it_is(
         assert says in refused(*given, *wrong, "--out", str(tmp_path / "x"))
 
 
-def test_a_sample_has_each_row_by_the_same_chance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_has_rows_by_the_same_chance(tmp_path: Path, monkeypatch: Any) -> None:
     """Also of rows that are alike, the first ones and the last; all of a small table."""
     n, share, times = 2000, 0.2, 30
     df = pd.DataFrame({"id": np.arange(n), "g": np.where(np.arange(n) < 500, "a", "b"), "y": 1.5})
@@ -166,10 +164,13 @@ def test_a_source_goes_where_a_data_frame_goes(form: str, tmp_path: Path) -> Non
     """What is read of it, and that it is all rows, or as many as are looked at."""
     whole, model = table()[["visits", "age", "owner"]], ph.Poisson("visits ~ age")
     data, pattern = FORMS[form](parquet(whole, tmp_path / "t")), ("owner",)
+    masks = ph.masking.masks_by_type(data, pattern)
+    masked = ph.masking.MaskedImputation(keys=pattern, masks=masks)
     noisy = ph.NoisyMarginals.for_formula("age ~ owner", domain=AGES, epsilon=1)
     for mechanism, columns in (
         (ph.Unweighted(model), ["visits", "age"]), (noisy, ["age", "owner"]),
         (ph.CountWeighted(model, pattern=pattern), [*whole]),
+        (ph.masking.CartSynthesis(keys=pattern), [*whole]), (masked, [*whole]),
     ):  # fmt: skip
         made = mechanism.release(data).synthetic[0]
         assert ([*made], len(made)) == (columns, len(whole))
@@ -186,17 +187,15 @@ def test_a_source_goes_where_a_data_frame_goes(form: str, tmp_path: Path) -> Non
     found, own = (ph.measures.risk_summary(*pair, keys=["age"], rows_correspond=False)
                   for pair in ((data, whole), (whole, [data])))  # fmt: skip
     assert found.overall() == own.overall()
+    refuses("no order", ph.measures.matching_risk, data, whole, keys=["age"], rows_correspond=True)
+    refuses("must be a pandas DataFrame", ph.masking.risk_subgroups, data, ["age"], 5)
 
 
-def test_of_many_rows_measures_take_some_and_say_so(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_rows_measures_take_some(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_SAMPLE", 300)
     with pytest.warns(UserWarning, match=r"survey: \d+ of 900 rows, by chance"):
         found = ph.measures.column_utility(folder, table()[["age"]])
     assert 0 < found.distances["max_ecdf"][0] < 0.2
-    mask = ph.masking.MaskedImputation(keys=["age"]).release
-    refuses("Relation; read it first: ph.sources.read_columns", mask, duckdb.sql("SELECT 1 AS age"))
 
 
 def test_a_set_as_csv_has_the_types_of_its_schema(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def attribute_risk(
     shares, prior, unmatched = _attribute_shares(tables, named, sensitive, radius, kind)
     outside = None
     if holdout is not None:
-        others = _like(tables, real, holdout, synthetic, columns)
+        others = _like(tables, real, holdout, columns)
         outside = float(_attribute_shares(others, named, sensitive, radius, kind)[0].mean())
     return AttributeRisk(
         by_record=shares,
@@ -304,9 +304,7 @@ def _attribute_shares(
     return np.mean(shares, axis=0), float(np.mean(prior)), float(np.mean(unmatched))
 
 
-def _like(
-    tables: Tables, real: pd.DataFrame, holdout: pd.DataFrame, synthetic: Any, columns: list[str]
-) -> Tables:
+def _like(tables: Tables, real: pd.DataFrame, holdout: pd.DataFrame, columns: list[str]) -> Tables:
     """The records outside the data in place of the data, read by the data's kinds and levels."""
     if not isinstance(holdout, pd.DataFrame):
         raise not_a_frame(holdout, "holdout")

@@ -76,7 +76,12 @@ def of_sources(measure: Callable[_Parameters, _Result]) -> Callable[_Parameters,
         columns = [*getattr(first, "columns", ())]
         columns += weights.columns if isinstance(weights, SurveyDesign) else []
         columns += [weights] if isinstance(weights, str) and weights not in columns else []
-        own["real"] = in_memory(own["real"], columns=columns, sample=True)
+        given, own["real"] = own["real"], in_memory(own["real"], columns=columns, sample=True)
+        if own["real"] is not given and own.get("rows_correspond"):
+            raise InvalidInput(
+                "rows_correspond=True needs a data frame: rows of a table that stays "
+                "where it is have no order"
+            )
         if own.get("holdout") is not None:
             own["holdout"] = in_memory(own["holdout"], columns=columns, sample=True)
         return measure(*call.args, **call.kwargs)

@@ -51,6 +51,7 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
+from pyhybrid.running.tasks import named_progress
 
 _FEWEST_LEFT = 5  # records that public weights leave to a coefficient, as a rule of thumb asks
 _SURE = 0.9
@@ -484,11 +485,13 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             )
         for factor in (1.2, 2.0, 4.0) if charge.epsilon < _LARGEST_NAMED else ():
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
-            cost = wider.charge_of(session, wider.fit(session), **released).epsilon
+            told = named_progress(session.progress, f"trying epsilon {wider.epsilon:g}")
+            tried = replace(session, progress=told)
+            cost = wider.charge_of(tried, wider.fit(tried), **released).epsilon
             if cost <= _SURE * wider.epsilon:  # other draws charge other numbers
                 return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
         return (
-            "; more records are needed, fewer predictors, or a model with longer tails"
+            "; take fewer predictors, another model, or noisy counts (no --formula)"
             f" (without weights it would cost {least:.3g})"
         )
 

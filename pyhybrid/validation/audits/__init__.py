@@ -85,7 +85,7 @@ def run_audits(
     resolve_engine(engine)  # an unknown one is refused before minutes of work
     steps = [*_steps(n, engine)]
     ended: dict[int, Done[_Step, list[AuditFinding]]] = {}
-    for done in run_tasks(_findings, steps, workers=workers):
+    for done in run_tasks(_findings, steps[::-1], workers=workers):  # longest ones first
         if progress is not None:
             progress("audits", len(ended), len(steps))
         unavailable = isinstance(done.error, EngineUnavailable) and done.task[0] != "an engine"

@@ -82,25 +82,22 @@ def program_audits() -> list[AuditFinding]:
         (TwoPart(zero=Bernoulli("y ~ x"), positive=log_normal), _AMOUNTS),
         (ZeroInflated(Poisson("y ~ x")), _COUNTS),
     ]
-    return [
-        _audit(model, table, other, relation, centered=centered)
-        for model, (table, other) in cases
-        for relation in ("remove", "replace")
-        for centered in (False, True)
-    ]
+    findings = []
+    for model, (table, other) in cases:
+        bound = model.bind(table)
+        for relation in ("remove", "replace"):
+            near = [model.bind(neighbor) for neighbor in _neighbors(table, other, relation)]
+            findings += [_audit(bound, near, relation, centered=own) for own in (False, True)]
+    return findings
 
 
-def _audit(
-    model: Any, table: pd.DataFrame, other: float, relation: str, *, centered: bool
-) -> AuditFinding:
-    bound = model.bind(table)
-    neighbors = [model.bind(neighbor) for neighbor in _neighbors(table, other, relation)]
+def _audit(bound: Any, neighbors: list[Any], relation: str, *, centered: bool) -> AuditFinding:
     frozen = _frozen(bound) if centered else None
     losses = {}
     for times in (1.0, _TIMES):
         cap = partial(_cap, relation=relation, times=times, centered=centered, frozen=frozen)
         losses[times] = _largest_range(bound, neighbors, cap)
-    name = f"Censored, stan/{bound.program.name}.stan, {model.name}"
+    name = f"Censored, stan/{bound.program.name}.stan, {bound.model.name}"
     return AuditFinding.exact(
         f"{name}, centered, excess, unequal ends" if centered else name,
         relation,

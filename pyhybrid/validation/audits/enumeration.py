@@ -24,6 +24,7 @@ References
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -265,7 +266,7 @@ def local_audits() -> list[AuditFinding]:
         for control, too_little in ((HELD, held), (RELEASED_ONLY, released)):
             findings.append(
                 AuditFinding.exact(
-                    f"{name}, local, by range",
+                    f"{name} (local by range)",
                     "remove",
                     float(losses[worst]),
                     control,
@@ -357,6 +358,12 @@ def _centered_audit(
     return AuditFinding.exact(name, relation, lost(""), least, seen[least])
 
 
+@functools.cache
+def _bound(model: RegressionModel, database: Database) -> BoundRegression:
+    """Bound once, as all mechanisms see the same few databases."""
+    return model.bind(pd.DataFrame({"y": database}))
+
+
 def _centered_posterior(frozen: Calibration, broken: str) -> LogPosterior:
     """Normalized log posterior of a database on a coarse grid of the calibration's region."""
     center, model = frozen.center, frozen.model
@@ -372,7 +379,7 @@ def _centered_posterior(frozen: Calibration, broken: str) -> LogPosterior:
     kept: list[FloatArray] = []  # the excess of the calibration is that of every database
 
     def posterior(database: Database) -> FloatArray:
-        bound = model.bind(pd.DataFrame({"y": database}))
+        bound = _bound(model, database)
         alpha, used = frozen.weights(bound), center
         if broken == "own center":
             used = replace(center, parameters=_own_center(center, form, database))
