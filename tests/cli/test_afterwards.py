@@ -127,7 +127,7 @@ def test_bad_options_are_one_line_before_any_fit(given: dict[str, Any], message:
 
 @pytest.mark.parametrize(("changed", "survey", "message"), [
     ({"w": [2.0, -1.0, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
-    ({}, "weights=w,strata=region,unit=household", "must have at least two clusters"),
+    ({}, "weights=w,unit=household,largest=2", "largest of a survey must come with population"),
     ({}, "strata=region", "--survey must name weights=COLUMN"),
     ({}, "weights=v", "survey column 'v' must be a column"),
 ])  # fmt: skip
