@@ -127,8 +127,9 @@ def test_no_record_counts_for_more_than_the_public_bound() -> None:
     3,000 records one with a quarter of the sum was charged 3.8, and 66 is exact."""
     design = ph.measures.SurveyDesign(weights="w", population=120.0, largest=1.25)
     assert design.normalized(_table()).max() == 1.25
-    refuses("largest .* must come with population", ph.measures.SurveyDesign, weights="w",
-            largest=1.25)
+    refuses(
+        "largest .* must come with population", ph.measures.SurveyDesign, weights="w", largest=1.25
+    )
 
 
 @pytest.mark.parametrize(("design", "change", "message"), [
