@@ -123,8 +123,7 @@ def test_a_model_with_survey_weights_brings_the_unit_of_its_survey() -> None:
 
 
 def test_no_record_counts_for_more_than_the_public_bound() -> None:
-    """Without a public sum, weights at the bound stay when a record leaves and all others move: of
-    3,000 records one with a quarter of the sum was charged 3.8, and 66 is exact."""
+    """Seen: without a public sum, which moves all weights but those at the bound, 3.8 for 66."""
     design = ph.measures.SurveyDesign(weights="w", population=120.0, largest=1.25)
     assert design.normalized(_table()).max() == 1.25
     refuses(
