@@ -80,8 +80,8 @@ def plan(
     """
     if stays_where_it_is(data):
         raise InvalidInput(
-            "a plan must be of a file, .csv or .parquet: a table that stays where it is is released "
-            "without one (pyhybrid synthesize), as a whole or by --formula"
+            "a plan must be of a file, .csv or .parquet: a table that stays where it is is "
+            "released without one (pyhybrid synthesize), as a whole or by --formula"
         )
     check_new_file(out, overwrite=overwrite, what="plan")
     own_types = {} if types is None else read_types(types)
