@@ -52,7 +52,7 @@ _IDENTIFIES = "it may be an identifier: nearly all values differ"
 
 @options
 def plan(
-    data: Path,
+    data: str,
     sensitive: list[str],
     out: Path,
     identifier: str | None = None,
@@ -78,6 +78,11 @@ def plan(
     reference: Public or historical records that types are read from.
     split: How epsilon is split over columns: equal or need.
     """
+    if stays_where_it_is(data):
+        raise InvalidInput(
+            "a plan must be of a file, .csv or .parquet: a table that stays where it is is "
+            "released without one (pyhybrid synthesize), as a whole or by --formula"
+        )
     check_new_file(out, overwrite=overwrite, what="plan")
     own_types = {} if types is None else read_types(types)
     source, like = _declared(read_table(data), own_types, reference)

@@ -47,6 +47,7 @@ class SurveyDesign:
         sum over the sample, which all records enter: no charge is then strict.
     largest : float, optional
         Public bound: normalized weights above it are set to it, so that no record counts for more.
+        Only with `population`: normalized by their sum, all others would move with any record.
     calibrated : bool, default False
         True if weights were raked or calibrated after sampling: they are then functions of other
         records, too, and no charge is strict.
@@ -74,6 +75,12 @@ class SurveyDesign:
         for name in ("population", "largest"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
+        if self.largest is not None and self.population is None:
+            raise InvalidInput(
+                "largest of a survey must come with population, the public number that its weights "
+                "stand for: normalized by their sum, weights of others move when a record leaves, "
+                "but not those at this bound"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -106,12 +113,7 @@ class SurveyDesign:
         """
         if not isinstance(table, pd.DataFrame) or table.empty:
             raise InvalidInput("a survey's table must be a DataFrame with at least one row")
-        for name in self.columns:
-            if name not in table.columns:
-                raise InvalidInput(
-                    f"survey column {name!r} must be a column of the data"
-                    f"{did_you_mean(name, table.columns)}"
-                )
+        self.check_columns(table)
         weight = design_weights(table[self.weights], self.weights)
         stratum = _codes(table, self.strata)
         clusters = self.clusters or self.unit
@@ -131,6 +133,15 @@ class SurveyDesign:
                 "variance: one has a single one; merge strata"
             )
         return SurveyRecords(weight=weight, stratum=stratum, cluster=cluster)
+
+    def check_columns(self, table: pd.DataFrame) -> None:
+        """Raise InvalidInput for a column that is not there."""
+        for name in self.columns:
+            if name not in table.columns:
+                raise InvalidInput(
+                    f"survey column {name!r} must be a column of the data"
+                    f"{did_you_mean(name, table.columns)}"
+                )
 
     def normalized(self, table: pd.DataFrame) -> FloatArray:
         """Weights that average about 1, shape (n,): n w / population, no larger than `largest`."""

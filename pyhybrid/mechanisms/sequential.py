@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.core.checks import check_count, check_draws_released, check_flag
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
@@ -32,6 +32,7 @@ from pyhybrid.mechanisms.marginals.noisy_marginals import PUBLIC, BoundTables, N
 from pyhybrid.mechanisms.mechanism import Made, Mechanism, read_by, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.weighted.weight_maps import BudgetWeighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import Form, as_levels, levels_declared
 from pyhybrid.models.composite.steps import designs_of, single_models
@@ -40,8 +41,9 @@ from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.terms import Factor
 from pyhybrid.models.formula.values import kind_of, with_columns
+from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.privacy.conversions import STRICT
+from pyhybrid.privacy.conversions import STRICT, compose_mu, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import finished_tasks, named_progress
@@ -185,6 +187,8 @@ class SequentialSynthesis(Mechanism):
             reads a column synthesized later, or strict steps beside local ones.
         EngineUnavailable, SamplingError, NotConverged
             As a release of any step would.
+        BudgetExceeded
+            As a release of any step would, and where budgets cost more together than they add to.
         """
         m = check_count(n_synthetic, "n_synthetic")
         drawn = check_draws_released(n_draws_released, m)
@@ -282,6 +286,7 @@ class SequentialSynthesis(Mechanism):
             mechanism=self.name,
             allow_unlike=warned or self.allow_unlike,
         )
+        _check_budgets(self.mechanisms, charge)
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
         charge = replace(
@@ -513,6 +518,22 @@ def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:
             "did not converge, or others ended in another mode; give these columns more draws or a "
             "larger share of epsilon",
             stacklevel=4,
+        )
+
+
+def _check_budgets(mechanisms: Sequence[Step], charge: PrivacyCharge) -> None:
+    """Refuse budgets, one for each column, that cost more together than they add to."""
+    own = [each for each in mechanisms if isinstance(each, BudgetWeighted)]
+    if len(own) < len(mechanisms) or len({each.delta for each in own}) > 1:
+        return
+    mu = compose_mu([mu_of_epsilon(each.epsilon, each.delta) for each in own])
+    most = round(epsilon_of_mu(mu, own[0].delta), 6)  # --epsilon, which was split
+    if charge.epsilon > most:
+        raise BudgetExceeded(
+            f"a release must cost at most epsilon = {most:g}: its columns would cost "
+            f"{charge.epsilon:g} together, as the Gaussian limit fails for some records, whose "
+            "ranges add; take fewer synthetic sets or n_draws_released=1 (--one-draw), more "
+            "records, or a model with longer tails"
         )
 
 

@@ -221,6 +221,6 @@ def _column(values: list[Any], kind: str) -> pd.Series:
         broken = any(value is None or isinstance(value, float) for value in values)
         dtype = "float64" if broken else None  # int64, or what holds larger ones
     elif kind == "text":
-        values = [own.decode() if isinstance(own, bytes) else own for own in values]
+        values = [own.decode(errors="replace") if isinstance(own, bytes) else own for own in values]
     own: pd.Series = pd.Series(values, dtype=dtype)
     return own

@@ -40,6 +40,8 @@ _KINDS = {
     "is_numeric": "number", "is_string": "text", "is_boolean": "logical",
     "is_null": "number",  # without any value: one record more may give it another type
 }  # fmt: skip
+_BY_COLLATION = ("mysql", "mssql")
+"""Engines, by ibis's names, whose texts have no bytes that ibis asks for whole."""
 _OF_DUCKDB = {
     "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
     "HUGEINT": "decimal", "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32",
@@ -473,6 +475,15 @@ class IbisTable(Source):
     def table(self) -> Any:
         return self._own
 
+    def exact(self, text: Any) -> Any:
+        engine = self.engine.partition(",")[0]
+        if engine in _BY_COLLATION:
+            raise InvalidInput(
+                f"texts of {self.name} must be compared letter by letter: {engine} holds 'A' and "
+                "'a' alike, so that one record would change others; copy its columns to Parquet"
+            )
+        return text.cast("binary") if engine == "sqlite" else text
+
     def ask(self, expression: Any) -> list[tuple[Any, ...]]:
         with _in_engine(self.name):
             found = expression.to_pyarrow().to_pydict()
@@ -491,6 +502,10 @@ def _by_url(text: str) -> Source:
     scheme = url.partition("://")[0].lower()
     if scheme == "duckdb":
         return DuckDBTable(_path_of(url), table)
+    if scheme == "sqlite":
+        if not Path(path := _path_of(url)).is_file():  # it would be made
+            raise InvalidInput(f"data {text} must be in a SQLite file: {path} is none")
+        url = f"sqlite://{Path(path).absolute()}"
     if scheme in _POSTGRES:
         return PostgresTable(url, table)
     name, ibis = f"{without_secrets(url)}::{table}", load_library("ibis")

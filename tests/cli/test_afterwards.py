@@ -125,19 +125,10 @@ def test_bad_options_are_one_line_before_any_fit(given: dict[str, Any], message:
     refuses(message, checked, hidden="\n")
 
 
-@pytest.mark.parametrize(("changed", "survey", "message"), [
-    ({"w": [2.0, -1.0, 3.0]}, "weights=w", "must be above 0 and not missing: 1 of 3"),
-    ({}, "weights=w,strata=region,unit=household", "must have at least two clusters"),
-    ({}, "strata=region", "--survey must name weights=COLUMN"),
-    ({}, "weights=v", "survey column 'v' must be a column"),
+@pytest.mark.parametrize(("survey", "message"), [
+    ("strata=region", "--survey must name weights=COLUMN"),
+    ("weights=w,unit=household,largest=2", "largest of a survey must come with population"),
 ])  # fmt: skip
-def test_bad_designs_are_one_line(
-    changed: dict[str, Any], survey: str, message: str, refused: Any, tmp_path: Path
-) -> None:
-    TABLE.assign(**changed).to_csv(tmp_path / "t.csv", index=False)
-    error = refused(
-        "synthesize", str(tmp_path / "t.csv"), "--formula", "y ~ 1", "--model", "poisson",
-        "--survey", survey, "--out", str(tmp_path / "out"), "--drop", "w", "--keep", "household",
-        "--keep", "age", "--keep", "head", "--keep", "region",
-    )  # fmt: skip
-    assert message in error
+def test_bad_designs_are_one_line(survey: str, message: str, refused: Any) -> None:
+    words = ("--formula", "y ~ 1", "--survey", survey, "--out", "out")
+    assert message in refused("synthesize", "t.csv", *words)

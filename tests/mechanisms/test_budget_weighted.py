@@ -15,7 +15,7 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.weighted import weight_maps
 from pyhybrid.privacy.weights import budget_mu, budget_power
 from tests.fits import session_fixture
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.normal_draws
 MODEL = ph.NegativeBinomial("visits ~ age")
@@ -80,6 +80,14 @@ def test_steps_of_a_sequence_have_the_budget_of_all_draws(workers: int) -> None:
         assert part.settings["n_draws"] == 2
         assert part.charge.epsilon <= 3
     assert release.charge.epsilon < 6  # mu adds by squares
+
+
+def test_budgets_of_columns_cost_no_more_together_than_they_were_split_from() -> None:
+    """Seen: where the limit fails for a record of one column, --epsilon 12 was charged 15 to 19."""
+    own = {"a": np.append(np.arange(59) % 5, 60), "b": np.arange(60) % 7}
+    steps = [ph.BudgetWeighted(ph.Poisson(f"{n} ~ 1", prior="normal"), epsilon=8) for n in own]
+    said, whole = r"epsilon = 12.1\d*: its columns would cost 1", ph.SequentialSynthesis(steps)
+    fails(BudgetExceeded, said, whole.release, pd.DataFrame(own), n_synthetic=6, **OPTIONS)
 
 
 def test_replacing_halves_the_budget_and_persons_have_one_weight(session: FitSession) -> None:

@@ -123,8 +123,12 @@ def test_a_model_with_survey_weights_brings_the_unit_of_its_survey() -> None:
 
 
 def test_no_record_counts_for_more_than_the_public_bound() -> None:
+    """Seen: without a public sum, which moves all weights but those at the bound, 3.8 for 66."""
     design = ph.measures.SurveyDesign(weights="w", population=120.0, largest=1.25)
     assert design.normalized(_table()).max() == 1.25
+    refuses(
+        "largest .* must come with population", ph.measures.SurveyDesign, weights="w", largest=1.25
+    )
 
 
 @pytest.mark.parametrize(("design", "change", "message"), [
@@ -138,9 +142,14 @@ def test_no_record_counts_for_more_than_the_public_bound() -> None:
 def test_bad_designs_are_one_line(
     design: dict[str, str], change: dict[str, Any], message: str
 ) -> None:
-    survey = ph.measures.SurveyDesign(weights="w", **design)
+    """No release tells of the last cluster of a stratum: what a variance needs is asked there."""
+    survey, table = ph.measures.SurveyDesign(weights="w", **design), _table().assign(**change)
     model = SurveyWeighted(ph.Poisson("y ~ 1"), survey)
-    refuses(message, model.bind, _table().assign(**change), hidden="\n")
+    refuses(message, survey.read, table, hidden="\n")
+    if design and {*design.values()} <= {*table}:
+        model.bind(table)
+    else:
+        refuses(message, model.bind, table, hidden="\n")
 
 
 @pytest.mark.samples

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyhybrid.cli.app import run
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.sources import source as at
@@ -273,8 +274,12 @@ def test_what_is_no_source_is_one_line(
     "url", ["me:pw@h/x", "me:a/pw@h/x", "me:a?pw@h/x", "me:a@pw@h/x", "me@h/x?sslpassword=pw"]
 )
 def test_no_password_is_told_or_taken_by_a_command(url: str) -> None:
-    """Seen: `describe` printed it, marks that are not encoded told a part, `sslpassword` went."""
-    refuses("must have no password", at.stays_where_it_is, f"postgres://{url}::t", hidden=["pw"])
+    """Seen: `describe` printed it, marks that are not encoded told a part, `sslpassword` went, and
+    what a command lacked, or took for a file, was said with it."""
+    own = f"postgres://{url}::t"
+    refuses("must have no password", at.stays_where_it_is, own, hidden=["pw"])
+    for words in (["plan", own], ["verify", own, "rel"], ["risk", "a.csv", f"--key={own}"]):
+        refuses("must have no password", run, words, hidden=["pw"])
     assert at.without_secrets(f"postgres://{url}") == "postgres://h/x"
     names = [at.name_of(f"postgres://{url}::{table}") for table in "tu"]
     assert "pw" not in names[0] != names[1]

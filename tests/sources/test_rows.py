@@ -1,6 +1,8 @@
 """Columns of a table that stays where it is, read for a model of one of them."""
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,18 +126,26 @@ def test_a_sample_has_rows_by_the_same_chance(tmp_path: Path, monkeypatch: Any) 
         assert abs(part.mean() - share * times) < 6 * np.sqrt(of_each / part.size)
 
 
-def test_texts_that_a_collation_holds_alike_stay_apart(tmp_path: Path) -> None:
-    """Seen: a record with "A" made an "A" of the "a" of all others, whatever a charge says."""
-    with duckdb.connect(tmp_path / "own.db") as connection:
+@pytest.mark.filterwarnings("ignore")  # of ibis
+@pytest.mark.parametrize("engine", [duckdb, sqlite3])
+def test_texts_that_a_collation_holds_alike_stay_apart(engine: Any, tmp_path: Path) -> None:
+    """Seen: a record with "A" made an "A" of the "a" of all others, whatever a charge says. A
+    SQLite file that is not there was made."""
+    url = f"{engine.__name__.removesuffix('3')}:///{tmp_path}/own.db::t"
+    refuses("must be in a .* file: .* is none", open_source, url)
+    with contextlib.closing(engine.connect(tmp_path / "own.db")) as connection:
         connection.execute("CREATE TABLE t (y INT, x VARCHAR COLLATE NOCASE)")
         connection.execute("INSERT INTO t VALUES (1, 'A'), (1, 'a'), (2, 'a'), (2, NULL)")
-    url = f"duckdb:///{tmp_path}/own.db::t"
+        connection.commit() if engine is sqlite3 else None
     assert len(count_rows(url, ["x"], outcomes=["y"]).table) == 4
     found = read_columns(url, ["x"], outcomes=["y"])["x"]
     assert sorted(found.dropna()) == ["A", "a", "a"]
     with open_source(url) as source:
         counted = Counted(source, {"x": ColumnDomain(levels=("a", "b", "A"), missing=True)})
-    assert counted.alone[("x",)][:, 0].tolist() == [2, 0, 1, 1]
+        assert counted.alone[("x",)][:, 0].tolist() == [2, 0, 1, 1]
+        if engine is sqlite3:
+            source.engine = "mysql, through ibis"
+            refuses("compared letter by letter", count_rows, source, ["x"], outcomes=["y"])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of ibis

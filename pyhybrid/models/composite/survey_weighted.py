@@ -70,7 +70,7 @@ class SurveyWeighted:
             raise InvalidInput(
                 f"survey column {taken[0]!r} must not be synthesized by the model that it weights"
             )
-        self.design.read(df)
+        self.design.check_columns(df)  # strata are for variances, which no release has
         bound = _BoundSurvey(model=self, inner=inner, weight=self.design.normalized(df))
         return cast(BoundModel, bound)
 
