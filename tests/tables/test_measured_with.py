@@ -9,15 +9,19 @@ from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.tables.domains import (
     MOST_EFFECTS_OF_A_COLUMN,
     association,
+    domain_of,
     measured_with,
     most_tables,
-)
+)  # fmt: skip
 from pyhybrid.tables.synthesis import marginals_by_plan
 from tests.refusals import refuses
 
 
-def test_few_columns_have_many_tables_and_many_have_three() -> None:
+def test_few_columns_have_many_tables_and_bins_are_narrow_though_a_unit_is_large() -> None:
     assert [most_tables(n) for n in (1, 5, 10, 30)] == [30, 6, 3, 3]
+    kind = ph.Amounts(lower=0, upper=100_000, center=1000, unit=5000, decimals=0)
+    edges = np.array(domain_of("y", kind).bins)
+    assert np.diff(edges[(edges >= 500) & (edges <= 1500)]).max() <= 200
 
 
 def test_kept_columns_come_first_then_those_of_a_reference_or_the_nearest() -> None:
@@ -28,8 +32,7 @@ def test_kept_columns_come_first_then_those_of_a_reference_or_the_nearest() -> N
     rng = np.random.default_rng(1)
     reference = pd.DataFrame({name: rng.integers(0, 2, 400) for name in "abcd"})
     reference["y"] = np.where(rng.random(400) < 0.9, reference["b"], 1 - reference["b"])
-    found = measured_with("y", kinds, "abcd", kept=["a"], most=1, reference=reference)
-    assert found == ("b",)
+    assert measured_with("y", kinds, "abcd", kept="a", most=1, reference=reference) == ("b",)
 
 
 def test_association_is_mutual_information() -> None:
