@@ -13,7 +13,6 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, most_cells, with_steps
-from pyhybrid.models.columns.form import numbers_in
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
@@ -34,14 +33,12 @@ _FEW = 300  # numbers in a range of so many steps are cells of their own
 _ON_STEP = 1e-6
 _FAR = np.arange(0.1, 11, 0.1)  # edges at center +- unit (exp(t) - 1) / 3
 _EVEN = 100  # bins of numbers without a unit
-_HEAP, _FEWEST_OF_A_HEAP = 0.01, 10  # of a reference's records, that share a number
 
 
 def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> ColumnDomain:
     """The public domain: declared levels, or many bins, narrow about the center and wide far from
     it, as each column is measured alone before neighbors are merged. A range that is not declared
     is that of a `reference`, in round numbers, and what lies beyond it is counted at its ends.
-    Numbers that many of its records share are bins alone.
     """
     if isinstance(kind, Leveled):
         return ColumnDomain(
@@ -61,7 +58,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
             "0 for whole numbers"
         )
     step = 10.0**-decimals
-    domain = ColumnDomain(
+    return ColumnDomain(
         levels=(0,) if zero else (),
         bins=_edges(kind, zero=zero, step=step),
         step=step,
@@ -70,18 +67,6 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
         center=None if kind.unit is None else float(kind.center or 0.0),
         unit=kind.unit,
     )
-    return domain if reference is None else _with_heaps(domain, reference)
-
-
-def _with_heaps(domain: ColumnDomain, reference: pd.Series) -> ColumnDomain:
-    if not domain.singles.size:
-        return domain
-    least, step = max(_FEWEST_OF_A_HEAP, _HEAP * len(reference)), domain.step or 1.0
-    low, high, *zero = in_steps(np.array([domain.bins[0], domain.bins[-1], *domain.levels]), step)
-    y = in_steps(numbers_in(reference.dropna()), step)
-    at, times = np.unique(np.rint(y[np.isfinite(y)]), return_counts=True)
-    shared = (times >= least) & (at >= low) & (at <= high) & ~np.isin(at, zero)
-    return domain.with_singles(at[shared])
 
 
 def has_no_range(kind: Kind) -> bool:
