@@ -333,9 +333,9 @@ def _rounded_down(share: float) -> float:
 def as_asked(charge: PrivacyCharge, epsilon: float | None, n_parts: int) -> PrivacyCharge:
     """A strict charge of so many parts, stated at the epsilon asked for where nothing but the
     rounding of its shares is between them; never below what it costs."""
-    most = n_parts * charge.n_draws_released * _STEP
-    if charge.kind == STRICT and 0 < (epsilon or 0) - charge.epsilon <= most:
-        return replace(charge, epsilon=epsilon).sealed()
+    asked, most = epsilon or 0.0, n_parts * charge.n_draws_released * _STEP
+    if charge.kind == STRICT and 0 < asked - charge.epsilon <= most:
+        return replace(charge, epsilon=asked).sealed()
     return charge
 
 
