@@ -31,7 +31,7 @@ MOST_BINS = 12
 """Of a column in two-way tables: its bins are merged to so many; see `pyhybrid.NoisyMarginals`."""
 _FEW = 300  # numbers in a range of so many steps are cells of their own
 _ON_STEP = 1e-6
-_FAR = np.arange(0.1, 10, 0.1)  # edges at center +- unit (exp(t) - 1)
+_FAR = np.arange(0.1, 11, 0.1)  # edges at center +- unit (exp(t) - 1) / 3
 _EVEN = 100  # bins of numbers without a unit
 
 
@@ -109,7 +109,7 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
         kept = with_steps(cells, zeros)
         return (*of_steps(kept[:-1], step).tolist(), high + step / 2)
     if kind.unit is not None:
-        center, far = kind.center or 0.0, kind.unit * np.expm1(_FAR)
+        center, far = kind.center or 0.0, kind.unit / 3 * np.expm1(_FAR)  # most may lie closer
         inner = np.concatenate([center - far, [center], center + far])
     elif isinstance(kind, (Counts, Amounts, SemiContinuous)) and high > 0:
         start_at = max(low, 0.0)  # most are nearer to it than to the middle

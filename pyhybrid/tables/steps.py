@@ -30,6 +30,8 @@ from pyhybrid.mechanisms.sequential import Step
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.kinds import Kind, Number
 from pyhybrid.models.registry import within
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.running.tasks import Done, first_failure, run_tasks
 from pyhybrid.tables.plan import Plan, PlannedColumn
@@ -326,6 +328,15 @@ def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
 
 def _rounded_down(share: float) -> float:
     return math.floor(share / _STEP) * _STEP if share > 100 * _STEP else share
+
+
+def as_asked(charge: PrivacyCharge, epsilon: float | None, n_parts: int) -> PrivacyCharge:
+    """A strict charge of so many parts, stated at the epsilon asked for where nothing but the
+    rounding of its shares is between them; never below what it costs."""
+    asked, most = epsilon or 0.0, n_parts * charge.n_draws_released * _STEP
+    if charge.kind == STRICT and 0 < asked - charge.epsilon <= most:
+        return replace(charge, epsilon=asked).sealed()
+    return charge
 
 
 def of_draws(epsilon: float, n_draws: int) -> float:

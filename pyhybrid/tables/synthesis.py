@@ -44,6 +44,7 @@ from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.steps import (
     LOCAL,
     MarginalsOfPlan,
+    as_asked,
     epsilon_of,
     fitting_plan,
     of_draws,
@@ -179,7 +180,7 @@ def synthesize_table(
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
     fits |= {"workers": workers, "executor": executor}
-    bought, taken = None, ""
+    bought, taken, asked = None, "", epsilon
     if mechanism == "censored" and calibration is None:
         assert epsilon is not None
         if reference is None:
@@ -206,7 +207,9 @@ def synthesize_table(
     mixed = len(kinds) > 1 and "Censored" not in kinds  # the whole is then stated as local
     sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=mixed)
     release = sequence.release(working, n_draws_released=drawn, **said, **fits)
-    whole = _of_table(release, plan, exposed, bought, taken, declared=mechanism == "censored")
+    whole = _of_table(
+        release, plan, exposed, bought, taken, asked=asked, declared=mechanism == "censored"
+    )
     return whole.with_decisions(decisions) if decided else whole
 
 
@@ -301,6 +304,7 @@ def _of_table(
     bought: MarginalsOfPlan | None,
     taken: str,
     *,
+    asked: float | None,
     declared: bool,
 ) -> Release:
     """The release of the working table with the columns and order of the data's, and their dtypes;
@@ -322,6 +326,7 @@ def _of_table(
         parts, origins = (bought.record, *parts), (Origin(data=df), *origins)
     if taken:
         charge = replace(charge, assumes=(*charge.assumes, taken)).sealed()
+    charge = as_asked(charge, asked, len(parts))
     kept = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
     record = replace(
         ReleaseRecord(**kept),

@@ -9,27 +9,28 @@ from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.tables.domains import (
     MOST_EFFECTS_OF_A_COLUMN,
     association,
+    domain_of,
     measured_with,
     most_tables,
-)
+)  # fmt: skip
 from pyhybrid.tables.synthesis import marginals_by_plan
 from tests.refusals import refuses
 
 
-def test_few_columns_have_many_tables_and_many_have_three() -> None:
+def test_few_columns_have_many_tables_and_bins_are_narrow_though_a_unit_is_large() -> None:
     assert [most_tables(n) for n in (1, 5, 10, 30)] == [30, 6, 3, 3]
+    edges = np.array(domain_of("y", ph.Amounts(upper=9e4, center=1e3, unit=5e3, decimals=0)).bins)
+    assert np.diff(edges[(edges >= 500) & (edges <= 1500)]).max() <= 200
 
 
 def test_kept_columns_come_first_then_those_of_a_reference_or_the_nearest() -> None:
     kinds: dict[str, Kind] = {name: ph.Nominal(levels=(0, 1)) for name in "abcdy"}
     assert measured_with("y", kinds, "abcd", kept=["a"], most=2) == ("a", "d")
     assert measured_with("y", kinds, "abcd", kept=[], most=3) == ("b", "c", "d")
-    # A reference says which are associated.
     rng = np.random.default_rng(1)
     reference = pd.DataFrame({name: rng.integers(0, 2, 400) for name in "abcd"})
     reference["y"] = np.where(rng.random(400) < 0.9, reference["b"], 1 - reference["b"])
-    found = measured_with("y", kinds, "abcd", kept=["a"], most=1, reference=reference)
-    assert found == ("b",)
+    assert measured_with("y", kinds, "abcd", kept="a", most=1, reference=reference) == ("b",)
 
 
 def test_association_is_mutual_information() -> None:

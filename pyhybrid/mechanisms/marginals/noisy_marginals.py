@@ -149,11 +149,11 @@ class NoisyMarginals(NoiseMechanism):
         ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
         sets: each is then nearer to the data, and intervals are too short. A single set, which
         gives no such interval, is always drawn at the mode, and evenly: its tables are those of
-        the model but for about a record in each cell, without the noise of a sample. Within
-        merged bins numbers follow the other columns, which keeps slopes. Columns of bins
-        start from a density about noisy quartiles, which brings tails nearer to the data, and,
-        with a delta, numbers that stand out of the noise get a cell; several sets have none of
-        this, as intervals would be too short.
+        the model but for about a record in each cell, without the noise of a sample. Columns of
+        bins start from a density about noisy quartiles, which brings tails nearer to the data,
+        and, with a delta, numbers that stand out of the noise get a cell; several sets have none
+        of this, as intervals would be too short. In a single set, and with a reference, numbers
+        follow the other columns within merged bins, which keeps slopes.
     reference : DataFrame, optional
         Other records, public or historical: their likelihood is added to that of the noisy tables.
         Where they differ from the data, this costs accuracy, not privacy; they are **not
@@ -446,10 +446,9 @@ class NoisyMarginals(NoiseMechanism):
         """Synthetic columns of the set `name`. Tables of a single set are `even`, those of the
         model; sets to be compared have the sampling noise that rules for several count on."""
         cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
-        fine, few = measured.fine, measured.domain
-        return columns_of(
-            cells, fine, few, shares, random, f"{name}", df.index, chain.public, even=even
-        )
+        fine, few, leans = measured.fine, measured.domain, even or self.reference is not None
+        return columns_of(cells, fine, few, shares, random, f"{name}", df.index, chain.public,
+                          even=even, leans=leans)  # fmt: skip
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -591,7 +590,8 @@ def rows_of(
     """So many synthetic rows, without public columns."""
     with one_blas_thread():
         cells = factors.simulate(random, "marginals", n=len(index), public={}, even=even)
-        return columns_of(cells, domain, factors.domain, shares, random, "", index, {}, even=even)
+        return columns_of(cells, domain, factors.domain, shares, random, "", index, {}, even=even,
+                          leans=even)  # fmt: skip
 
 
 def columns_of(
@@ -605,12 +605,15 @@ def columns_of(
     public: Mapping[str, Predictor],
     *,
     even: bool,
+    leans: bool,
 ) -> pd.DataFrame:
-    """Values of cells of the domain `few`, whose bins were merged by the `shares` of `domain`."""
+    """Values of cells of the domain `few`, whose bins were merged by the `shares` of `domain`;
+    within these they follow the other columns if it `leans`, which noise in several sets without a
+    reference makes no better."""
     places = dict(cells)
     for column, held in shares.items():
         rng = random.generator(f"bins/{name}/{column}")
-        at = leaning(column, cells, few, public, rng) if even else None
+        at = leaning(column, cells, few, public, rng) if leans else rng.random(cells[column].size)
         places[column] = within(domain[column], few[column], cells[column], held, rng, at)
     values = {}
     for column, own in places.items():
@@ -627,18 +630,16 @@ def within(
     cells: IntArray,
     shares: FloatArray,
     rng: np.random.Generator,
-    order: FloatArray | None = None,
+    order: FloatArray,
 ) -> IntArray:
     """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
-    bins were merged, by `shares` (K,), one by one, or spread over it in this `order` (n,)."""
+    bins were merged, by `shares` (K,), spread over it in this `order` (n,)."""
     first = len(domain.levels)
     cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
     below = np.concatenate([[0.0], np.cumsum(shares)])
     start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
     low, high = below[start[cells]], below[start[cells + 1]]
-    at = low + (high - low) * (
-        rng.random(cells.size) if order is None else spread(cells, rng, order)
-    )
+    at = low + (high - low) * spread(cells, rng, order)
     places = np.searchsorted(below, at, side="right") - 1
     return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
 

@@ -115,13 +115,14 @@ def test_a_single_set_is_even_and_several_are_not() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_single_set_keeps_slopes_that_bins_flatten_in_several(seed: int) -> None:
+@pytest.mark.parametrize("m", [1, 2])
+def test_numbers_within_bins_keep_slopes(seed: int, m: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(50, 12, 4000)
     df = pd.DataFrame({"x": x, "y": 0.7 * x + rng.normal(15, 8, 4000)}).clip(0, 99)
     domain = {name: ColumnDomain(bins=tuple(range(101))) for name in df}
-    own = ph.NoisyMarginals(domain=domain, epsilon=1e4, most_bins=4, noise_aware=False)
-    one, several = (own.release(df, n_synthetic=m).synthetic[0] for m in (1, 2))
-    real, kept, flat = (np.corrcoef(each["x"], each["y"])[0, 1] for each in (df, one, several))
-    assert abs(kept - real) < 0.4 * (real - flat)
-    assert abs(one.mean() - df.mean()).max() < 0.5
+    told: Any = {"reference": df[:2000], "holds_no_released_record": True} if m > 1 else {}
+    own = ph.NoisyMarginals(domain=domain, epsilon=1e4, most_bins=4, noise_aware=False, **told)
+    one = own.release(df[2000:], n_synthetic=m).synthetic[0]
+    assert abs(one.corr() - df.corr()).max().max() < 0.1  # .13 to .17 if drawn at random there
+    assert abs(one.mean() - df[2000:].mean()).max() < 1
