@@ -613,7 +613,7 @@ def columns_of(
     places = dict(cells)
     for column, held in shares.items():
         rng = random.generator(f"bins/{name}/{column}")
-        at = leaning(column, cells, few, public, rng) if leans else rng.random(cells[column].size)
+        at = leaning(column, cells, few, public, rng) if leans else None
         places[column] = within(domain[column], few[column], cells[column], held, rng, at)
     values = {}
     for column, own in places.items():
@@ -630,16 +630,18 @@ def within(
     cells: IntArray,
     shares: FloatArray,
     rng: np.random.Generator,
-    order: FloatArray,
+    order: FloatArray | None,
 ) -> IntArray:
     """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
-    bins were merged, by `shares` (K,), spread over it in this `order` (n,)."""
+    bins were merged, by `shares` (K,), one by one, or spread over it in this `order` (n,)."""
     first = len(domain.levels)
     cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
     below = np.concatenate([[0.0], np.cumsum(shares)])
     start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
     low, high = below[start[cells]], below[start[cells + 1]]
-    at = low + (high - low) * spread(cells, rng, order)
+    at = low + (high - low) * (
+        rng.random(cells.size) if order is None else spread(cells, rng, order)
+    )
     places = np.searchsorted(below, at, side="right") - 1
     return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
 
