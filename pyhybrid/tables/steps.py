@@ -330,13 +330,11 @@ def _rounded_down(share: float) -> float:
     return math.floor(share / _STEP) * _STEP if share > 100 * _STEP else share
 
 
-def as_asked(charge: PrivacyCharge, epsilon: float | None, n_parts: int) -> PrivacyCharge:
-    """A strict charge of so many parts, stated at the epsilon asked for where nothing but the
-    rounding of its shares is between them; never below what it costs."""
+def as_asked(charge: PrivacyCharge, epsilon: float | None, n_parts: int) -> float:
+    """Epsilon that a charge of so many parts states: of a strict one the epsilon asked for where
+    nothing but the rounding of its shares is between them; never below what it costs."""
     asked, most = epsilon or 0.0, n_parts * charge.n_draws_released * _STEP
-    if charge.kind == STRICT and 0 < asked - charge.epsilon <= most:
-        return replace(charge, epsilon=asked).sealed()
-    return charge
+    return asked if charge.kind == STRICT and 0 < asked - charge.epsilon <= most else charge.epsilon
 
 
 def of_draws(epsilon: float, n_draws: int) -> float:

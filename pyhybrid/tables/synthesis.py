@@ -324,9 +324,9 @@ def _of_table(
     if bought is not None:  # it had no fit
         charge = compose_charges([bought.record.charge, charge], mechanism=charge.mechanism)
         parts, origins = (bought.record, *parts), (Origin(data=df), *origins)
-    if taken:
-        charge = replace(charge, assumes=(*charge.assumes, taken)).sealed()
-    charge = as_asked(charge, asked, len(parts))
+    stated, also = as_asked(charge, asked, len(parts)), [taken] if taken else []
+    if also or stated != charge.epsilon:
+        charge = replace(charge, epsilon=stated, assumes=(*charge.assumes, *also)).sealed()
     kept = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
     record = replace(
         ReleaseRecord(**kept),

@@ -446,9 +446,8 @@ class NoisyMarginals(NoiseMechanism):
         """Synthetic columns of the set `name`. Tables of a single set are `even`, those of the
         model; sets to be compared have the sampling noise that rules for several count on."""
         cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
-        fine, few, leans = measured.fine, measured.domain, even or self.reference is not None
-        return columns_of(cells, fine, few, shares, random, f"{name}", df.index, chain.public,
-                          even=even, leans=leans)  # fmt: skip
+        own = (cells, measured.fine, measured.domain, shares, random, f"{name}", df.index)
+        return columns_of(*own, chain.public, even=even, leans=self.reference is not None)
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -590,8 +589,7 @@ def rows_of(
     """So many synthetic rows, without public columns."""
     with one_blas_thread():
         cells = factors.simulate(random, "marginals", n=len(index), public={}, even=even)
-        return columns_of(cells, domain, factors.domain, shares, random, "", index, {}, even=even,
-                          leans=even)  # fmt: skip
+        return columns_of(cells, domain, factors.domain, shares, random, "", index, {}, even=even)
 
 
 def columns_of(
@@ -605,15 +603,14 @@ def columns_of(
     public: Mapping[str, Predictor],
     *,
     even: bool,
-    leans: bool,
+    leans: bool = False,
 ) -> pd.DataFrame:
-    """Values of cells of the domain `few`, whose bins were merged by the `shares` of `domain`;
-    within these they follow the other columns if it `leans`, which noise in several sets without a
-    reference makes no better."""
+    """Values of cells of the domain `few`, whose bins were merged by the `shares` of `domain`, in
+    which they follow the other columns if the set is `even` or `leans`."""
     places = dict(cells)
     for column, held in shares.items():
         rng = random.generator(f"bins/{name}/{column}")
-        at = leaning(column, cells, few, public, rng) if leans else None
+        at = leaning(column, cells, few, public, rng) if even or leans else None
         places[column] = within(domain[column], few[column], cells[column], held, rng, at)
     values = {}
     for column, own in places.items():
