@@ -293,7 +293,9 @@ def _name_and_options(
         if _from_normal(held, half=0.5) < _from_counts(held) - _NEARER:
             name = "normal"
         elif name == "negative_binomial" or not of_reference:
-            return "negative_binomial", {}
+            reads = df[list(parse_formula(formula, df).predictors)]
+            gaps = of_reference and bool(reads.isna().any(axis=None))  # new records may have none
+            return "negative_binomial", {"prior": "normal"} if gaps else {}
     if options.get("transform") == "signed_log":
         unit = options["unit"]
         if _from_normal(held) <= _from_normal(TRANSFORMS["signed_log"].forward(held / unit)):

@@ -486,7 +486,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         for factor in (1.2, 2.0, 4.0) if charge.epsilon < _LARGEST_NAMED else ():
             wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
             told = named_progress(session.progress, f"trying epsilon {wider.epsilon:g}")
-            tried = replace(session, progress=told)
+            tried = replace(session.with_share_of_draws(0.5), progress=told)
             cost = wider.charge_of(tried, wider.fit(tried), **released).epsilon
             if cost <= _SURE * wider.epsilon:  # other draws charge other numbers
                 return f"; an epsilon of {wider.epsilon:g} is enough, and costs about {cost:.3g}"
