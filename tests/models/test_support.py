@@ -65,8 +65,7 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
     "counts": (COUNTS, "NegativeBinomial", "lower=0"),
     "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "TwoPart",
                           "decimals=2"),
-    "hours, most of them 40": (np.where(np.arange(600) % 3, 40, np.resize(COUNTS, 600) + 20),
-                               "TwoPart", "point=40.0"),
+    "hours": (np.where(np.arange(600) % 3, 40, np.resize(COUNTS, 600) + 20), "TwoPart", "point=40"),
     "counts and zeros": (np.resize(np.where(RATING > 2, COUNTS + 9, 0), 600), "TwoPart", "point=0"),
     "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
     "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "NormalRegression", "lower=0"),
@@ -134,7 +133,7 @@ def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
     table.loc[::7, "x"] = np.nan
     model = chosen_model("y ~ x", table, of_reference=True)
     assert (model.name, model.complete) == ("WithMissing", True)
-    assert model.fill == {"x": table["x"].median()}
+    assert (model.fill, model.value.prior) == ({"x": table["x"].median()}, "normal")
     whole, named = table.assign(x=1.0), build_model("negative_binomial:missing=predictors", "y ~ x")
     assert declared_by(named, "y ~ x", table) == replace(model, value=named.value)
     assert declared_by(named, "y ~ x", whole) == replace(named, fill={"x": 1.0}, marked=())

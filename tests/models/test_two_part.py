@@ -128,7 +128,7 @@ def test_a_point_elsewhere_takes_its_records_alone() -> None:
     made = bound.replicate(draws_of(bound, draws=30), 0, np.random.default_rng(1))["y"]
     assert 0 < (made == 99).mean() < 0.5
     assert made[made != 99].abs().max() < 20
-    near = replace(model, positive=ph.Poisson("y ~ 1"), point=1.0)  # a third of its draws are 1
+    near = replace(model, positive=ph.Poisson("y ~ 1"), point=1.0)  # draws 1 in a third
     draws = draws_of(bound := near.bind(_table(np.where(KIND == 0, 1, KIND + 1))), draws=30)
     made = bound.replicate(draws, 0, np.random.default_rng(1))["y"]
     chance = special.expit(draws.flat("beta_zero")[0, 0])
