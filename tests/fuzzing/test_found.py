@@ -38,16 +38,10 @@ def test_text_predictors_of_any_dtype_are_categories(dtype: Any) -> None:
     np.testing.assert_array_equal(read_design("y ~ g", df).X[:, 1], [0, 1] * 4)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pd.to_timedelta(Y),
-        pd.IntervalIndex.from_arrays(Y, np.array(Y) + 1),
-        pd.to_datetime(Y),
-        np.array(Y) + 1j,
-    ],
-    ids=["timedelta", "interval", "dates", "complex"],
-)
+@pytest.mark.parametrize("values", [
+    pd.to_timedelta(Y), pd.IntervalIndex.from_arrays(Y, np.array(Y) + 1),
+    pd.to_datetime(Y), np.array(Y) + 1j,
+], ids=["timedelta", "interval", "dates", "complex"])  # fmt: skip
 def test_predictors_that_are_no_numbers_are_named_without_their_values(values: Any) -> None:
     df = pd.DataFrame({"y": Y, "x": values})
     refuses("x", read_design, "y ~ 0 + x", df, hidden=["1970"])

@@ -98,11 +98,8 @@ def test_unlike_charges_only_when_told_and_then_labeled(path: Path, release: ph.
     assert ph.Ledger(path).label == told.label, "the label stays with the file"
 
 
-@pytest.mark.parametrize(
-    "thing",
-    [1.0, 3, None, "release", {"epsilon": 1.0}, answer().charge, [answer()]],
-    ids=lambda t: type(t).__name__,
-)
+@pytest.mark.parametrize("thing", [1.0, 3, None, "release", {"epsilon": 1.0}, answer().charge,
+                                   [answer()]], ids=lambda t: type(t).__name__)  # fmt: skip
 def test_nothing_but_releases(path: Path, thing: Any) -> None:
     ledger = ph.Ledger(path, budget=10, **TERMS)
     refuses(r"charges from releases only.*found", ledger.add, thing)
