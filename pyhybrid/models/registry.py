@@ -378,13 +378,18 @@ def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
     if isinstance(model, TwoPart) and not isinstance(own, LogNormal):
         settings |= {"positive": names[own.name]}
     if isinstance(model, TwoPart) and model.point:
-        settings |= {"point": f"{model.point:.15g}"}
+        settings |= {"point": _exact(model.point)}
     for each in fields(own):
         value = getattr(own, each.name)
         if each.init and each.name != "formula" and value not in (None, each.default):
             shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            settings[each.name] = f"{value:.6g}" if isinstance(value, float) else shown
+            settings[each.name] = _exact(value) if isinstance(value, float) else shown
     return names.get(model.name, model.name), settings
+
+
+def _exact(value: float) -> str:
+    """Digits that are read as the value again: an end that is rounded may leave data outside."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def described_model(settings: Mapping[str, Any]) -> Model:
