@@ -528,7 +528,7 @@ def _check_budgets(mechanisms: Sequence[Step], charge: PrivacyCharge) -> None:
         return
     mu = compose_mu([mu_of_epsilon(each.epsilon, each.delta) for each in own])
     most = round(epsilon_of_mu(mu, own[0].delta), 6)  # --epsilon, which was split
-    if charge.epsilon > most:
+    if charge.epsilon > most + 1e-6:  # by which it was rounded
         raise BudgetExceeded(
             f"a release must cost at most epsilon = {most:g}: its columns would cost "
             f"{charge.epsilon:g} together, as the Gaussian limit fails for some records, whose "

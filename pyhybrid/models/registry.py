@@ -163,8 +163,12 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
         point = _point_mass(outcome.dropna(), counted=isinstance(kind, Counts))
     if point is not None:
         rest = df[outcome != point]
-        kind = kind_of(rest[parsed.outcome])
-        name, options = _name_and_options(kind, formula, rest, of_reference=of_reference)
+        of_rest = kind_of(rest[parsed.outcome])
+        if isinstance(of_rest, Counts) and not float(point).is_integer():
+            point = None  # others need not be whole
+        else:
+            kind = of_rest
+            name, options = _name_and_options(kind, formula, rest, of_reference=of_reference)
     gone = bool(outcome.isna().any())
     lacking = reads.loc[:, reads.isna().any()]
     model = build_model(
@@ -380,13 +384,18 @@ def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:
     if isinstance(model, TwoPart) and not isinstance(own, LogNormal):
         settings |= {"positive": names[own.name]}
     if isinstance(model, TwoPart) and model.point:
-        settings |= {"point": f"{model.point:.15g}"}
+        settings |= {"point": _exact(model.point)}
     for each in fields(own):
         value = getattr(own, each.name)
         if each.init and each.name != "formula" and value not in (None, each.default):
             shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            settings[each.name] = f"{value:.6g}" if isinstance(value, float) else shown
+            settings[each.name] = _exact(value) if isinstance(value, float) else shown
     return names.get(model.name, model.name), settings
+
+
+def _exact(value: float) -> str:
+    """Digits that are read as the value again: an end that is rounded may leave data outside."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def described_model(settings: Mapping[str, Any]) -> Model:

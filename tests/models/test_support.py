@@ -72,6 +72,7 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
     "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),
     "a single zero": (np.maximum(np.arange(N) - 9, -9) / 3 + 3, "NormalRegression", "lower=0"),
     "text": (np.resize(["car", "bus", "walk"], N), "Categorical", "levels=('bus', 'car', 'walk')"),
+    "cut off": (np.maximum(RNG.normal(0, 1e6, 600), 0).round(1) + 1234567.2, "TwoPart", "point="),
 }  # fmt: skip
 
 
@@ -80,17 +81,17 @@ def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(ki
     """Seen: negative affairs, no zeros, and a refusal on every second table."""
     values, name, declared = CHOSEN[kind]
     table = pd.DataFrame({"y": values, "x": RNG.normal(size=len(values))})
-    assert chosen_model("y ~ x", table).name == name
-    model = chosen_model("y ~ x", table, of_reference=True)
-    assert model.name == name
+    found, model = (chosen_model("y ~ x", table, of_reference=own) for own in (False, True))
+    assert found.name == model.name == name
     assert declared in repr(model)
     bound = model.bind(table)
     assert bound.decimals_given
     assert not bound.data_dependent
-    own, settings = name_and_settings(model)
-    text = ",".join(f"{key}={value}" for key, value in settings.items())
-    assert name_and_settings(build_model(f"{own}:{text}", "y ~ x")) == (own, settings)
-    if "levels" not in settings:
+    own, settings = name_and_settings(found)
+    text = f"{own}:" + ",".join(f"{key}={value}" for key, value in settings.items())
+    again = build_model(text, "y ~ x")
+    assert getattr(again, "positive", again) == getattr(found, "positive", found)
+    if "levels" not in declared:
         named = declared_by(build_model(own, "y ~ x"), "y ~ x", table)
         assert why_local(named.bind(table.assign(y=table["y"] + 1))) is None
 

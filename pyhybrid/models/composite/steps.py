@@ -255,6 +255,14 @@ def amounts_of(node: Node) -> Iterator[Amount]:
         yield from amounts_of(node.yes)
 
 
+def _constants_of(node: Node) -> Iterator[float]:
+    """Values that all records of a step have."""
+    if isinstance(node, Step):
+        yield from (*_constants_of(node.no), *_constants_of(node.yes))
+    elif isinstance(node, Constant) and node.value is not None:
+        yield node.value
+
+
 def inflated_of(node: Node) -> Inflated | None:
     """The mixture among the steps, if there is one."""
     if isinstance(node, Step):
@@ -419,6 +427,7 @@ class BoundParts:
     @property
     def assumptions(self) -> tuple[str, ...]:
         ends = [amount.released_ends for amount in self.amounts]
+        ends += [(value, value) for value in _constants_of(self.root)]
         whole = (min(low for low, _ in ends), max(high for _, high in ends))
         single = {
             text for amount in self.amounts
@@ -634,8 +643,8 @@ def advice_on_scale(bound: Any) -> str:
     open, and steps are as short as its values are large. Empty if there is none."""
     for own in designs_of(bound):
         spread = own.X.std(axis=0)
-        if spread.max() >= _WIDE:
-            name, size = own.columns[int(spread.argmax())], f"{spread.max():.0g}"
+        name, size = own.columns[int(spread.argmax())], f"{spread.max():.0g}"
+        if spread.max() >= _WIDE and name.isidentifier():
             return (
                 f"chains are slow, and values of {name!r} differ by about {float(size):,.0f}: give "
                 f"it in other units, e.g. I({name} / {float(size):.0f}) in the formula"
