@@ -354,7 +354,7 @@ def with_target(
     if name not in settings:
         raise InvalidInput(
             f"--epsilon must be for a mechanism with a setting that lowers epsilon: {name} "
-            f"has none; take {', '.join(settings)}"
+            f"has none; leave --epsilon out, or take {', '.join(settings)}"
         )
     twice = [key for key in settings[name] if key in own]
     if twice:

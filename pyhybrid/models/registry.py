@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import betainc, log_ndtr, ndtr
+from scipy.special import betainc, log_ndtr, ndtr, ndtri
 
 from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput
@@ -302,7 +302,8 @@ def _name_and_options(
             return "negative_binomial", {"prior": "normal"} if gaps else {}
     if options.get("transform") == "signed_log":
         unit = options["unit"]
-        if _from_normal(held) <= _from_normal(TRANSFORMS["signed_log"].forward(held / unit)):
+        logs = TRANSFORMS["signed_log"].forward(held / unit)
+        if _from_normal(held) <= _from_normal(logs) or not _keeps_mean(formula, df, unit):
             options.pop("transform")
     if isinstance(kind, Amounts):
         straight = abs(_skewness(held)) <= abs(_skewness(np.log(held)))
@@ -339,6 +340,24 @@ def _by_mean(formula: str, df: pd.DataFrame) -> str:
     off = {name: abs(float(each.mean() - y.mean())) for name, each in expected.items()}
     explained = _FAR * float(y.std()) * math.sqrt(2 / y.size)
     return "lognormal" if off["lognormal"] <= explained else min(off, key=lambda name: off[name])
+
+
+def _keeps_mean(formula: str, df: pd.DataFrame, unit: float) -> bool:
+    """Whether least squares of signed logarithms give the outcome its mean, but for chance; True
+    where they are not to be had."""
+    parsed = parse_formula(formula, df)
+    rows = df[[parsed.outcome, *parsed.predictors]].dropna()
+    if parsed.groups or parsed.offsets or len(rows) < _SHARED:
+        return True
+    design, logs = (
+        read_design(formula, rows, any_rank=True, one_value=True),
+        TRANSFORMS["signed_log"],
+    )
+    z, basis = logs.forward(design.y / unit), np.linalg.qr(design.X)[0]
+    line = basis @ (basis.T @ z)
+    drawn = line[:, None] + (z - line).std() * ndtri((np.arange(40) + 0.5) / 40)
+    off = abs(float(unit * logs.inverse(drawn).mean()) - float(design.y.mean()))
+    return off <= _FAR * float(design.y.std()) * math.sqrt(2 / design.y.size)
 
 
 def _from_normal(values: Any, *, half: float = 0.0) -> float:

@@ -113,21 +113,23 @@ def test_nothing_is_drawn_where_it_would_cost_more(
     assert ph.BudgetWeighted(MODEL, epsilon=0.5).release_from(session, **ONE).charge.epsilon <= 0.5
 
 
-def test_too_few_records_are_told_what_is_enough(session: FitSession) -> None:
+def test_too_few_records_are_told_what_is_enough(session: FitSession, monkeypatch: Any) -> None:
     """Of a charge above the budget; what the message names is then enough, or what it costs. Seen:
     an epsilon of 1.38273e+24 is enough."""
     small = ph.BudgetWeighted(MODEL, epsilon=0.1)
     dear = replace(small.charge_of(session, small.fit(session), **ONE), epsilon=0.3)
     with pytest.raises(BudgetExceeded, match=r"epsilon = 0\.1: with these 2,000 records") as told:
         small._check_charge(session, dear)
-    wider = ph.BudgetWeighted(
-        MODEL, epsilon=float(re.findall(r"epsilon of ([\d.]+) is enough", str(told.value))[0])
-    )
+    enough = float(re.findall(r"epsilon of ([\d.]+) is enough", str(told.value))[0])
+    wider = ph.BudgetWeighted(MODEL, epsilon=enough)
     assert wider.charge_of(session, wider.fit(session), **ONE).epsilon <= wider.epsilon
     none = ph.Unweighted(MODEL)
     cost = none.charge_of(session, none.fit(session), **ONE).epsilon
-    with pytest.raises(BudgetExceeded, match=rf"without weights it would cost {cost:.3g}\)$"):
-        small._check_charge(session, replace(dear, epsilon=1e24))
+    over, most = rf"without weights it would cost {cost:.3g}\)$", replace(dear, epsilon=1e24)
+    for sure, said in ((1, "an epsilon of 2"), (0, over)):
+        monkeypatch.setattr(weight_maps, "_SURE", sure)
+        with pytest.raises(BudgetExceeded, match=said):
+            small._check_charge(session, most)
     with pytest.raises(BudgetExceeded, match=rf"without weights it costs {cost:.3g}: take Unwei"):
         ph.BudgetWeighted(MODEL, epsilon=50)._check_charge(session, replace(dear, epsilon=60))
 

@@ -483,8 +483,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             return (
                 f"; without weights it costs {least:.3g}: take Unweighted (--mechanism unweighted)"
             )
-        for factor in (1.2, 2.0, 4.0) if charge.epsilon < _LARGEST_NAMED else ():
-            wider = replace(self, epsilon=math.ceil(charge.epsilon * factor * 10) / 10)
+        likely = [1.5 * least, *(factor * charge.epsilon for factor in (1.2, 2.0, 4.0))]
+        for at in sorted(each for each in likely if each < _LARGEST_NAMED):
+            wider = replace(self, epsilon=math.ceil(at * 10) / 10)
             told = named_progress(session.progress, f"trying epsilon {wider.epsilon:g}")
             tried = replace(session.with_share_of_draws(0.5), progress=told)
             cost = wider.charge_of(tried, wider.fit(tried), **released).epsilon
