@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rich.box import HEAVY_HEAD, SIMPLE_HEAD
@@ -16,6 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import step_name
 from pyhybrid.running.tasks import Progress
 
@@ -88,6 +92,31 @@ def show(*tables: Table | str) -> None:
         else:
             wrapped = {"crop": False, "overflow": "ignore"}
             console.print(each, **(wrapped if console.is_terminal else {"soft_wrap": True}))
+
+
+def check_outputs(
+    json_out: str | None, html: Path | None = None, *, overwrite: bool = False
+) -> None:
+    """Refuse files of --json and --html that are there or are one, before any work."""
+    from pyhybrid.running.files import check_new_file  # imports numpy, which help texts do not need
+
+    files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
+    if len({os.path.abspath(path) for path in files}) < len(files):
+        raise InvalidInput("--json and --html must name two files: found one")
+    for path in files:
+        check_new_file(path, overwrite=overwrite)
+
+
+def shown_as_json(plain: Any, json_out: str | None, *, overwrite: bool = False) -> bool:
+    """Write where --json says; True for standard output, which then shows nothing else."""
+    from pyhybrid.running.files import write_files
+
+    text = json.dumps(plain, indent=2) + "\n"
+    if json_out == "-":
+        print(text, end="")
+    elif json_out is not None:
+        write_files({Path(json_out): text}, private=True, overwrite=overwrite)
+    return json_out == "-"
 
 
 def note(line: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import typer
 
-from pyhybrid.cli.console import show, table_of
+from pyhybrid.cli.console import check_outputs, show, shown_as_json, table_of
 from pyhybrid.cli.options import options
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
@@ -46,20 +45,22 @@ def create(path: Path, budget: float, kind: str, relation: str, delta: float | N
 
 @commands.command("show")
 @options
-def show_ledger(path: Path, as_json: bool = False) -> None:
+def show_ledger(path: Path, json_out: str | None = None) -> None:
     """Show the entries of a ledger, what is spent and what is left; check its chain.
 
     Options:
     path (FILE): The ledger.
-    as_json (--json): Print JSON, with the charges in full.
+    json_out (--json): Write it as JSON, with the charges in full, to this file; - for standard
+        output.
     """
+    check_outputs(json_out)
     ledger = Ledger(path)
-    if as_json:
+    if json_out is not None:
         names = ("budget", "kind", "relation", "delta", "spent", "left", "label", "head")
         summary = {name: getattr(ledger, name) for name in names}
         entries = [asdict(entry) for entry in ledger.entries]
-        print(json.dumps({**summary, "entries": entries}, indent=2))
-        return
+        if shown_as_json({**summary, "entries": entries}, json_out):
+            return
     words = ("entered, UTC", "mechanism", "kind", "relation", "note")
     header = ("", *words[:2], "epsilon", *words[2:4], "sets", "note")
     rows = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import note, progress_bars, show, table_of
+from pyhybrid.cli.console import check_outputs, note, progress_bars, show, shown_as_json, table_of
 from pyhybrid.cli.options import check_once, names_of, options, survey_design
 from pyhybrid.cli.sources import sample_where_it_is, utility_where_it_is
 from pyhybrid.cli.tables import SourceTable, read_table
@@ -21,7 +20,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.models.columns.types_files import read_types
-from pyhybrid.running.files import check_new_file, write_files
+from pyhybrid.running.files import write_files
 from pyhybrid.running.tasks import named_progress
 from pyhybrid.sources.source import stays_where_it_is
 
@@ -72,7 +71,7 @@ def utility(
         utility_where_it_is(real, synthetic[0], types)
         show(_NOTE)
         return
-    _check_outputs(json_out, html, overwrite)
+    check_outputs(json_out, html, overwrite=overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
     data, versions = _read_versions(real, synthetic, versus or ())
     compared = _shared(data, versions) if columns is None else names_of(columns, data)
@@ -136,7 +135,7 @@ def risk(
         [default: if a column is the same in every row]
     overwrite: Replace files that exist.
     """
-    _check_outputs(json_out, html, overwrite)
+    check_outputs(json_out, html, overwrite=overwrite)
     data, versions = _read_versions(real, synthetic, versus or ())
     named = read_keys(key, "--key", data.columns)
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
@@ -221,7 +220,7 @@ def verify(
     from pyhybrid import verification
     from pyhybrid.releases.ledger import Ledger
 
-    _check_outputs(json_out, None, overwrite)
+    check_outputs(json_out, overwrite=overwrite)
     data, *sets = (
         path if stays_where_it_is(path) else read_table(path)
         for path in (real, *map(str, _sets(synthetic)))
@@ -239,13 +238,8 @@ def verify(
         types=None if types is None else read_types(types),
         ledger=None if ledger is None else Ledger(ledger),
     )
-    text = json.dumps(answer.as_dict(), indent=2, allow_nan=False) + "\n"
-    if json_out == "-":
-        print(text, end="")
-        return
-    if json_out is not None:
-        write_files({Path(json_out): text}, private=False, overwrite=overwrite)
-    show(answer.summary())
+    if not shown_as_json(answer.as_dict(), json_out, overwrite=overwrite):
+        show(answer.summary())
 
 
 def _read_versions(
@@ -279,14 +273,6 @@ def _sets(paths: Sequence[Path]) -> list[Path]:
             raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
         files += sorted(sets, key=lambda each: (len(each.name), each.name))
     return files
-
-
-def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:
-    files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
-    if len({os.path.abspath(path) for path in files}) < len(files):
-        raise InvalidInput("--json and --html must name two files: found one")
-    for path in files:
-        check_new_file(path, overwrite=overwrite)
 
 
 def _finish(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +14,12 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.options import build_model, options, sampler_settings
+from pyhybrid.cli.console import check_outputs, note, progress_bars, show, shown_as_json, table_of
+from pyhybrid.cli.options import build_model, default_model, options, sampler_settings
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
-from pyhybrid.models import Poisson
+from pyhybrid.models import Model, Poisson
 from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation import agreement
@@ -53,8 +52,8 @@ def validate(
     data (argument): Own records, .csv or .parquet [default: generated]; with --published the
         February CE file, for the mixture [default: simulated].
     formula: For DATA, e.g. 'visits ~ age'.
-    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: negative_binomial; with
-        --published all programs]
+    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the column's values;
+        of generated records negative_binomial, with --published all programs]
     engine: Python's side: all that are found, auto, cmdstan or embedded.
     quick: Leave out rstan, which compiles for about a minute.
     published: Compare the papers' own programs with ours, by each engine at hand.
@@ -84,9 +83,10 @@ def validate(
             income = None if data is None else str(data)
             found = agreement.validate_published(model, quick=quick, income=income, **how)
         else:
-            name = model or "negative_binomial"
-            chosen = name if formula is None else build_model(name, formula)
             table = None if data is None else read_table(data).frame
+            chosen: str | Model = model or "negative_binomial"
+            if table is not None and formula is not None:
+                chosen = build_model(model, formula) if model else default_model(formula, table)
             found = agreement.validate(table, chosen, quick=quick, **how)
             if data is not None:
                 found = replace(found, settings={**found.settings, "table": data.name})
@@ -148,15 +148,17 @@ def _agreement_table(part: str, rows: list[agreement.Row]) -> Table:
 
 
 @options
-def audit(runs: int = 3000, engine: str = "auto", workers: int = 2, as_json: bool = False) -> int:
+def audit(
+    runs: int = 3000, engine: str = "auto", workers: int = 2, json_out: str | None = None
+) -> int:
     """Check each strict mechanism against its stated epsilon; exit code 1 if one fails.
 
     Options:
     runs: Runs of each noisy mechanism on each of two neighboring tables; 3000 take about a minute
         on two cores.
     workers: Processes.
-    as_json (--json): Print JSON.
     """
+    check_outputs(json_out)
     note(
         f"each strict mechanism runs on neighboring tables, {runs:,} times where it is noisy; its "
         "privacy loss must stay within its epsilon, and that of a broken control beside it must "
@@ -164,8 +166,7 @@ def audit(runs: int = 3000, engine: str = "auto", workers: int = 2, as_json: boo
     )
     with progress_bars() as progress:
         report = run_audits(runs=runs, engine=engine, workers=workers, progress=progress)
-    if as_json:
-        print(json.dumps(report.as_dict(), indent=2))
+    if shown_as_json(report.as_dict(), json_out):
         return 0 if report.passed else 1
     show(_audit_table(report), *(f"left out: {escape(cause)}" for cause in report.left_out))
     show(

@@ -123,7 +123,7 @@ def test_the_command(
     found, out = audit(capsys)
     assert found == code
     assert words in " ".join(out.split())
-    found, out = audit(capsys, "--json")
+    found, out = audit(capsys, "--json", "-")
     content = json.loads(out)
     assert (found, content["passed"]) == (code, code == 0)
     assert content["audits"][1]["loss"] == finding.loss

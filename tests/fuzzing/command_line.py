@@ -108,7 +108,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
             "--relation": ["replace"],
         },
     ),
-    "ledger show": (["LEDGER"], {"--json": []}),
+    "ledger show": (["LEDGER"], {"--json": ["-", "OUT.json"]}),
     "study list": ([], {}),
     "study summary": (["DATA"], {}),
     "study table": (["DATA"], {"--out": ["OUT"]}),
