@@ -84,6 +84,17 @@ def test_a_folder_is_private_to_its_last_file(tmp_path: Path) -> None:
     assert mode(tmp_path / "open") == 0o755
 
 
+def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+
+    def write() -> None:
+        with folder_aside(tmp_path / "out", overwrite=False, private=False):
+            (tmp_path / "out/file").write_text("another's")
+
+    refuses("must be empty or new", write)
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == ["out", "out/file"]
+
+
 HOLDING = """
 import sys, time
 from pyhybrid.running.files import lock
