@@ -153,21 +153,16 @@ def _swap(aside: Path, target: Path, mode: int, *, overwrite: bool) -> None:
     if not overwrite and target.exists() and not target.is_symlink():
         target.rmdir()  # fails, as does renaming, where it is no longer empty
     aside.chmod(mode)
-    if not target.exists():
-        aside.rename(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old-", dir=target.parent))
-    kept = old / "release"
-    try:
-        target.rename(kept)
-        aside.rename(target)
-    except BaseException:  # Ctrl-C, too, must not cost the older folder
-        if kept.exists() and not target.exists():
-            kept.rename(target)
-        raise
-    finally:
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
+    with private_folder(target.parent, f".{target.name}.old-") as old:
+        kept = old / "release"
+        try:
+            if target.exists():
+                target.rename(kept)
+            aside.rename(target)
+        except BaseException:  # Ctrl-C, too, must not cost the older folder
+            if kept.exists() and not target.exists():
+                kept.rename(target)
+            raise
 
 
 @contextlib.contextmanager

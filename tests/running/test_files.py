@@ -93,6 +93,10 @@ def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 
     refuses("must be empty or new", write)
     assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == ["out", "out/file"]
+    (tmp_path / ".out.old-x/release").mkdir(parents=True)  # of a run that was killed
+    with folder_aside(tmp_path / "out", overwrite=True, private=False):
+        pass
+    assert [*tmp_path.rglob("*")] == [tmp_path / "out"]
 
 
 HOLDING = """
