@@ -106,13 +106,6 @@ def test_nothing_but_releases(path: Path, thing: Any) -> None:
     assert ledger.entries == ()
 
 
-def test_the_entry_of_a_release_has_its_public_charge(path: Path, release: ph.Release) -> None:
-    """That the charge is its own is in test_seals.py."""
-    ledger = local_ledger(path, 1000)
-    assert ledger.add(release).charge == release.charge.public()
-    assert "bound" not in ledger.entries[0].charge
-
-
 def survey(year: int = 1) -> pd.DataFrame:
     rng = np.random.default_rng(year)
     return pd.DataFrame({
@@ -256,6 +249,7 @@ def test_saving_charges_before_it_writes(path: Path, release: ph.Release, tmp_pa
     assert ledger.left == 0
     run = json.loads((tmp_path / "out/confidential/run.json").read_text())
     assert run["ledger"] == {"entry": 1, "sha256": ledger.head}
+    assert "bound" not in ledger.entries[0].charge == release.charge.public()
     # Other copies of the same release, also one read back from disk, cost nothing.
     release.save(tmp_path / "copy", ledger=ledger, report=False)
     ph.Release.load(tmp_path / "out").save(tmp_path / "loaded", ledger=ledger)

@@ -176,7 +176,8 @@ def test_a_killed_run_goes_on_without_a_second_charge(folder: str, tmp_path: Pat
     (aside / ".part_00009.parquet.x.tmp").write_text("torn by the kill")
     asked = {"ledger": tmp_path / "ledger.jsonl", "allow_unlike": False, "out": tmp_path / "out"}
     book = open_ledger(asked, "marginals", "remove", None, 8.0)
-    assert book is not None and book.left == 1, "what goes on needs no second 8"
+    assert book is not None
+    assert book.left == 1, "what goes on needs no second 8"
     subprocess.run([sys.executable, str(script), "0"], cwd=tmp_path, check=True)
     after = tmp_path / "out/public/synthetic_1"
     for name, (at, content) in before.items():
