@@ -103,6 +103,9 @@ def open_ledger(
     if path is None:
         return None
     ledger = Ledger(path, allow_unlike=allow_unlike)
+    out = Path(given["out"]).absolute()
+    if out.with_name(f".{out.name}.parts").exists():
+        return ledger  # a killed run may have charged what goes on: the ledger knows
     if ledger.left == 0:
         raise BudgetExceeded(
             f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"

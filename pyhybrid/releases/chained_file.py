@@ -46,9 +46,10 @@ class ChainedFile:
         *whole, rest = self.stream.read().split(b"\n")
         if rest:
             raise InvalidInput(
-                f"ledger {self.path} is damaged: its last line, {len(whole) + 1}, is incomplete, "
-                "as after a crash while it was written. Nothing was released on it: keep a copy, "
-                "then delete that line" + ("" if whole else " (with it the file)")
+                f"ledger {self.path} is damaged: its last line, {len(whole) + 1}, is incomplete. "
+                "Restore the file from a backup; only if the program was stopped while it wrote "
+                "that line was nothing released on it: keep a copy, then delete that line"
+                + ("" if whole else " (with it the file)")
             )
         found: list[Line] = []
         for number, text in enumerate(whole):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.data_fingerprint import DataMark, keyed
 
 _DELTA = 1e-6
+_BEGUN = 0.2  # seconds
 _ENTERED = ("time", "made_by", "identifier", "content_sha256")
 _FORMAT = 1
 
@@ -276,10 +278,17 @@ class Ledger:
         given = _checked_terms(budget, kind, relation)
         if delta is not None:
             check_delta(delta)
-        with self._file(create=not self.path.exists() and self._may_create(given)) as file:
+        new = not self.path.exists() and self._may_create(given)
+        if not new and self.path.is_file() and not self.path.stat().st_size:
+            time.sleep(_BEGUN)  # another process may be about to write its first line
+        with self._file(create=new) as file:
             lines = file.lines()
             if not lines:
-                self._may_create(given)
+                if not new:
+                    raise InvalidInput(
+                        f"ledger {self.path} is damaged: it is empty. Restore it from a backup; "
+                        "only if nothing was ever released on it, remove it"
+                    )
                 if delta is None and given["kind"] != STRICT:
                     delta = _DELTA
                 at = {} if delta is None else {"delta": float(delta)}

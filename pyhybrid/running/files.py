@@ -102,7 +102,7 @@ def folder_aside(
             yield aside
             if private:
                 make_private(aside)
-            _swap(aside, target, _FOLDER[private])
+            _swap(aside, target, _FOLDER[private], overwrite=overwrite)
     except OSError as error:
         raise SaveFailed(f"{folder} could not be saved: {error}") from None
 
@@ -123,10 +123,10 @@ def make_private(folder: Path) -> None:
         path.chmod(_FOLDER[True] if path.is_dir() else _FILE[True])
 
 
-def put_in_place(aside: Path, target: Path) -> None:
-    """Put a folder that is whole in the place of `target`, an older one or none."""
+def put_in_place(aside: Path, target: Path, *, overwrite: bool) -> None:
+    """Put a folder that is whole in the place of `target`, an older one if `overwrite`, or none."""
     try:
-        _swap(aside, target, _FOLDER[False])
+        _swap(aside, target, _FOLDER[False], overwrite=overwrite)
     except OSError as error:
         raise SaveFailed(f"{target} could not be saved: {error}") from None
 
@@ -147,24 +147,22 @@ def _bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 
 
-def _swap(aside: Path, target: Path, mode: int) -> None:
+def _swap(aside: Path, target: Path, mode: int, *, overwrite: bool) -> None:
     """Put `aside` in the place of `target`; an older folder is moved away first, then removed."""
+    check_output_folder(target, overwrite=overwrite)  # which another process may have made since
+    if not overwrite and target.exists() and not target.is_symlink():
+        target.rmdir()  # fails, as does renaming, where it is no longer empty
     aside.chmod(mode)
-    if not target.exists():
-        aside.rename(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old-", dir=target.parent))
-    kept = old / "release"
-    try:
-        target.rename(kept)
-        aside.rename(target)
-    except BaseException:  # Ctrl-C, too, must not cost the older folder
-        if kept.exists() and not target.exists():
-            kept.rename(target)
-        raise
-    finally:
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
+    with private_folder(target.parent, f".{target.name}.old-") as old:
+        kept = old / "release"
+        try:
+            if target.exists():
+                target.rename(kept)
+            aside.rename(target)
+        except BaseException:  # Ctrl-C, too, must not cost the older folder
+            if kept.exists() and not target.exists():
+                kept.rename(target)
+            raise
 
 
 @contextlib.contextmanager

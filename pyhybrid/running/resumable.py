@@ -75,8 +75,8 @@ def _read(file: BinaryIO, path: Any, settings: str, seed: int | None) -> Finishe
         rows = [json.loads(line) for line in whole.splitlines()]
         header, parts = (rows[0], rows[1:]) if rows else (None, [])
         found = {row["key"]: row["part"] for row in parts}
-        if header is not None and "format" not in dict(header):
-            raise ValueError
+        if header is not None and dict(header)["format"] == _FORMAT:
+            entropy, begun_with = int(header["entropy"]), header["settings"]
     except (ValueError, KeyError, TypeError):
         raise InvalidInput(
             f"results file {path} must be one of finished points: it is not; give another file"
@@ -94,9 +94,8 @@ def _read(file: BinaryIO, path: Any, settings: str, seed: int | None) -> Finishe
         entropy = streams(seed).entropy
         _append(file, {"format": _FORMAT, "settings": settings, "entropy": str(entropy)})
         return FinishedParts(entropy=entropy, _file=file)
-    entropy = int(header["entropy"])
-    if header["settings"] != settings or seed not in (None, entropy):
-        what = "settings or data" if header["settings"] != settings else "seed"
+    if begun_with != settings or seed not in (None, entropy):
+        what = "settings or data" if begun_with != settings else "seed"
         raise InvalidInput(
             f"results file {path} was begun with other {what}: give the same, another file, or "
             "remove it"

@@ -165,8 +165,8 @@ def synthesize_by_formula(
         )
 
     return release_in_parts(
-        target, begun_with, fitted, ledger=ledger, progress=progress, workers=workers,
-        executor=executor,
+        target, begun_with, fitted, overwrite=overwrite, ledger=ledger, progress=progress,
+        workers=workers, executor=executor,
     )  # fmt: skip
 
 

@@ -326,6 +326,7 @@ def release_in_parts(
     begun_with: str,
     make: Callable[[], Drawn],
     *,
+    overwrite: bool,
     ledger: Ledger | None,
     progress: Progress | None,
     workers: int,
@@ -348,6 +349,7 @@ def release_in_parts(
             raise
         _draw_all(folder, drawn, workers=workers, executor=executor, progress=progress)
         _finish(folder, release, drawn, entry)
+        put_in_place(folder, target.absolute(), overwrite=overwrite)
     return release
 
 
@@ -388,6 +390,7 @@ def _drawn_in(folder: Path) -> Drawn:
 def _begin(folder: Path, drawn: Drawn) -> None:
     """Write what parts are drawn from, before the charge is entered and anything is drawn."""
     (folder / _MODEL).parent.mkdir(mode=0o700, exist_ok=True)
+    shutil.rmtree(folder / "public", ignore_errors=True)  # of a run whose model is gone
     content = drawn.as_dict()
     sealed = {"seal": fingerprint(content), **content}
     write_files({folder / _MODEL: json.dumps(sealed)}, private=True)
@@ -410,6 +413,8 @@ def _draw_all(
     progress: Progress | None,
 ) -> None:
     """Draw the parts that are not there yet."""
+    for torn in folder.rglob(".*.tmp"):  # by a kill
+        torn.unlink(missing_ok=True)
     parts = []
     for place in range(1, len(drawn.sets) + 1):
         own = folder / "public" / f"synthetic_{place}"
@@ -442,7 +447,7 @@ def _cached(folder: str) -> Drawn:
 def _finish(
     folder: Path, release: ReleaseInParts, drawn: Drawn, ledger_entry: Mapping[str, Any] | None
 ) -> None:
-    """Write what belongs to the parts, and put the folder in its place."""
+    """Write what belongs to the parts."""
     public, confidential = folder / "public", folder / "confidential"
     path = public / "synthetic_1" / f"part_00001.{drawn.file_format}"
     # A file of CSV does not say that a level "01" is no number.
@@ -471,7 +476,6 @@ def _finish(
     }
     write_json(confidential / "run.json", run)
     make_private(confidential)
-    put_in_place(folder, release.folder.absolute())
 
 
 def _charged(release: ReleaseInParts, ledger: Ledger | None) -> dict[str, Any] | None:

@@ -141,8 +141,9 @@ def synthesize_source(
             return _measured(source, kinds, asked, begun_with, at_work)
 
     return release_in_parts(
-        target, begun_with, measured, ledger=ledger, progress=progress, **at_work
-    )
+        target, begun_with, measured, overwrite=overwrite, ledger=ledger, progress=progress,
+        **at_work,
+    )  # fmt: skip
 
 
 def _measured(

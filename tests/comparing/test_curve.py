@@ -241,7 +241,8 @@ def test_a_file_torn_anywhere_is_read_up_to_its_last_whole_line(tmp_path: Path, 
         assert parts.entropy == 3
 
 
-@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"{}\n", b"[1]\n", b"no line", b"\xff\xfe\n"])
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"{}\n", b"[1]\n", b"no line", b"\xff\xfe\n",
+                                     b'{"format": 1, "settings": "x"}\n'])  # fmt: skip
 def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(content)

@@ -3,8 +3,6 @@
 import ast
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,30 +82,30 @@ def test_a_folder_is_private_to_its_last_file(tmp_path: Path) -> None:
     assert mode(tmp_path / "open") == 0o755
 
 
-HOLDING = """
-import sys, time
-from pyhybrid.running.files import lock
-held = open(sys.argv[1], "r+b")
-assert lock(held.fileno())
-print("held", flush=True)
-time.sleep(60)
-"""
+def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+
+    def write() -> None:
+        with folder_aside(tmp_path / "out", overwrite=False, private=False):
+            (tmp_path / "out/file").write_text("another's")
+
+    refuses("must be empty or new", write)
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == ["out", "out/file"]
+    (tmp_path / ".out.old-x/release").mkdir(parents=True)  # of a run that was killed
+    with folder_aside(tmp_path / "out", overwrite=True, private=False):
+        pass
+    assert [*tmp_path.rglob("*")] == [tmp_path / "out"]
 
 
-def test_a_lock_is_held_by_one_process_and_goes_with_it(tmp_path: Path) -> None:
+def test_a_lock_is_held_once_and_goes_with_its_holder(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"")
-    other = subprocess.Popen(
-        [sys.executable, "-c", HOLDING, str(path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT.parent)}, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    with other.stdout, path.open("r+b") as stream:
-        assert other.stdout.readline() == "held\n"
-        assert not lock(stream.fileno())
-        assert not lock(stream.fileno(), wait=0.2)
-        other.kill()
-        other.wait(30)
-        assert lock(stream.fileno(), wait=5), "a process that was killed holds nothing"
+    with path.open("r+b") as stream:
+        with path.open("r+b") as other:
+            assert lock(other.fileno())
+            assert not lock(stream.fileno())
+            assert not lock(stream.fileno(), wait=0.2)
+        assert lock(stream.fileno()), "what was closed, as by a kill, holds nothing"
         files.unlock(stream.fileno())
         assert lock(stream.fileno())
 

@@ -70,6 +70,21 @@ def test_a_worker_that_dies_loses_only_its_task_and_all_that_die_are_a_typed_err
     fails(SamplingError, "a worker process died", list, run_tasks(_die, [1, 2, 3, 4], workers=2))
 
 
+@pytest.mark.long
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import os, time\nfrom pyhybrid.running.tasks import run_tasks\n"
+        "def task(x):\n    print(os.getpid(), flush=True)\n    time.sleep(0.5)\n"
+        "if __name__ == '__main__':\n    list(run_tasks(task, range(99), workers=2))\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    parent.stdout.readline()
+    parent.kill()
+    parent.communicate(timeout=30)  # ends when nobody is left to write
+
+
 def test_an_interrupt_is_no_failure_of_a_task() -> None:
     ended = []
     fails(KeyboardInterrupt, "", ended.extend, run_tasks(_interrupted, [1, -1, 2]))

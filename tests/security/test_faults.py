@@ -26,7 +26,6 @@ from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError, SaveFailed
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
-from pyhybrid.running.tasks import run_tasks
 from tests.engines.test_cmdstan import PROGRAM, STORED, Fake
 from tests.fits import fit_options
 from tests.refusals import fails, refuses
@@ -63,23 +62,6 @@ def test_a_chain_that_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(fake.temporary.iterdir()) == []
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "")
     assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
-
-
-def _fit_or_die(seed: int) -> float:
-    """A worker's task: the process that has the embedded engine in it is killed mid-fit."""
-    if seed == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    model = ph.Poisson("y ~ 1")
-    return ph.Unweighted(model).release(counts(), seed=seed, **OPTIONS).charge.epsilon
-
-
-@pytest.mark.samples
-def test_a_worker_that_is_killed_mid_fit_loses_its_task_only() -> None:
-    done = {each.task: each for each in run_tasks(_fit_or_die, [1, 2, 3], workers=2)}
-    assert isinstance(done[2].error, SamplingError)
-    assert "a worker process died" in str(done[2].error)
-    assert done[1].result == _fit_or_die(1)
-    assert done[3].result == _fit_or_die(3)
 
 
 @pytest.fixture

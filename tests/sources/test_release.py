@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.mechanisms.marginals import log_linear
 from pyhybrid.releases.ledger import Ledger
@@ -152,10 +153,12 @@ def test_a_killed_run_goes_on_without_a_second_charge(folder: str, tmp_path: Pat
         "  rows_per_part=100, ledger=Ledger('ledger.jsonl', budget=9, kind='strict',\n"
         "  relation='remove'))\n"
     )
+    aside = tmp_path / ".out.parts/public/synthetic_1"
+    aside.mkdir(parents=True)
+    (aside / "part_00025.parquet").write_text("of an earlier release")
     running = subprocess.Popen(
         [sys.executable, str(script), "0.2"], cwd=tmp_path, start_new_session=True
     )
-    aside = tmp_path / ".out.parts/public/synthetic_1"
     while len(list(aside.glob("*.parquet"))) < 3:
         assert running.poll() is None
         time.sleep(0.02)
@@ -170,12 +173,18 @@ def test_a_killed_run_goes_on_without_a_second_charge(folder: str, tmp_path: Pat
     model.write_text(content.replace('"epsilon": 8.0', '"epsilon": 0.8'))
     refuses("whole and as saved: a file was changed", released, folder, tmp_path / "out")
     model.write_text(content)
+    (aside / ".part_00009.parquet.x.tmp").write_text("torn by the kill")
+    asked = {"ledger": tmp_path / "ledger.jsonl", "allow_unlike": False, "out": tmp_path / "out"}
+    book = open_ledger(asked, "marginals", "remove", None, 8.0)
+    assert book is not None
+    assert book.left == 1, "what goes on needs no second 8"
     subprocess.run([sys.executable, str(script), "0"], cwd=tmp_path, check=True)
     after = tmp_path / "out/public/synthetic_1"
     for name, (at, content) in before.items():
         assert (after / name).stat().st_mtime_ns == at
         assert (after / name).read_bytes() == content
-    assert len(Ledger(tmp_path / "ledger.jsonl").entries) == 1
+    assert len(book.entries) == 1
+    assert {path.name[:5] for path in after.iterdir()} == {"part_"}
     assert not (tmp_path / ".out.parts").exists()
     last = pd.read_parquet(after / "part_00025.parquet")
     pd.testing.assert_frame_equal(last, whole.rows(1, 25))
