@@ -1,5 +1,6 @@
 """What noisy marginals count: sizes, prices of the two steps, refusals, a reference beside them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, of_public
+from pyhybrid.mechanisms.marginals.log_linear import Measurement
 from pyhybrid.mechanisms.marginals.measurement import Measuring
 from pyhybrid.mechanisms.marginals.noisy_marginals import reference_of
 from pyhybrid.primitives.tables import Price
@@ -68,6 +70,12 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
         income = found.noisy["income"][-1].counts
         true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
         np.testing.assert_allclose(income.sum(axis=1), true, atol=0.5)  # epsilon 1e6
+    free = measuring(order={"sex": (), "income": ("sex",)})
+    men, untold = TABLE["age"] < 30, Measurement(counts=np.zeros((2, 1)), variance=1e9)
+    found = free.of(TABLE.assign(sex=np.where(men, "m", "f")))
+    found = replace(found, noisy={**found.noisy, "sex": (untold,)})
+    made = free.chain(found, N, streams(1)).simulate(streams(2), "", even=True)
+    assert abs(made["sex"].sum() - men.sum()) <= 4, "the table of incomes tells of it"
 
 
 def test_the_reference_counts_beside_the_noise() -> None:
@@ -81,7 +89,8 @@ def test_the_reference_counts_beside_the_noise() -> None:
     np.testing.assert_array_equal(known.outcome, DOMAIN["income"].places(other["income"]))
     np.testing.assert_allclose(np.asarray(known.cells.sum(axis=1)).ravel(), 2.0)
     true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41) / N
-    off = []
+    free, off = measuring(reference=told, order={**ORDER, "sex": ()}), []
+    assert free.chain(free.of(TABLE), N, streams(1)).links[0].reads == ("", "age"), "by it alone"
     for reference in (told, None):
         plan = measuring(price=Price.of(0.01), reference=reference)
         modes = [plan.of(TABLE).modes["income"] for _ in range(4)]
