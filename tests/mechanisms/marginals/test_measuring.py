@@ -76,6 +76,13 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     found = replace(found, noisy={**found.noisy, "sex": (untold,)})
     made = free.chain(found, N, streams(1)).simulate(streams(2), "", even=True)
     assert abs(made["sex"].sum() - men.sum()) <= 4, "the table of incomes tells of it"
+    domain = {
+        name: ColumnDomain(bins=tuple(range(9)), step=1) for name in "abc"
+    }  # seen: private: two were left
+    table = pd.DataFrame({name: np.arange(400) % 8 for name in domain})
+    mechanism = ph.NoisyMarginals(domain=domain, epsilon=1, select="private")
+    few = mechanism._measuring(table).first(table).domain
+    assert [own.bins for own in few.values()] == [own.bins for own in mechanism.domain.values()]
 
 
 def test_the_reference_counts_beside_the_noise() -> None:
@@ -117,12 +124,3 @@ def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() 
         shares.append(found.max() / found.min())
     assert shares[0] < 1.01
     assert shares[1] > 100
-
-
-def test_without_most_bins_a_column_keeps_its_bins() -> None:
-    """Seen: under select="private" two were left."""
-    domain = {name: ColumnDomain(bins=tuple(range(9)), step=1) for name in "abc"}
-    table = pd.DataFrame({name: np.arange(400) % 8 for name in domain})
-    mechanism = ph.NoisyMarginals(domain=domain, epsilon=1, select="private")
-    found = mechanism._measuring(table).first(table).domain
-    assert [own.bins for own in found.values()] == [own.bins for own in mechanism.domain.values()]
