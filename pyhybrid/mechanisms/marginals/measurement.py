@@ -140,6 +140,15 @@ class Measured:
         draws = {name: self.alone[name].sample(n, rng) for name in self.merged}
         return [{name: drawn[place] for name, drawn in draws.items()} for place in range(n)]
 
+    def with_margins(self, column: str, table: Measurement) -> Measurement:
+        """A column's own counts, and what the tables of others with it add up to."""
+        for name, reads in self.order.items():
+            if column in reads:
+                other = self.noisy[name][reads.index(column)]
+                sums = (own.sum(axis=0)[:, None] for own in (other.counts, other.variances))
+                table = table.with_another(Measurement(counts=next(sums), variance=next(sums)))
+        return table
+
     @property
     def modes(self) -> dict[str, FloatArray]:
         """The most probable shares of the same cells."""
@@ -187,8 +196,7 @@ class Measuring:
     def binned(self) -> tuple[str, ...]:
         """Columns that are measured alone first."""
         most = self.most_bins
-        merged_ones = (n for n in self.order if most and len(self.domain[n].bins) - 1 > most)
-        return tuple(merged_ones)
+        return tuple(n for n in self.order if most and len(self.domain[n].bins) - 1 > most)
 
     def check_sizes(self) -> None:
         """Refuse models that are too large, before anything confidential is looked at."""
@@ -248,10 +256,10 @@ class Measuring:
         measured, order, noisy = iter(found), dict(self.order), {}
         for name, reads in self.order.items():
             own = tuple(next(measured) for _ in reads or (ALONE,))
-            if first is not None and reads:
-                order[name], own = (ALONE, *reads), (first.tables[name], *own)
-            elif first is not None:
-                own = (first.tables[name].with_another(own[0]),)
+            if first is not None:
+                its = first.tables[name]
+                own = (its, *own) if reads else (its.with_another(own[0]),)
+            order[name] = reads if reads and first is None else (ALONE, *reads)
             noisy[name] = own
         return Measured(
             order=order,
@@ -310,11 +318,9 @@ class Measuring:
         cells = of_nothing(len(df)).cells
         return {
             name: CrossTable(
-                codes=self.domain[name].single_of(df[name]),
-                n_rows=self.domain[name].singles.size + 1,
-                cells=cells,
+                codes=own.single_of(df[name]), n_rows=own.singles.size + 1, cells=cells
             )
-            for name in names
+            for name, own in ((name, self.domain[name]) for name in names)
         }
 
     def alone(
@@ -327,7 +333,7 @@ class Measuring:
         """Columns of bins from their noisy counts (K, 1), and from `coarse` ones."""
         reference = self.reference
         return {
-            name: fit_one_way(
+            name: Smoothing(
                 counts[name].ravel(),
                 variance=variance,
                 domain=self.domain[name],
@@ -335,7 +341,7 @@ class Measuring:
                 known=None if reference is None else reference.counts(name, self.domain[name]),
                 coarse=coarse.get(name),
                 informed=not self.for_intervals,
-            )
+            ).fit()
             for name in self.order
             if len(self.domain[name].bins) > _FEWEST_EDGES
         }
@@ -360,6 +366,8 @@ class Measuring:
             reads, tables = own, measured.noisy[column]
             if known is not None:
                 reads, tables = self._with_unmeasured(column, measured, n)
+            if reads[0] == ALONE:
+                tables = (measured.with_margins(column, tables[0]), *tables[1:])
             link = fit_link(chain, column, reads, tables, random=random, known=known)
             chain = replace(chain, links=(*chain.links, link))
         return chain
@@ -394,14 +402,8 @@ class Measuring:
         if not isinstance(df, pd.DataFrame):
             return df.one_way(columns)
         cells = of_nothing(len(df)).cells
-        return tuple(
-            CrossTable(
-                codes=self.domain[name].places(df[name]),
-                n_rows=self.domain[name].n_cells,
-                cells=cells,
-            )
-            for name in columns
-        )
+        own = ((self.domain[name], df[name]) for name in columns)
+        return tuple(CrossTable(codes=d.places(y), n_rows=d.n_cells, cells=cells) for d, y in own)
 
     def two_way(self, df: Records, domain: Mapping[str, ColumnDomain]) -> Tables:
         """What is counted with predictors: each column with each of its own. Confidential."""
@@ -485,35 +487,24 @@ def _shares(log_counts: FloatArray) -> FloatArray:
     return np.asarray(counts / counts.sum())
 
 
-def fit_one_way(
-    noisy: FloatArray,
-    *,
-    variance: float,
-    domain: ColumnDomain,
-    n: int,
-    known: FloatArray | None = None,
-    coarse: tuple[IntArray, FloatArray] | None = None,
-    informed: bool = True,
-) -> OneWay:
-    """Smooth one noisy table (K,) of n records; `known` (K,) are a reference's counts, `coarse` the
-    block (K,) of each cell and noisy counts (B,) of blocks, of the same variance. `informed`: start
-    from the density about noisy quartiles."""
-    return _OneWayProblem(noisy, variance, domain, n, known, coarse, informed).fit()
+class Smoothing:
+    """To smooth one noisy table (K,) of n records; `known` (K,) are a reference's counts, `coarse`
+    the block (K,) of each cell and noisy counts (B,) of blocks, of the same variance. `informed`:
+    start from the density about noisy quartiles.
 
-
-class _OneWayProblem:
-    """One noisy table. Log counts of bins, s + e, are taken along the directions of s, in which
-    both are independent: `design` (K, K), `rough` (B,) the squared second differences of each."""
+    Log counts of bins, s + e, are taken along the directions of s, in which both are independent:
+    `design` (K, K), `rough` (B,) the squared second differences of each."""
 
     def __init__(
         self,
         noisy: FloatArray,
+        *,
         variance: float,
         domain: ColumnDomain,
         n: int,
-        known: FloatArray | None,
-        coarse: tuple[IntArray, FloatArray] | None,
-        informed: bool,
+        known: FloatArray | None = None,
+        coarse: tuple[IntArray, FloatArray] | None = None,
+        informed: bool = True,
     ) -> None:
         # Errors of cells given both counts: variance on the diagonal, less `shared` in a block.
         self.block, self.shared = np.arange(noisy.size), np.zeros(noisy.size)
@@ -545,9 +536,7 @@ class _OneWayProblem:
             self.rough = np.maximum(values, 0)
 
     def fit(self) -> OneWay:
-        scales, at = (10.0, 0.1), np.zeros(self.offset.size)
-        if self.known is not None:  # noise beyond all counts has modes that are far from it
-            at = self.design.T @ (np.log((self.known + _LEAST) / self.known.mean()) - self.offset)
+        scales, at = (10.0, 0.1), self._start()
         for _ in range(_STEPS):
             moved, root = self._step(at, self._precision(scales))
             found = self._new_scales(moved, root, scales)
@@ -558,6 +547,19 @@ class _OneWayProblem:
         spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
         return OneWay(mode=self.offset + self.design @ at, root=np.asarray(self.design @ spread))
 
+    def _start(self) -> FloatArray:
+        """At a reference's counts, or at those of blocks above all noise: where few are expected
+        slopes are about 0, so that no step leads up to them."""
+        away = np.zeros(self.offset.size)
+        if self.known is not None:
+            away = np.log((self.known + _LEAST) / self.known.mean()) - self.offset
+        elif self.shared.any():
+            mu = np.bincount(self.block, self.n * _shares(self.offset))
+            counts, noise = np.bincount(self.block, self.noisy), 2 * self.variance
+            seen = counts > math.sqrt(noise * math.log(mu.size))
+            away = np.log(np.where(seen, counts, mu) / mu)[self.block]
+        return np.asarray(self.design.T @ away)
+
     def _smooth(self, scales: tuple[float, float]) -> FloatArray:
         """Variance of s in each direction, shape (B,)."""
         return 1 / (scales[0] * self.rough + 1 / self.sd_of_line**2 / max(self.rough.size, 1))
@@ -567,12 +569,9 @@ class _OneWayProblem:
         whole[self.bins] = 1 / (self._smooth(scales) + scales[1] ** 2)
         return whole
 
-    def _shares(self, at: FloatArray) -> FloatArray:
-        return _shares(self.offset + self.design @ at)
-
     def _step(self, at: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One Gauss-Newton step, halved until it helps, and the root of the precision before it."""
-        p, noisy = self._shares(at), self.noisy
+        p, noisy = _shares(self.offset + self.design @ at), self.noisy
         mu = self.n * p
         weight = 1 / (mu + max(self.variance, 1e-6))
         told, extra = noisy, np.zeros(noisy.size)
@@ -595,7 +594,7 @@ class _OneWayProblem:
         move = linalg.cho_solve((root, True), slope.T @ rest - precision * at)
 
         def objective(here: FloatArray) -> float:
-            found = self.n * self._shares(here)
+            found = self.n * _shares(self.offset + self.design @ here)
             off, beside = noisy - found, told - found
             fit = float(off @ weighted(off[:, None]).ravel() + extra @ np.square(beside))
             return fit + float(here @ (precision * here))

@@ -99,32 +99,29 @@ def test_all_answers_and_choices_together_cost_the_price(
 
 
 def test_the_tables_that_matter_are_chosen_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """c and y hang on a; b hangs on nothing. A score of the wrong sign finds others."""
+    """c and y hang on a; b hangs on nothing. A score of the wrong sign finds others. Columns alone
+    are in every model, in merged bins."""
     own = found(price=Price.of(200.0), most_rounds=4)
     first = {choice.candidate for choice in own.choices[:2]}
     assert first == {("c", "a"), ("y", "a")}
     assert {"a"} <= set(own.order["y"]) & set(own.order["c"])
-    monkeypatch.setattr(choosing, "score", lambda *parts: -score(*parts))
-    wrong = found(price=Price.of(200.0), most_rounds=4)
-    assert {choice.candidate for choice in wrong.choices[:2]} != first
-
-
-def test_columns_alone_are_in_every_model_in_merged_bins() -> None:
-    own = found(price=Price.of(200.0), most_rounds=2)
     assert all(reads[0] == ALONE for reads in own.order.values())
-    alone = own.noisy["y"][0]
-    few = own.domain["y"]
+    alone, few = own.noisy["y"][0], own.domain["y"]
     assert len(few.bins) - 1 <= 5
     true = np.bincount(few.places(TABLE["y"]), minlength=few.n_cells)
     assert np.abs(alone.counts[:, 0] - true).max() < 8 * np.sqrt(alone.variance.max()) + 1
+    monkeypatch.setattr(choosing, "score", lambda *parts: -score(*parts))
+    wrong = found(price=Price.of(200.0), most_rounds=4)
+    assert {choice.candidate for choice in wrong.choices[:2]} != first
+    with pytest.raises(InvalidInput, match=r"two tables or more to choose among: found 1"):
+        found(domain={"a": DOMAIN["a"]}, order={"a": ("age",)})
 
 
 def test_a_table_measured_twice_counts_by_its_precision() -> None:
     one = Measurement(counts=np.array([[10.0, 4.0]]), variance=1.0)
     two = Measurement(counts=np.array([[20.0, 4.0]]), variance=np.array([[4.0]]))
     both = one.with_another(two)
-    np.testing.assert_allclose(both.counts, [[12.0, 4.0]])
-    np.testing.assert_allclose(both.variances, [[0.8, 0.8]])
+    np.testing.assert_allclose([both.counts, both.variances], [[[12.0, 4.0]], [[0.8, 0.8]]])
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
@@ -136,8 +133,3 @@ def test_the_size_of_noise_is_that_of_a_table(delta: float | None) -> None:
     drawn = np.abs(noisy_tables([empty], price=price, relation="replace").value)
     error = drawn.std() / np.sqrt(drawn.size)
     assert abs(drawn.mean() - size_of_noise(price, "replace")) < 5 * error + 0.05
-
-
-def test_nothing_to_choose_among_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"two tables or more to choose among: found 1"):
-        found(domain={"a": DOMAIN["a"]}, order={"a": ("age",)})

@@ -1,5 +1,6 @@
 """What noisy marginals count: sizes, prices of the two steps, refusals, a reference beside them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, of_public
+from pyhybrid.mechanisms.marginals.log_linear import Measurement
 from pyhybrid.mechanisms.marginals.measurement import Measuring
 from pyhybrid.mechanisms.marginals.noisy_marginals import reference_of
 from pyhybrid.primitives.tables import Price
@@ -68,6 +70,19 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
         income = found.noisy["income"][-1].counts
         true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
         np.testing.assert_allclose(income.sum(axis=1), true, atol=0.5)  # epsilon 1e6
+    free = measuring(order={"sex": (), "income": ("sex",)})
+    men, untold = TABLE["age"] < 30, Measurement(counts=np.zeros((2, 1)), variance=1e9)
+    found = free.of(TABLE.assign(sex=np.where(men, "m", "f")))
+    found = replace(found, noisy={**found.noisy, "sex": (untold,)})
+    made = free.chain(found, N, streams(1)).simulate(streams(2), "", even=True)
+    assert abs(made["sex"].sum() - men.sum()) <= 4, "the table of incomes tells of it"
+    domain = {
+        name: ColumnDomain(bins=tuple(range(9)), step=1) for name in "abc"
+    }  # seen: private: two were left
+    table = pd.DataFrame({name: np.arange(400) % 8 for name in domain})
+    mechanism = ph.NoisyMarginals(domain=domain, epsilon=1, select="private")
+    few = mechanism._measuring(table).first(table).domain
+    assert [own.bins for own in few.values()] == [own.bins for own in mechanism.domain.values()]
 
 
 def test_the_reference_counts_beside_the_noise() -> None:
@@ -81,7 +96,8 @@ def test_the_reference_counts_beside_the_noise() -> None:
     np.testing.assert_array_equal(known.outcome, DOMAIN["income"].places(other["income"]))
     np.testing.assert_allclose(np.asarray(known.cells.sum(axis=1)).ravel(), 2.0)
     true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41) / N
-    off = []
+    free, off = measuring(reference=told, order={**ORDER, "sex": ()}), []
+    assert free.chain(free.of(TABLE), N, streams(1)).links[0].reads == ("", "age"), "by it alone"
     for reference in (told, None):
         plan = measuring(price=Price.of(0.01), reference=reference)
         modes = [plan.of(TABLE).modes["income"] for _ in range(4)]
@@ -108,12 +124,3 @@ def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() 
         shares.append(found.max() / found.min())
     assert shares[0] < 1.01
     assert shares[1] > 100
-
-
-def test_without_most_bins_a_column_keeps_its_bins() -> None:
-    """Seen: under select="private" two were left."""
-    domain = {name: ColumnDomain(bins=tuple(range(9)), step=1) for name in "abc"}
-    table = pd.DataFrame({name: np.arange(400) % 8 for name in domain})
-    mechanism = ph.NoisyMarginals(domain=domain, epsilon=1, select="private")
-    found = mechanism._measuring(table).first(table).domain
-    assert [own.bins for own in found.values()] == [own.bins for own in mechanism.domain.values()]
