@@ -32,9 +32,10 @@ from pyhybrid.models.columns.kinds import (
 from pyhybrid.models.columns.kinds import Real as RealKind
 from pyhybrid.models.columns.kinds import kind_of as kind_of_column
 from pyhybrid.models.columns.support import FEW, TRANSFORMS, check_many_counts, grid_ends
+from pyhybrid.models.composite.steps import WIDE
 from pyhybrid.models.families.counts import NegativeBinomial
 from pyhybrid.models.formula.design import Design, read_design
-from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.formula.terms import divided, parse_formula
 from pyhybrid.models.formula.values import kind_of
 
 HISTOGRAM, MARGINALS = "perturbed_histogram", "noisy_marginals"
@@ -242,7 +243,8 @@ def name_and_options(
         if not of_reference and held.var() < held.mean():
             ends = {"lower": int(held.min()), "upper": int(held.max())}
             return "beta_binomial", {"prior": "normal", **ends}
-        if _from_normal(held, half=0.5) < _from_counts(held) - _NEARER:
+        by_mean = partial(_by_mean, formula, df, "negative_binomial", "normal")
+        if _from_normal(held, half=0.5) < _from_counts(held) - _NEARER or by_mean() == "normal":
             name = "normal"
         elif name == "negative_binomial" or not of_reference:
             reads = df[list(parse_formula(formula, df).predictors)]
@@ -251,8 +253,8 @@ def name_and_options(
     if options.get("transform") == "signed_log":
         unit = options["unit"]
         logs = TRANSFORMS["signed_log"].forward(held / unit)
-        by_mean = partial(_by_mean, formula, df, "signed_log", "identity", unit=unit)
-        if _from_normal(held) <= _from_normal(logs) or by_mean() == "identity":
+        kept = _from_normal(logs) < _from_normal(held)
+        if not kept or _by_mean(formula, df, "signed_log", "identity", unit=unit) == "identity":
             options.pop("transform")
     if isinstance(kind, Amounts):
         straight = _skewness(held) <= _skewness(np.log(held))
@@ -355,6 +357,16 @@ def _skewness(values: pd.Series) -> float:
     """Its size."""
     centered = values.to_numpy(dtype=np.float64) - values.mean()
     return abs(float((centered**3).mean())) / max(float(centered.std()) ** 3, 1e-300)
+
+
+def in_units(formula: str, df: pd.DataFrame) -> str:
+    """The formula with numbers that differ by hundreds, or by hundredths, over a power of ten: a
+    normal prior of coefficients about 1 leaves next to all open of one of dollars that separates
+    levels, and nothing of one of shares of a thousandth."""
+    reads = df[list(parse_formula(formula, df).predictors)]
+    spread = reads.select_dtypes("number", exclude="timedelta").std().items()
+    other = {str(k): sd for k, sd in spread if 0 < sd <= 1 / WIDE or WIDE <= sd < np.inf}
+    return divided(formula, {name: 10.0 ** round(math.log10(sd)) for name, sd in other.items()})
 
 
 FEWEST_GROUPED = 12

@@ -159,6 +159,8 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     single = name in MODELS and "levels" not in options
     counted = isinstance(kind, Counts)
     point = point_mass(outcome.dropna(), counted=counted) if single else None
+    if options.get("negative") is False:
+        point = 0.0
     if point is not None:
         rest = df[outcome != point]
         kind = kind_of(rest[parsed.outcome])

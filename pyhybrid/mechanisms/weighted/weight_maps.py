@@ -443,7 +443,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         )
 
     def _n_parameters(self, session: FitSession) -> int:
-        """Of the likelihood."""
+        """Of the likelihood, of a program of one's own by its draws."""
+        if known := getattr(session.bound, "n_parameters", 0):
+            return int(known)
         near = self.unweighted(session).draws
         names = [n for n in session.bound.likelihood_parameters if n in near.variables]
         return max(1, sum(int(near.flat(name)[0].size) for name in names))
