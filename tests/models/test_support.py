@@ -15,6 +15,7 @@ from pyhybrid.mechanisms.accounting.charge import why_local
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
+from pyhybrid.models.default_model import in_units
 from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
@@ -105,6 +106,22 @@ def test_amounts_have_the_mean_of_their_model() -> None:
         table.loc[7, "x"] = np.nan
         assert chosen_model("y ~ x", table).value.name == name
         assert chosen_model("y ~ x", table, of_reference=True).value.name == name
+    table = pd.DataFrame(
+        {"x": x**2, "y": np.round(300 * x**2 + 40 * noise)}
+    )  # computers of schools
+    assert chosen_model("y ~ x", table).name == "NormalRegression"
+    table.loc[::3, "y"] = 0
+    found = [chosen_model("y ~ x", table, of_reference=own) for own in (False, True)]
+    assert [each.positive.name for each in found] == ["NormalRegression"] * 2
+
+
+def test_predictors_of_a_large_spread_are_in_other_units() -> None:
+    """Seen: days of follow-up that separate levels, two minutes of chains for 20 CPU seconds."""
+    table = pd.DataFrame({"y": RATING, "a b": 900.0 * RATING, "x": 0.001 * RATING, "z": RATING})
+    table["g"] = np.resize(["no", "yes"], N)
+    assert in_units("y ~ `a b` + x + z + (1 | g) + log(x)", table) == (
+        "y ~ I(`a b` / 1000) + I(x / 0.001) + z + (1 | g) + log(x)")  # fmt: skip
+    assert in_units("y ~ z", table) == "y ~ z"
 
 
 def test_scores_between_ends_are_no_negative_binomial() -> None:
