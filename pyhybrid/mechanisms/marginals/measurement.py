@@ -369,7 +369,7 @@ class Measuring:
     ) -> tuple[tuple[str, ...], tuple[Measurement, ...]]:
         """What a column was measured with, and other predictors that only a reference tells of, the
         nearest first, as long as its model stays small."""
-        reads, tables = list(measured.order[column]), list(measured.noisy[column])
+        reads, tables = list(measured.order[column]) or [ALONE], list(measured.noisy[column])
         domain, names = measured.domain, list(measured.order)
         n_rows, sizes = domain[column].n_cells, {ALONE: 1}
         sizes |= {name: own.n_cells for name, own in domain.items()}
