@@ -483,7 +483,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         least = unweighted.charge_of(session, unweighted.fit(session), **released).epsilon
         if least <= self.epsilon:
             return (
-                f"; without weights it costs {least:.3g}: take Unweighted (--mechanism unweighted)"
+                f"; without weights it costs {least:.3g}: take Unweighted (--mechanism unweighted, "
+                "without --epsilon)"
             )
         likely = [1.5 * least, *(factor * charge.epsilon for factor in (1.2, 2.0, 4.0))]
         for at in sorted(each for each in likely if each < _LARGEST_NAMED):
