@@ -281,6 +281,9 @@ class Gauntlet:
         message has it, or as the table's codebook has."""
         named = re.findall(r"'([^']+)'", error.partition(" must ")[0])
         undecided = re.findall(r"'([^']+)': ", error) if "--drop" in error else []
+        for gone in re.findall(r"without (--[a-z-]+)", error):
+            while gone in typed:
+                del typed[typed.index(gone) : typed.index(gone) + 2]
         if "--sensitive" in error and "--sensitive" in typed:
             place = typed.index("--sensitive") + 1
             others = [name for name in typed[place].split(",") if name not in named]

@@ -49,6 +49,7 @@ from pyhybrid.models import (
     ZeroInflated,
     default_name,
 )
+from pyhybrid.models.default_model import in_units
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.registry import BUILT, chosen_model, declared_by, name_and_settings
@@ -448,7 +449,10 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
             f"outcome {outcome!r} must be numbers: some cells are text; mend these, or "
             "take a model of levels: --model categorical"
         )
-    model = chosen_model(formula, df, of_reference=of_reference)
+    scaled = in_units(formula, df)
+    if scaled != formula:
+        note(f"predictors are fitted in units of about their spread: {scaled}")
+    model = chosen_model(scaled, df, of_reference=of_reference)
     own, settings = name_and_settings(model)
     given = ",".join(f"{key}={value}" for key, value in settings.items())
     _MODELS.get({})[formula] = f"{own}:{given}" if given else own

@@ -9,34 +9,32 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import betainc, log_ndtr, ndtr, ndtri
 
-from pyhybrid.core.checks import FloatArray, check_choice
+from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.kinds import Amounts, Counts, Kind, Leveled, Number, kind_of
-from pyhybrid.models.columns.support import FEW, TRANSFORMS, decimals_of
+from pyhybrid.models.columns.kinds import Counts, Number, kind_of
+from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.composite.steps import PartsModel
 from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
-from pyhybrid.models.default_model import DefaultModel, name_for_levels, rule_for
+from pyhybrid.models.default_model import (
+    SHARED,
+    DefaultModel,
+    name_and_options,
+    point_mass,
+)
 from pyhybrid.models.families.amounts import BoundedModel, Gamma, LogNormal
 from pyhybrid.models.families.counts import CountModel, NegativeBinomial
 from pyhybrid.models.families.levels import Bernoulli
 from pyhybrid.models.families.regression import RegressionModel
-from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import kind_of as kind_of_values
 
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
 are without any error, or few are alike, chains follow sigma to 0."""
-_POINT, _ZEROS = 0.2, 0.1  # of the values
-_MANY = 500  # values that two regressions need at a small epsilon
-_NEARER = 0.05  # to a normal distribution than to that of counts, as hours worked with zeros are
-_SHARED = 20  # records that set an effect at least: each of k has a mu of about 1 / sqrt(k)
-_FAR, _ROUNDS = 3, 40  # standard errors of a mean and of one drawn anew; steps of a rough fit
 PREDICTED = "predicted"
 """Of `negative`: both sides of zero by the formula."""
 
@@ -157,18 +155,16 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
         return DefaultModel(formula)  # which refuses them
     kind = kind_of(outcome)
-    name, options = _name_and_options(kind, formula, df, of_reference=of_reference)
-    point = None
-    if name in MODELS and "levels" not in options:
-        point = _point_mass(outcome.dropna(), counted=isinstance(kind, Counts))
+    name, options = name_and_options(kind, formula, df, of_reference=of_reference)
+    single = name in MODELS and "levels" not in options
+    counted = isinstance(kind, Counts)
+    point = point_mass(outcome.dropna(), counted=counted) if single else None
+    if options.get("negative") is False:
+        point = 0.0
     if point is not None:
         rest = df[outcome != point]
-        of_rest = kind_of(rest[parsed.outcome])
-        if isinstance(of_rest, Counts) and not float(point).is_integer():
-            point = None  # others need not be whole
-        else:
-            kind = of_rest
-            name, options = _name_and_options(kind, formula, rest, of_reference=of_reference)
+        kind = kind_of(rest[parsed.outcome])
+        name, options = name_and_options(kind, formula, rest, of_reference=of_reference)
     gone = bool(outcome.isna().any())
     lacking = reads.loc[:, reads.isna().any()]
     model = build_model(
@@ -188,24 +184,6 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
         lower = point if point == outcome.min() else lower
         upper = point if point == outcome.max() else upper
     return within(model, lower, upper)  # type: ignore[no-any-return]
-
-
-def _point_mass(values: pd.Series, *, counted: bool) -> float | None:
-    """The number that a fifth of the values are, or more, and no other half as many: 40 hours, or
-    where amounts are cut off; or 0, of `counted` ones of which more are 0 than a negative binomial
-    has, by a tenth. Other zeros the rules of kinds see."""
-    if not pd.api.types.is_numeric_dtype(values) or values.nunique() <= FEW + 1:
-        return None
-    counts, n = values.value_counts(), len(values)
-    point, most, second = float(counts.index[0]), counts.iloc[0], counts.iloc[1]
-    if n < _MANY:
-        return None
-    if point and most >= _POINT * n and 2 * second <= most:
-        return point
-    if not counted:
-        return None
-    size, share = _negative_binomial(values.to_numpy(dtype=np.float64))
-    return 0.0 if counts.get(0, 0) / n > share**size + _ZEROS else None
 
 
 def _about_point(model: Any, point: float) -> Model:
@@ -263,131 +241,13 @@ def _marked(lacking: pd.DataFrame, least: int) -> list[str]:
 def _without_rare_effects(model: WithMissing, outcome: pd.Series, lacking: pd.DataFrame) -> Model:
     """No indicator of numbers that few records lack, and no predictors of few missing outcomes:
     few records set such an effect, and pay for it."""
-    marked = _marked(lacking, _SHARED)
+    marked = _marked(lacking, SHARED)
     if marked != _marked(lacking, 0):
         model = replace(model, marked=tuple(marked))
     left, _, right = model.missing_model.formula.partition("~")
-    if 0 < outcome.isna().sum() < _SHARED * (1 + len(right.split("+"))):
+    if 0 < outcome.isna().sum() < SHARED * (1 + len(right.split("+"))):
         model = replace(model, missing=Bernoulli(f"{left.strip()} ~ 1"))
     return model
-
-
-def _name_and_options(
-    kind: Kind, formula: str, df: pd.DataFrame, *, of_reference: bool
-) -> tuple[str, dict[str, Any]]:
-    """By the rules of whole tables, but for few whole numbers of some records each, which keep to
-    those that there are, for counts of less spread than their mean, and for
-    amounts whose logarithms are more skewed than they are, or have another mean by a lognormal."""
-    outcome = df[parse_formula(formula, df).outcome]
-    numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
-    held = outcome.dropna()
-    shared = held.nunique() <= FEW and held.value_counts().min() >= _SHARED
-    if isinstance(kind, Counts) and shared:
-        return "ordinal", {"levels": tuple(int(value) for value in np.unique(held))}
-    if isinstance(kind, Leveled):
-        declared = {"levels": kind.levels} if numbers or of_reference else {}
-        ordered = numbers or bool(getattr(outcome.dtype, "ordered", False))
-        return name_for_levels(len(kind.levels), ordered=ordered), declared
-    rule = rule_for(kind, predicted=True)
-    name, options = rule.model, dict(rule.options(kind))
-    if isinstance(kind, Counts) and kind.upper is None:
-        if not of_reference and held.var() < held.mean():
-            ends = {"lower": int(held.min()), "upper": int(held.max())}
-            return "beta_binomial", {"prior": "normal", **ends}
-        if _from_normal(held, half=0.5) < _from_counts(held) - _NEARER:
-            name = "normal"
-        elif name == "negative_binomial" or not of_reference:
-            reads = df[list(parse_formula(formula, df).predictors)]
-            gaps = of_reference and bool(reads.isna().any(axis=None))  # new records may have none
-            return "negative_binomial", {"prior": "normal"} if gaps else {}
-    if options.get("transform") == "signed_log":
-        unit = options["unit"]
-        logs = TRANSFORMS["signed_log"].forward(held / unit)
-        if _from_normal(held) <= _from_normal(logs) or not _keeps_mean(formula, df, unit):
-            options.pop("transform")
-    if isinstance(kind, Amounts):
-        straight = abs(_skewness(held)) <= abs(_skewness(np.log(held)))
-        name = "normal" if straight else _by_mean(formula, df)
-    if isinstance(kind, Amounts | Counts) and name == "normal":
-        center, unit = kind.typical or (0.0, 1.0)
-        options = {"unit": unit, "prior": "normal", "decimals": kind.form.decimals}
-        options["prior_scale_intercept"] = 2.5 * max(center / unit, 1)
-    if not of_reference:
-        options.pop("decimals", None)
-    return name, options
-
-
-def _by_mean(formula: str, df: pd.DataFrame) -> str:
-    """A lognormal, or, where least squares give it a mean that chance does not explain, gamma or
-    normal, whichever is nearer: where a predictor's effect is no factor, its largest values have
-    most of the mean (prices of diamonds by carat: 48 standard errors), and so have logarithms with
-    a long lower tail."""
-    parsed = parse_formula(formula, df)
-    rows = df[[parsed.outcome, *parsed.predictors]].dropna()
-    if parsed.groups or parsed.offsets or len(rows) < _SHARED:
-        return "lognormal"
-    design = read_design(formula, rows, any_rank=True, one_value=True)
-    y, basis = design.y, np.linalg.qr(design.X)[0]
-    logs = basis @ (basis.T @ np.log(y))
-    line, eta = basis @ (basis.T @ y), logs
-    for _ in range(_ROUNDS):  # Fisher's scoring of a gamma
-        step = basis @ (basis.T @ (y * np.exp(-eta) - 1))
-        eta = eta + step / max(1.0, float(np.abs(step).max()))
-    sd = max(float((y - line).std()), 1e-300)
-    mills = np.exp(-((line / sd) ** 2) / 2 - log_ndtr(line / sd)) / math.sqrt(2 * math.pi)
-    expected = {"lognormal": np.exp(logs + (np.log(y) - logs).var() / 2), "gamma": np.exp(eta),
-                "normal": line + sd * mills}  # fmt: skip
-    off = {name: abs(float(each.mean() - y.mean())) for name, each in expected.items()}
-    explained = _FAR * float(y.std()) * math.sqrt(2 / y.size)
-    return "lognormal" if off["lognormal"] <= explained else min(off, key=lambda name: off[name])
-
-
-def _keeps_mean(formula: str, df: pd.DataFrame, unit: float) -> bool:
-    """Whether least squares of signed logarithms give the outcome its mean, but for chance; True
-    where they are not to be had."""
-    parsed = parse_formula(formula, df)
-    rows = df[[parsed.outcome, *parsed.predictors]].dropna()
-    if parsed.groups or parsed.offsets or len(rows) < _SHARED:
-        return True
-    design, logs = (
-        read_design(formula, rows, any_rank=True, one_value=True),
-        TRANSFORMS["signed_log"],
-    )
-    z, basis = logs.forward(design.y / unit), np.linalg.qr(design.X)[0]
-    line = basis @ (basis.T @ z)
-    drawn = line[:, None] + (z - line).std() * ndtri((np.arange(40) + 0.5) / 40)
-    off = abs(float(unit * logs.inverse(drawn).mean()) - float(design.y.mean()))
-    return off <= _FAR * float(design.y.std()) * math.sqrt(2 / design.y.size)
-
-
-def _from_normal(values: Any, *, half: float = 0.0) -> float:
-    """Largest distance of the distribution function of values from a normal one, which is read at
-    `half` a step above them."""
-    z = np.sort(np.asarray(values, np.float64))
-    return _gap(z, ndtr((z + half - z.mean()) / max(float(z.std()), 1e-300)))
-
-
-def _from_counts(values: Any) -> float:
-    """Largest distance from the negative binomial of their mean and variance."""
-    k = np.sort(np.asarray(values, np.float64))
-    size, share = _negative_binomial(k)
-    return _gap(k, betainc(size, k + 1, share))
-
-
-def _negative_binomial(k: FloatArray) -> tuple[float, float]:
-    """Size and success probability of the negative binomial of a mean and variance."""
-    mean = max(float(k.mean()), 1e-9)
-    size = mean**2 / max(float(k.var()) - mean, 1e-9)
-    return size, size / (size + mean)
-
-
-def _gap(z: FloatArray, cdf: FloatArray) -> float:
-    return float(np.abs(cdf - np.searchsorted(z, z, side="right") / z.size).max())
-
-
-def _skewness(values: pd.Series) -> float:
-    centered = values.to_numpy(dtype=np.float64) - values.mean()
-    return float((centered**3).mean()) / max(float(centered.std()) ** 3, 1e-300)
 
 
 def name_and_settings(model: Model) -> tuple[str, dict[str, str]]:

@@ -166,6 +166,7 @@ def test_too_few_records_for_their_predictors_are_told_by_public_numbers() -> No
         with pytest.raises(BudgetExceeded, match="too few records for epsilon = 1: ") as told:
             ph.BudgetWeighted(MODEL).release_from(few, **ONE)
         said.append(str(told.value))
+        assert not few.store.sampled, "nothing was fitted"
     assert said[0] == said[1], "the outcome decides nothing"
     enough = float(re.findall(r"an epsilon of ([\d.]+), or", said[0])[0])
     ph.BudgetWeighted(MODEL, epsilon=enough).check_records(few)

@@ -443,7 +443,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         )
 
     def _n_parameters(self, session: FitSession) -> int:
-        """Of the likelihood."""
+        """Of the likelihood, of a program of one's own by its draws."""
+        if known := getattr(session.bound, "n_parameters", 0):
+            return int(known)
         near = self.unweighted(session).draws
         names = [n for n in session.bound.likelihood_parameters if n in near.variables]
         return max(1, sum(int(near.flat(name)[0].size) for name in names))
@@ -481,7 +483,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         least = unweighted.charge_of(session, unweighted.fit(session), **released).epsilon
         if least <= self.epsilon:
             return (
-                f"; without weights it costs {least:.3g}: take Unweighted (--mechanism unweighted)"
+                f"; without weights it costs {least:.3g}: take Unweighted (--mechanism unweighted, "
+                "without --epsilon)"
             )
         likely = [1.5 * least, *(factor * charge.epsilon for factor in (1.2, 2.0, 4.0))]
         for at in sorted(each for each in likely if each < _LARGEST_NAMED):

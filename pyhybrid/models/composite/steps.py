@@ -419,6 +419,11 @@ class BoundParts:
         )
 
     @property
+    def n_parameters(self) -> int:
+        """Of all parts."""
+        return sum(part.bound.n_parameters for part in self.parts)
+
+    @property
     def data_dependent(self) -> tuple[str, ...]:
         read = () if self.completion is None else self.completion.data_dependent
         own = (text for part in self.parts for text in part.bound.data_dependent)
@@ -634,7 +639,8 @@ def designs_of(bound: Any) -> list[Design]:
     return [own for own in designs if isinstance(own, Design) and own.coding is not None]
 
 
-_WIDE = 100
+WIDE = 100
+"""Spread of a predictor from which on other units are better."""
 
 
 def advice_on_scale(bound: Any) -> str:
@@ -644,7 +650,7 @@ def advice_on_scale(bound: Any) -> str:
     for own in designs_of(bound):
         spread = own.X.std(axis=0)
         name, size = own.columns[int(spread.argmax())], f"{spread.max():.0g}"
-        if spread.max() >= _WIDE and name.isidentifier():
+        if spread.max() >= WIDE and name.isidentifier():
             return (
                 f"chains are slow, and values of {name!r} differ by about {float(size):,.0f}: give "
                 f"it in other units, e.g. I({name} / {float(size):.0f}) in the formula"

@@ -163,6 +163,11 @@ class BoundManyLevels(BoundLevels):
         """Number of levels C."""
         return len(self.levels.values)
 
+    @property
+    def n_parameters(self) -> int:
+        K, beside = len(self.design.columns), self.n_levels - 1
+        return K * beside if isinstance(self.model, Categorical) else K + beside
+
     @cached_property
     def rows(self) -> Rows:
         code = distinct_rows(self.design.X).row_of * self.n_levels + self.design.y.astype(np.intp)

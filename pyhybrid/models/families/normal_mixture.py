@@ -137,6 +137,10 @@ class BoundMixture(BoundRegression):
     model: MixtureRegression
 
     @property
+    def n_parameters(self) -> int:
+        return self.model.n_components * (len(self.design.columns) + 2)
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         if self.model.n_components == 1:
             return ()

@@ -346,6 +346,11 @@ class BoundRegression:
         return self.model.parameters
 
     @property
+    def n_parameters(self) -> int:
+        """Number of scalars that the likelihood reads, known before a fit."""
+        return len(self.design.columns) + len(self.model.parameters) - 1
+
+    @property
     def data_dependent(self) -> tuple[str, ...]:
         return self.design.data_dependent
 

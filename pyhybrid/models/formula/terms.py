@@ -176,6 +176,17 @@ def sides_of(formula: str) -> tuple[str, str]:
     return formula[:left].strip().strip("`"), formula[left + 1 :].strip()
 
 
+def divided(formula: str, units: Mapping[str, float]) -> str:
+    """The formula with columns that are terms by themselves in these units."""
+    right = sides_of(formula)[1]
+    terms = [right[start:stop].strip() for start, stop in _summands(_bare(right))]
+    made = [
+        f"I({term} / {units[term.strip('`')]:.12g})" if term.strip("`") in units else term
+        for term in terms
+    ]
+    return formula.rstrip().removesuffix(right) + " + ".join(made)
+
+
 def has_groups(formula: str) -> bool:
     """True if the text of a formula that can be read has a term (1 | g)."""
     return isinstance(formula, str) and "|" in _bare(formula)

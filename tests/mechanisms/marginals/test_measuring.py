@@ -27,6 +27,7 @@ DOMAIN = {
     "income": ColumnDomain(bins=tuple(range(0, 201, 5)), missing=True),
 }
 ORDER = {"sex": ("age",), "income": ("age", "sex")}
+TRUE = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
 
 
 def measuring(**changes: Any) -> Measuring:
@@ -62,14 +63,12 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     require_opendp()
     for bins in (None, 40, 60):
         own = measuring(most_bins=bins)
-        assert own.binned == ()
         found = own.of(TABLE)
         assert sum(len(own.tables()) for own in found.answers) == (3 if bins is None else 5)
-        assert found.merged == ()
+        assert (own.binned, found.merged) == ((), ())
         assert dict(found.domain) == DOMAIN
         income = found.noisy["income"][-1].counts
-        true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
-        np.testing.assert_allclose(income.sum(axis=1), true, atol=0.5)  # epsilon 1e6
+        np.testing.assert_allclose(income.sum(axis=1), TRUE, atol=0.5)  # epsilon 1e6
     free = measuring(order={"sex": (), "income": ("sex",)})
     men, untold = TABLE["age"] < 30, Measurement(counts=np.zeros((2, 1)), variance=1e9)
     found = free.of(TABLE.assign(sex=np.where(men, "m", "f")))
@@ -95,8 +94,7 @@ def test_the_reference_counts_beside_the_noise() -> None:
     known = told.known("income", ORDER["income"], DOMAIN)
     np.testing.assert_array_equal(known.outcome, DOMAIN["income"].places(other["income"]))
     np.testing.assert_allclose(np.asarray(known.cells.sum(axis=1)).ravel(), 2.0)
-    true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41) / N
-    free, off = measuring(reference=told, order={**ORDER, "sex": ()}), []
+    free, off, true = measuring(reference=told, order={**ORDER, "sex": ()}), [], TRUE / N
     assert free.chain(free.of(TABLE), N, streams(1)).links[0].reads == ("", "age"), "by it alone"
     for reference in (told, None):
         plan = measuring(price=Price.of(0.01), reference=reference)
@@ -110,6 +108,8 @@ def test_the_reference_counts_beside_the_noise() -> None:
         assert np.abs(found.modes["income"] - true).max() < 0.03
         made = measuring(reference=reference).chain(found, N, streams(1)).simulate(streams(2), "")
         assert abs(made["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)
+    alone = measuring(order={"sex": (), "income": ()}, reference=told)  # but for the reference
+    assert alone.chain(alone.of(TABLE), N, streams(1)).links[1].reads == ("", "sex", "age")
 
 
 def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() -> None:
