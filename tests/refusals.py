@@ -18,7 +18,7 @@ def refuses(
     return text
 
 
-def no_space(*_: Any) -> None:
+def no_space(*_: Any, **__: Any) -> None:
     """What a call on a full disk does."""
     raise OSError(28, "No space left on device")
 

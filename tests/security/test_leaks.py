@@ -434,7 +434,7 @@ def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
         "def told(*a, **k):\n    print('ready', flush=True)\n    return sample(*a, **k)\n"
         "EmbeddedEngine.sample = told\n"
         f"sys.argv = 'pyhybrid synthesize data.csv --out out --engine embedded --seed {SEED} "
-        "--draws 900000 --model negative_binomial'.split() + ['--formula', 'visits ~ age']\n"
+        "--draws 900000 --model poisson --mechanism unweighted --formula visits~age'.split()\n"
         "cli.main()\n"
     )
     with (places / "said").open("w") as said:
