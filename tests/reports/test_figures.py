@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 from scipy.integrate import trapezoid
 
 from pyhybrid.reports import figures as plots
+from pyhybrid.reports.opening import small_figure
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.pictures
@@ -122,11 +123,20 @@ def test_frequencies_of_data_and_sets():
 
 
 def test_log_scale_is_the_default_and_leaves_out_zero_frequencies():
-    (ax,) = plots.plot_distributions([0, 0, 3], {"LW": [[0, 1, 1]]}, discrete=True).axes
+    made = {"LW": [[2000, 2001, 2001]]}
+    (ax,) = plots.plot_distributions([2000, 2000, 2003], made, discrete=True).axes
+    assert ax.xaxis.get_major_formatter()(2000.0) == "2000", "a year has no comma"
+    assert not (ax.get_xticks() % 1).any()
     assert ax.get_yscale() == "log"
     (line,) = labeled(ax, "LW, 1 set")
     np.testing.assert_allclose(line.get_ydata(), [1 / 3, 2 / 3, np.nan, np.nan])
     np.testing.assert_allclose(ax.patches[0].get_data().values, [2 / 3, 0, 0, 1 / 3])
+
+
+def test_levels_without_room_are_not_cut_to_two_letters():
+    jobs = pd.Series(["unemployed"] * 2 + [f"{letter} worker" for letter in "abcdefg"])
+    labels = [t.get_text() for t in small_figure(jobs, [jobs]).axes[0].get_xticklabels()]
+    assert labels == ["unemployed", *[""] * 7]
 
 
 def test_wide_counts_are_binned_and_lose_no_record():
