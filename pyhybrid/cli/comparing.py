@@ -20,7 +20,7 @@ from pyhybrid.cli.options import (
     options,
     sampler_settings,
 )
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import read_table, shown_name
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
@@ -92,7 +92,7 @@ def compare(
     from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(Path(data).name, *source.frame.shape), formula]
+    facts = [*facts_of_table(shown_name(data), *source.frame.shape), formula]
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         page = comparison_report(found, facts)
@@ -224,7 +224,7 @@ def curve(
     from pyhybrid.reports.figures import figure_png, plot_curve
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(Path(data).name, *source.frame.shape), formula]
+    facts = [*facts_of_table(shown_name(data), *source.frame.shape), formula]
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         contents: dict[str, str | bytes] = {

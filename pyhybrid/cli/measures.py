@@ -15,7 +15,7 @@ from rich.table import Table
 from pyhybrid.cli.console import check_outputs, note, progress_bars, show, shown_as_json, table_of
 from pyhybrid.cli.options import check_once, names_of, options, survey_design
 from pyhybrid.cli.sources import sample_where_it_is, utility_where_it_is
-from pyhybrid.cli.tables import SourceTable, read_table
+from pyhybrid.cli.tables import SourceTable, read_table, shown_name
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
@@ -93,7 +93,7 @@ def utility(
             )
             for name, sets in versions.items()
         }
-    table = Path(real).name, data
+    table = shown_name(real), data
     _finish("utility", found, utility_as_dict(found), json_out, html, overwrite, table)
 
 
@@ -154,7 +154,7 @@ def risk(
         )
         for name, sets in versions.items()
     }
-    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (Path(real).name, data))
+    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (shown_name(real), data))
 
 
 def read_keys(

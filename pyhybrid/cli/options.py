@@ -60,8 +60,8 @@ MODEL_NAMES = (*BUILT, COMPOSED, OWN_PROGRAM)
 """What --model can name."""
 
 _SHARED = f"""
-data (argument): Confidential records, .csv or .parquet.
-real (argument): Confidential records, .csv or .parquet.
+data (argument): Confidential records, .csv or .parquet, or a table that stays where it is.
+real (argument): Confidential records, .csv or .parquet, or a table that stays where it is.
 synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
 formula: As in R, e.g. 'visits ~ age + region'.
 model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.
@@ -132,7 +132,10 @@ def options(command: Command) -> Command:
         try:
             return command(*args, **given)
         except PyhybridError as error:
-            error.args = (in_options(str(error), tuple(models.values())),)
+            text = in_options(str(error), tuple(models.values()))
+            if "epsilon" not in given:
+                text = text.replace("; --epsilon ", "; --mechanism budget:epsilon=")
+            error.args = (text,)
             raise
         finally:
             _MODELS.reset(token)

@@ -68,6 +68,7 @@ def plan(
     """Plan the release of a whole table: print it, change the file, then synthesize by it.
 
     Options:
+    data (argument): Confidential records, .csv or .parquet.
     sensitive: Columns to synthesize; with commas between, repeatable.
     out: File for the plan, .json; it belongs to the owner.
     identifier (--id): Column that names each row; replaced by numbers.
@@ -111,11 +112,7 @@ def plan(
 
 @options
 def describe(data: str) -> None:
-    """Show what a table holds: kinds of columns, missing values, and what needs a decision.
-
-    Options:
-    data (argument): Confidential records, .csv or .parquet, or a table that stays where it is.
-    """
+    """Show what a table holds: kinds of columns, missing values, and what needs a decision."""
     if stays_where_it_is(data):
         with open_source(data) as source:
             names, looked_at = list(source.columns), columns_to_look_at(source, [*source.columns])

@@ -8,11 +8,11 @@ from pathlib import Path
 from pyhybrid.cli.console import note, show
 from pyhybrid.cli.options import options
 from pyhybrid.cli.sources import is_in_parts, sampled_release
-from pyhybrid.cli.tables import read_table, typed_sets
+from pyhybrid.cli.tables import read_table, shown_name, typed_sets
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
-from pyhybrid.sources.source import stays_where_it_is, without_secrets
+from pyhybrid.sources.source import stays_where_it_is
 
 _PAGE = Path("confidential", "report.html")
 
@@ -42,9 +42,7 @@ def report(
         made, frame = sampled_release(release, data)
     else:
         made, frame = typed_sets(Release.load(release)), read_table(data).frame
-    url, _, table = data.rpartition("::")
-    named = f"{without_secrets(url)}::{table}" if "://" in data else Path(data).name
-    write_files({target: release_report(made, frame, table=named)}, private=True)
+    write_files({target: release_report(made, frame, table=shown_name(data))}, private=True)
     show(f"{target}: the report, confidential")
 
 
@@ -65,7 +63,7 @@ def _page_of(release: Path) -> Path:
     page = release / _PAGE
     if not page.is_file():
         if not (release / "public").is_dir():
-            missing = "is no release" if release.is_dir() else "does not exist"
+            missing = "is no release" if release.exists() else "does not exist"
             raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
         how = f"pyhybrid report {release} --data TABLE makes one"
         raise InvalidInput(f"{release} must have a report: it has none; {how}")

@@ -83,6 +83,14 @@ class SourceTable:
         return release.with_marks(marks, whole)
 
 
+def shown_name(data: str | Path) -> str:
+    """What a report calls a table: the name of its file, or its URL without user and options."""
+    from pyhybrid.sources.source import without_secrets  # imports all of its room
+
+    url, _, table = str(data).rpartition("::")
+    return f"{without_secrets(url)}::{table}" if "://" in url else Path(data).name
+
+
 def read_table(path: str | Path, *formulas: str) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
     and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
@@ -94,7 +102,7 @@ def read_table(path: str | Path, *formulas: str) -> SourceTable:
     source = Path(path)
     if not source.is_file() and stays_where_it_is(path):
         rows = in_memory(path, formulas)
-        return SourceTable(frame=rows, text=None, file_format="parquet", name=source.name)
+        return SourceTable(frame=rows, text=None, file_format="parquet", name=shown_name(path))
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
     kind = _SUFFIXES.get(source.suffix.lower())

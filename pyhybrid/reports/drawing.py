@@ -73,8 +73,9 @@ def finish(ax: Any) -> Figure:
     for panel in figure.axes:
         for axis in (panel.xaxis, panel.yaxis):
             if axis.get_scale() == "linear" and type(axis.get_major_formatter()) is ScalarFormatter:
-                large = np.abs(axis.get_view_interval()).max() >= 1e5
-                axis.set_major_formatter(EngFormatter(sep="") if large else "{x:,.10g}")
+                most = np.abs(axis.get_view_interval()).max()
+                plain_ticks = "{x:,.10g}" if most >= 1e4 else "{x:.10g}"  # years have no commas
+                axis.set_major_formatter(EngFormatter(sep="") if most >= 1e5 else plain_ticks)
     handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
         room = figure.get_figwidth() / (0.6 + 0.075 * max(len(label) for label in handles))

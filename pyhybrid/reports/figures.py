@@ -178,6 +178,7 @@ def _draw_frequencies(
         shares = np.array([_shares(values, edges) for values in sets])
         style = {**draw.STYLES[place % 6], "marker": draw.MARKERS[place % 6], "markersize": 3}
         _band(ax, (edges[1:] + edges[:-1]) / 2, shares, key, floor, **style)
+    ax.locator_params(axis="x", integer=True)
     kind = "relative frequency" if step == 1 else f"share per {step:,.10g} values"
     ax.set(xlabel=label, ylabel=f"{kind} ({scale} scale)", yscale=scale, ylim=(floor, None))
     return draw.finish(ax)

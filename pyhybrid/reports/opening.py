@@ -158,9 +158,9 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         ax.bar(at, shares.data[at], color=drawing.PALE)
         ax.plot(at, shares.synthetic[""].mean(axis=0)[at], "o", ms=4, color=drawing.COLORS[0])
         most = (42 if large else 30) // max(at.size, 1)
-        names = [
-            name if len(name) <= most else f"{name[: max(most - 1, 1)]}…" for name in shares.levels
-        ]
+        names = [name if len(name) <= most else f"{name[: most - 1]}…" for name in shares.levels]
+        if most < 5 and max(map(len, names)) == most:  # no room but for the first
+            names = [shares.levels[0][:12], *[""] * (at.size - 1)]
         ax.set_xticks(at, [drawing.plain(name) for name in names[: at.size]], fontsize=size)
     ax.set_ylim(0, None)
     ax.set_yticks([])
@@ -171,7 +171,7 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def _edges(values: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from pyhybrid.cli import in_options
 from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, _command, _listed
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import Finding, _show_agreement, _show_repairs
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.validation.agreement import Row, Validation
 
 
@@ -126,10 +128,11 @@ def test_what_is_missing_is_shown_in_the_whole_call(refused: Callable[..., str])
     assert whole in refused("risk", "a", "b")
 
 
-def test_an_unknown_command_is_told_where_they_are_listed(refused: Callable[..., str]) -> None:
-    error = refused("synthesise")
-    assert "did you mean 'synthesize'?" in error
-    assert "pyhybrid --help" in error
+def test_an_unknown_name(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert re.search("did you mean 'synthesize'?.*pyhybrid --help", refused("synthesise"), re.S)
+    told = Mock(side_effect=InvalidInput("cost 4; an epsilon of 5 is enough"))
+    monkeypatch.setattr("pyhybrid.cli.comparing.build_model", told)
+    assert "; --mechanism budget:epsilon=5" in refused("compare", "a", "--formula=y", "--out=o")
 
 
 @pytest.mark.parametrize(("arguments", "meant"), [
@@ -142,8 +145,7 @@ def test_slips_in_names_are_told_what_was_meant(
     refused: Callable[..., str], tmp_path: Path, arguments: tuple[str, ...], meant: str
 ) -> None:
     pd.DataFrame({"visits": [1, 2, 3, 4] * 5}).to_csv(tmp_path / "data.csv", index=False)
-    given = ("synthesize", "data.csv", "--formula", "visits ~ 1", *arguments, "--out", "out")
-    assert meant in refused(*given)
+    assert meant in refused("synthesize", "data.csv", "--formula=visits ~ 1", *arguments, "--out=o")
 
 
 @pytest.mark.parametrize(("python", "shown"), [

@@ -1,5 +1,6 @@
 """`pyhybrid report` and `pyhybrid open`: where the owner's pages are, made anew from the data."""
 
+import itertools
 import webbrowser
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,11 +26,10 @@ def test_a_report_is_found_made_anew_and_opened(
     page.unlink()
     code, _, error = run("report", str(released))
     assert (code, "--data TABLE makes one" in error) == (2, True)
-    data = str(csv)
-    assert run("report", str(released), "--data", data)[0] == 0
+    assert run("report", str(released), "--data", str(csv))[0] == 0
     assert "<html" in page.read_text()
     assert page.stat().st_mode & 0o077 == 0
-    assert run("report", str(released), "--data", data)[0] == 2, "it is there: --overwrite"
+    assert run("report", str(released), "--data", str(csv))[0] == 2, "it is there: --overwrite"
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda url: not opened.append(url))
     assert run("open", str(released))[0] == 0
@@ -49,6 +49,6 @@ def test_texts_of_a_saved_release_are_numbers_as_those_of_the_data() -> None:
 
 def test_what_is_no_release_is_named(refused: Callable[..., str], tmp_path: Path) -> None:
     words = "nosuch must be the folder of a release (--out): it does not exist"
-    for command in ("report", "open"):
-        assert "it is no release" in refused(command, str(tmp_path))
+    for command, what in itertools.product(("report", "open"), (tmp_path, Path(__file__))):
+        assert "it is no release" in refused(command, str(what))
         assert words in refused(command, "nosuch")

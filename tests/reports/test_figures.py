@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 from scipy.integrate import trapezoid
 
 from pyhybrid.reports import figures as plots
+from pyhybrid.reports.opening import small_figure
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.pictures
@@ -121,12 +122,18 @@ def test_frequencies_of_data_and_sets():
     np.testing.assert_allclose(ranges, np.column_stack([shares.min(axis=0), shares.max(axis=0)]))
 
 
-def test_log_scale_is_the_default_and_leaves_out_zero_frequencies():
-    (ax,) = plots.plot_distributions([0, 0, 3], {"LW": [[0, 1, 1]]}, discrete=True).axes
+def test_log_scale_is_the_default_and_ticks_are_whole():
+    made = {"LW": [[2000, 2001, 2001]]}
+    (ax,) = plots.plot_distributions([2000, 2000, 2003], made, discrete=True).axes
+    assert ax.xaxis.get_major_formatter()(2000.0) == "2000", "a year has no comma"
+    assert not (ax.get_xticks() % 1).any()
     assert ax.get_yscale() == "log"
     (line,) = labeled(ax, "LW, 1 set")
     np.testing.assert_allclose(line.get_ydata(), [1 / 3, 2 / 3, np.nan, np.nan])
     np.testing.assert_allclose(ax.patches[0].get_data().values, [2 / 3, 0, 0, 1 / 3])
+    jobs = pd.Series(["unemployed"] * 2 + [f"{letter} worker" for letter in "abcdefg"])
+    labels = [t.get_text() for t in small_figure(jobs, [jobs]).axes[0].get_xticklabels()]
+    assert labels == ["unemployed", *[""] * 7]
 
 
 def test_wide_counts_are_binned_and_lose_no_record():
@@ -180,9 +187,6 @@ def test_heavily_tied_records_keep_their_number_and_the_smooth_is_finite():
     np.testing.assert_allclose(points.get_offsets()[:, 0], distinct, atol=1e-3)
     np.testing.assert_allclose((points.get_sizes() - 9) / 250, (counts - 1) / 20_190)
     assert np.isfinite(labeled(ax, "smooth")[0].get_ydata()).all()
-
-
-def test_constant_weights_have_no_smooth():
     (ax,) = plots.plot_bound_against_weight(np.ones(300), BOUNDS, overall=BOUNDS.max()).axes
     assert not labeled(ax, "smooth")
 
@@ -221,11 +225,8 @@ def test_intervals_are_drawn_where_the_table_says():
     shade = mean.patches[0]
     assert (shade.get_x(), shade.get_x() + shade.get_width()) == (0.5, 1.5)
     assert not median.patches  # the reference has no median here
-
-
-def test_many_statistics_wrap():
     rows = [(f"s{i}", "data", 1, 0, 2) for i in range(6)]
-    figure = plots.plot_intervals(pd.DataFrame(rows, columns=INTERVALS.columns))
+    figure = plots.plot_intervals(pd.DataFrame(rows, columns=INTERVALS.columns))  # which wraps
     assert [ax.get_visible() for ax in figure.axes] == [True] * 6 + [False] * 2
 
 

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhybrid.cli.app import run
+from pyhybrid.cli.tables import shown_name
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.sources import source as at
@@ -280,7 +281,7 @@ def test_no_password_is_told_or_taken_by_a_command(url: str) -> None:
     refuses("must have no password", at.stays_where_it_is, own, hidden=["pw"])
     for words in (["plan", own], ["verify", own, "rel"], ["risk", "a.csv", f"--key={own}"]):
         refuses("must have no password", run, words, hidden=["pw"])
-    assert at.without_secrets(f"postgres://{url}") == "postgres://h/x"
+    assert shown_name(own) == "postgres://h/x::t"
     names = [at.name_of(f"postgres://{url}::{table}") for table in "tu"]
     assert "pw" not in names[0] != names[1]
     assert at.stays_where_it_is("duckdb:///a@b:c/x.db::t")
