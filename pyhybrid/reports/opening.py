@@ -171,7 +171,7 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return f"{value:{',' * (abs(value) >= 1e4)}.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
 
 
 def _edges(values: FloatArray) -> FloatArray:
