@@ -140,8 +140,8 @@ class TransformedModel(RegressionModel):
         rules = [(f"be at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
         if TRANSFORMS[self.transform].positive:
             rules.append((
-                f"be above 0 for transform={self.transform!r}: {{}} is not; take a model with zeros "
-                "(--model two_part), signed_log or asinh, or leave such rows out",
+                f"be above 0 for transform={self.transform!r}: {{}} is not; take a model with "
+                "zeros (--model two_part), signed_log or asinh, or leave such rows out",
                 design.y <= 0,
             ))  # fmt: skip
         refuse_rows(design, index, rules)
