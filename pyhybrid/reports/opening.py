@@ -28,7 +28,16 @@ from pyhybrid.reports import drawing
 from pyhybrid.reports.columns import lost_relations, numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
-from pyhybrid.reports.page import Card, Marked, Section, picture_of, rendered, section, sentence
+from pyhybrid.reports.page import (
+    Card,
+    Marked,
+    Section,
+    number_text,
+    picture_of,
+    rendered,
+    section,
+    sentence,
+)
 from pyhybrid.reports.verdicts import (
     FAIR,
     GOOD,
@@ -146,7 +155,8 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         ends = [edges[0] + half, min(edges[-1] - half, truth.max())]
         beyond = "+" if max(own.max() for own in (truth, *made)) > ends[1] else ""
         before = "≤ " if min(own.min() for own in made) < ends[0] else ""
-        named = [before + _short(ends[0]), _short(ends[1]) + beyond]
+        low, high = (number_text(float(end)) for end in ends)
+        named = [before + low, high + beyond]
         ax.set_xticks(ends, named, fontsize=size)
         ax.minorticks_off()
         left, right = ax.get_xticklabels()
@@ -168,10 +178,6 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
     ax.tick_params(length=2)
     figure: Figure = ax.figure
     return figure
-
-
-def _short(value: float) -> str:
-    return f"{value:{',' * (abs(value) >= 1e4)}.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
 
 
 def _edges(values: FloatArray) -> FloatArray:

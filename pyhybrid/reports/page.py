@@ -153,7 +153,8 @@ def number_text(value: Any) -> str:
     if np.isnan(value):
         return "–"
     if value == 0 or abs(value) >= 1e-4:
-        return f"{value:{',' * (abs(value) >= 1e4)}.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
+        whole = "{:,.0f}" if abs(value) >= 1e4 else "{:.0f}"  # years have no commas
+        return whole.format(value) if abs(value) >= 1e3 else f"{value:.4g}"
     return f"{value:.1e}".replace(".0e", "e")
 
 
