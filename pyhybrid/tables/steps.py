@@ -45,7 +45,9 @@ LOCAL: Mapping[str, Any] = {
 # Shares of a reference's records at the cap: beyond the first some columns of strangers did not
 # converge, beyond the second no record tells more than another.
 _CLIPPED, _ALL_CLIPPED = 0.3, 0.95
-_REHEARSAL = SamplerSettings(chains=2, warmup=150, draws=100, max_draws=100, max_treedepth=6)
+_REHEARSALS = tuple(
+    SamplerSettings(chains=2, warmup=n, draws=n, max_draws=n, max_treedepth=6) for n in (150, 300)
+)  # the second where the first fails: R-hat of few draws is above the limit by chance, too
 _MOST_RHAT, _DEEPEST, _MOST_DIVERGENT = 1.1, 5.5, 10
 _STEP = 1e-6  # shares of epsilon are rounded down to it
 
@@ -303,11 +305,15 @@ def _rehearsed(done: Done[_Task, Calibration], plan: Plan, *, bought: bool) -> b
     step = step_of(plan[own.name], plan.kinds, "censored", options["relation"], own.epsilon, made,
                  bought=bought, check_modes=False)  # fmt: skip
     assert isinstance(step, Censored)
+    return any(_ends(step, own, settings) for settings in _REHEARSALS)
+
+
+def _ends(step: Censored, own: _Task, settings: SamplerSettings) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session = open_session(
-            step.bind(own.reference), engine=options["engine"], seed=own.seed,
-            settings=_REHEARSAL, on_not_converged="warn",
+            step.bind(own.reference), engine=own.options["engine"], seed=own.seed,
+            settings=settings, on_not_converged="warn",
         )  # fmt: skip
         try:
             fit = step.fit(session).fit
