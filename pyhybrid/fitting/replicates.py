@@ -8,6 +8,7 @@ post-processing: it costs nothing beyond the draw.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -57,10 +58,12 @@ def synthesize(
     drawn_for_this: bool = False,
     given: Sequence[pd.DataFrame] | None = None,
     rules: Sequence[RowRule] = (),
+    correct: Callable[[Draws, Streams], Draws] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
     """The synthesized columns of `n_synthetic` sets, each with a random stream of its own, from
-    `kept_draws` (S,), which alone may be released, and none of those of the releases `earlier`."""
+    `kept_draws` (S,), which alone may be released, and none of those of the releases `earlier`;
+    `correct` is given the draws that were chosen, and no other, and says which to take instead."""
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
         name = stream if number == 1 else f"{stream}/release {number}"
@@ -70,6 +73,9 @@ def synthesize(
         rng = streams.generator(f"{name}/draws")
         chosen = choose_draws(kept_draws, n_draws, rng, released=released)
         released = np.concatenate([released, chosen])
+    if correct is not None:
+        draws = correct(draws.part(chosen), streams.child(f"{name}/corrected"))
+        chosen = np.arange(chosen.size)
     sets = []
     for place in range(n_synthetic):
         rng = streams.generator(f"{name}/replicate {place + 1}")
@@ -80,6 +86,39 @@ def synthesize(
         if progress is not None:
             progress(place + 1, n_synthetic)
     return sets
+
+
+def simulated(
+    bound: BoundModel,
+    released: Draws,
+    number: int,
+    streams: Streams,
+    given: Sequence[pd.DataFrame] | None = None,
+) -> pd.DataFrame:
+    """Table `number` of those that one would have had if one of the released draws were true."""
+    known = None if given is None else given[number % len(given)]
+    rng, draw = streams.generator("outcomes"), number % released.n_draws
+    outcomes = bound.replicate(released, draw, rng, known)
+    return joined(bound.table if known is None else known, outcomes)
+
+
+def without_bias(
+    released: Draws, pairs: Sequence[tuple[Draws, Draws]], names: Sequence[str]
+) -> Draws:
+    """Released draws less how far the means of parameters `names`, or of their logarithms where
+    all are positive, lie apart in `pairs` of draws, of a biased fit and one without bias."""
+    corrected = dict(released.variables)
+    for name in names:
+        seen = [draws.flat(name) for pair in pairs for draws in pair]
+        own = corrected[name]
+        if any(draws.shape[1:] != own.shape[2:] for draws in seen):
+            raise InvalidInput(f"simulated tables must have all levels: {name} has fewer")
+        if positive := all((values > 0).all() for values in (own, *seen)):
+            seen, own = [np.log(draws) for draws in seen], np.log(own)
+        means = np.stack([draws.mean(axis=0) for draws in seen])
+        own = own - (means[0::2] - means[1::2]).mean(axis=0)
+        corrected[name] = np.exp(own) if positive else own
+    return replace(released, variables=corrected)
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:

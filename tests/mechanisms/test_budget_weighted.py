@@ -10,7 +10,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded
-from pyhybrid.engines import SamplerSettings
+from pyhybrid.core.randomness import streams
+from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.weighted import weight_maps
 from pyhybrid.privacy.weights import budget_mu, budget_power
@@ -66,6 +67,49 @@ def test_draws_share_mu(session: FitSession) -> None:
     )
     assert sets.charge.epsilon <= 4
     assert sets.settings["n_draws"] == 3
+
+
+def _corrected(of: FitSession, released: Draws, given: Any = None) -> Any:
+    correct = ph.BudgetWeighted(MODEL, epsilon=0.5).correction(of, given)
+    assert correct is not None
+    return correct(released, streams(1))
+
+
+def test_released_draws_lose_the_bias_of_their_weights(monkeypatch: Any) -> None:
+    """Large counts lose weight, so that the dispersion phi seems larger than the data have it."""
+    monkeypatch.setattr(weight_maps, "_SIMULATED", 8)
+    calm = open_session(MODEL.bind(heavy(2000).iloc[5:]), **OPTIONS)
+    budget = ph.BudgetWeighted(MODEL, epsilon=0.5)
+    plain, weighted = budget.unweighted(calm).draws, budget.fit(calm).fit.draws
+    logs = [np.log(d.flat("phi")) for d in (plain, weighted, _corrected(calm, weighted))]
+    before, after = ((own.mean() - logs[0].mean()) / logs[0].std() for own in logs[1:])
+    assert before > 0.9
+    assert abs(after) < 0.8
+    few = open_session(MODEL.bind(heavy(900)), **OPTIONS)
+    assert budget.correction(few, None) is None
+
+
+def test_a_correction_reads_what_is_released_and_nothing_else(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a session with other outcomes, and of a sequence with other predictors, it is the same."""
+    monkeypatch.setattr(weight_maps, "_SIMULATED", 1)
+    released = ph.BudgetWeighted(MODEL).unweighted(session).draws.part(np.array([7, 70]))
+    other = heavy(2000).assign(visits=heavy(2000)["visits"].to_numpy()[::-1] + 3)
+    same = [
+        _corrected(of, released) for of in (session, open_session(MODEL.bind(other), **OPTIONS))
+    ]
+    moved = open_session(MODEL.bind(other.assign(age=other["age"].to_numpy() // 2)), **OPTIONS)
+    tables = [heavy(2000)[["age", "person"]].iloc[::-1].reset_index(drop=True)] * 2
+    drawn = [_corrected(of, released, tables) for of in (session, moved)]
+    for one, two in (same, drawn):
+        assert all((one.flat(n) == two.flat(n)).all() for n in MODEL.parameters)
+    assert (same[0].flat("phi") != drawn[0].flat("phi")).all()
+    assert (same[0].flat("phi") != released.flat("phi")).all()
+    broken = open_session(MODEL.bind(heavy(2000)), **OPTIONS)
+    monkeypatch.setattr(weight_maps, "simulated", lambda bound, *_: bound.table.assign(visits=1.5))
+    with pytest.warns(UserWarning, match="released draws keep the bias of their weights: "):
+        assert _corrected(broken, released) is released
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from the fit to the charge, is here. A new mechanism is one class with one such 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import Draws, Provenance
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
@@ -294,6 +295,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             drawn_for_this=fit.exact is not None,
             given=given,
             rules=rules,
+            correct=self.correction(session, given),
             progress=session.steps_of("synthetic data"),
         )
         session.note_release(stream, charge.n_draws_released)
@@ -301,6 +303,13 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         tables = [bound.table] * charge.n_synthetic if given is None else given
         whole = [joined(*each) for each in zip(tables, columns, strict=True)]
         return Made(record=self.record_of(session, charged, draws.provenance, mark), tables=whole)
+
+    def correction(
+        self, session: FitSession, given: Sequence[pd.DataFrame] | None
+    ) -> Callable[[Draws, Streams], Draws] | None:
+        """From the draws that are released to those that are simulated from, if they are others: a
+        function of what a release publishes, which costs nothing; `given` as in `make_from`."""
+        return None
 
     def released_draws(self, charged: Charged) -> tuple[Draws, npt.NDArray[np.bool_]]:
         """Draws that a release of what was charged takes, and which of them it may, (S,): those of
