@@ -374,9 +374,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     of others. The charge counts the influence of each record on the weights of the others.
 
     Weights that follow outcomes bias estimates: where large counts lose weight, the mean falls. A
-    parametric bootstrap estimates that bias, of 1,000 records or units on: tables are simulated
-    from the released draws, and estimates with such weights compared with those without. It reads
-    what the release publishes, so it costs nothing. Only models of the package are corrected.
+    parametric bootstrap [ET93] estimates that bias from 1,000 records or units on: tables are
+    simulated from the released draws, and estimates with such weights compared with those without.
+    It reads what the release publishes, so it costs nothing. Models of the package are corrected.
 
     Parameters
     ----------
