@@ -21,7 +21,7 @@ import typer
 from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note
 from pyhybrid.cli.tables import read_by_column, text_among_numbers
-from pyhybrid.core.checks import check_choice, did_you_mean
+from pyhybrid.core.checks import check_choice, did_you_mean, number_of
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
@@ -314,7 +314,7 @@ def chosen_mechanism(
         if len(given) > 1 and len(given) != len(formulas):
             raise InvalidInput(
                 f"{name} must be given once, or once per --formula: found {len(given)} for "
-                f"{len(formulas)} formula(s)"
+                f"{number_of(len(formulas), 'formula')}"
             )
     if len(formulas) == 1:
         return _of_formula(_nth(texts, 0), _nth(models, 0), formulas[0], options)

@@ -16,7 +16,7 @@ from rich.table import Table
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.options import converted, named, names_of
 from pyhybrid.cli.tables import SourceTable
-from pyhybrid.core.checks import check_count, did_you_mean
+from pyhybrid.core.checks import check_count, did_you_mean, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
@@ -198,7 +198,9 @@ def _censored(release: Release) -> str:
 
 def _steps_table(path: Reweighted) -> Table:
     """Steps of a re-weighting, those whose refit an estimate saved among them. Confidential."""
-    title = f"Re-weighting (confidential): {path.refits_saved} refit(s) saved by estimates"
+    title = (
+        f"Re-weighting (confidential): {number_of(path.refits_saved, 'refit')} saved by estimates"
+    )
     start = path.start.bounds
     first = ["start", "", "", f"{start.overall:.4f}", f"{start.efficiency:.3f}", ""]
     header = ("round", "k", "estimated bound", "bound", "efficiency", "")

@@ -23,6 +23,7 @@ from pyhybrid.cli.plan import (
     write_draft,
 )
 from pyhybrid.cli.tables import SourceTable
+from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.columns.types_files import read_types
@@ -83,7 +84,7 @@ def release_where_it_is(data: str, given: Mapping[str, Any], book: Ledger | None
             )  # fmt: skip
     say_unconfirmed(types)
     show(
-        f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
+        f"{given['out']}: {number_of(release.charge.n_synthetic, 'synthetic set')} of "
         f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); counted by "
         f"{source.engine}. Read a set as one table: "
         f"pandas.read_parquet({str(Path(given['out'], 'public', 'synthetic_1'))!r})"
@@ -139,7 +140,7 @@ def release_distinct_rows(
             overwrite=given["overwrite"], **fitting,
         )  # fmt: skip
     show(
-        f"{given['out']}: {release.charge.n_synthetic} synthetic set(s) of "
+        f"{given['out']}: {number_of(release.charge.n_synthetic, 'synthetic set')} of "
         f"{release.n_records:,} records, {release.charge.cost} ({release.charge.kind}); "
         f"{source.engine} counted the distinct rows, to which the model was fitted",
         _REPORT.format(given["out"]),

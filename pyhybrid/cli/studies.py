@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from pyhybrid.cli.console import progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, options
-from pyhybrid.core.checks import check_choice, check_count
+from pyhybrid.core.checks import check_choice, check_count, number_of
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
 from pyhybrid.running.files import check_new_file
@@ -86,7 +86,7 @@ def run(
     _show(result)
     if result.failed:
         lines = [escape(f"  {label}: {message}") for label, message in result.failed.items()]
-        show(f"\n{len(lines)} database(s) failed; run again to try them anew:", *lines)
+        show(f"\n{number_of(len(lines), 'database')} failed; run again to try them anew:", *lines)
         return 1
     return 0
 

@@ -222,3 +222,8 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     names = {str(each).lower(): str(each) for each in known}
     near = difflib.get_close_matches(str(name).lower(), list(names), n=1, cutoff=0.65)
     return f" (did you mean {names[near[0]]!r}?)" if near else ""
+
+
+def number_of(n: int, thing: str) -> str:
+    """A number and the thing that is counted, as "1 set" or "20 sets"."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"

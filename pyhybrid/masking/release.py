@@ -25,7 +25,13 @@ import numpy.typing as npt
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import check_choice, check_count, check_flag, check_output_folder
+from pyhybrid.core.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_output_folder,
+    number_of,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
@@ -111,7 +117,7 @@ class RiskStatement:
     def text(self) -> str:
         """The statement in plain words (Markdown)."""
         masks = "\n".join(f"- {name}: {mask}." for name, mask in self.masks.items())
-        sets = f"{self.n_sets} synthetic data set{'s' if self.n_sets > 1 else ''}"
+        sets = f"{number_of(self.n_sets, 'synthetic data set')}"
         if self.rule == NESTED:
             each = self.n_sets // self.n_imputations
             sets += f", {each} of each of {self.n_imputations} imputations of missing keys"
@@ -276,8 +282,8 @@ class MaskedRelease:
 
     def __repr__(self) -> str:
         return (
-            f"<MaskedRelease of {len(self.synthetic)} set(s) of {len(self.synthetic[0])} records, "
-            f"keys {', '.join(self.keys)}: NOT differentially private, no epsilon>"
+            f"<MaskedRelease of {number_of(len(self.synthetic), 'set')} of "
+            f"{len(self.synthetic[0])} records, keys {', '.join(self.keys)}: NOT differentially private, no epsilon>"
         )
 
     @property

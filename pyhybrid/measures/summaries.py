@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice
+from pyhybrid.core.checks import check_choice, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
@@ -257,7 +257,7 @@ class UtilitySummary:
         return numbers
 
     def __repr__(self) -> str:
-        return f"<UtilitySummary of {self.n_sets} set(s) against {self.n} records>"
+        return f"<UtilitySummary of {number_of(self.n_sets, 'set')} against {self.n} records>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import check_choice, check_flag, check_output_folder, no_such_attribute
+from pyhybrid.core.checks import (
+    check_choice,
+    check_flag,
+    check_output_folder,
+    no_such_attribute,
+    number_of,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.core.randomness import new_identifier
@@ -80,9 +86,8 @@ class Release(ReleaseRecord):
     def __repr__(self) -> str:
         c = self.charge
         return (
-            f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
-            f"{c.mechanism}: {c.cost} "
-            f"({c.kind}, {c.relation} {c.protected})>"
+            f"<Release of {number_of(c.n_synthetic, 'synthetic set')} of "
+            f"{len(self.synthetic[0])} records by {c.mechanism}: {c.cost} ({c.kind}, {c.relation} {c.protected})>"
         )
 
     def _repr_html_(self) -> str:

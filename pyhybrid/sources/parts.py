@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import FloatArray, IntArray
+from pyhybrid.core.checks import FloatArray, IntArray, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
@@ -234,8 +234,9 @@ class ReleaseInParts:
 
     def __repr__(self) -> str:
         return (
-            f"<ReleaseInParts in {self.folder}: {self.charge.n_synthetic} synthetic set(s) of "
-            f"{self.n_records} records: {self.charge.cost} ({self.charge.kind})>"
+            f"<ReleaseInParts in {self.folder}: "
+            f"{number_of(self.charge.n_synthetic, 'synthetic set')} of {self.n_records} records: "
+            f"{self.charge.cost} ({self.charge.kind})>"
         )
 
     @staticmethod

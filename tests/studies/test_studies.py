@@ -253,7 +253,7 @@ def test_a_failed_database_is_exit_code_one(
     monkeypatch.setitem(STUDIES, "T", _study("fails"))
     code, out, _ = run("study", "run", "T", "--out", str(tmp_path / "out"), "--engine", "embedded")
     assert code == 1
-    assert "database(s) failed" in out
+    assert " databases failed" in out
     assert "ValueError" in out
 
 

@@ -20,7 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import FloatArray, check_count, check_each, check_finite, check_vector
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_count,
+    check_each,
+    check_finite,
+    check_vector,
+    number_of,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
 
@@ -125,7 +132,7 @@ class Estimates:
     n_sets: int
 
     def __repr__(self) -> str:
-        return f"<Estimates of {', '.join(self.statistics)} from {self.n_sets} set(s)>"
+        return f"<Estimates of {', '.join(self.statistics)} from {number_of(self.n_sets, 'set')}>"
 
 
 def estimates(

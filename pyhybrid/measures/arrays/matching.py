@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_numeric
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_numeric, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 
@@ -82,7 +82,7 @@ class MatchingRisk:
         return float(self.by_record.mean())
 
     def __repr__(self) -> str:
-        return f"<MatchingRisk of {self.n_targets} targets over {self.n_sets} set(s)>"
+        return f"<MatchingRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
 def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:

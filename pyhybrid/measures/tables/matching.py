@@ -21,6 +21,7 @@ from pyhybrid.core.checks import (
     check_flag,
     check_nonnegative,
     not_a_frame,
+    number_of,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
@@ -80,7 +81,7 @@ class AttributeRisk:
         return None if self.holdout is None else self.overall - self.holdout
 
     def __repr__(self) -> str:
-        return f"<AttributeRisk of {self.n_targets} targets over {self.n_sets} set(s)>"
+        return f"<AttributeRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -47,7 +47,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.checks import FloatArray, did_you_mean, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, IntArray
@@ -268,12 +268,11 @@ def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> 
         n_tables = sum(len(answer.shapes) for answer in own)
         counts = sum(answer.value.size for answer in own)
         told.append(
-            f"{noise} on each count of {n_tables} table{'' if n_tables == 1 else 's'}, {counts} "
-            "counts in all"
+            f"{noise} on each count of {number_of(n_tables, 'table')}, {counts} counts in all"
         )
     scales = Counter(f"{choice.scale:g}" for choice in choices)
     told += [
-        f"Gumbel of scale {scale} on the scores of {times} choice{'' if times == 1 else 's'}"
+        f"Gumbel of scale {scale} on the scores of {number_of(times, 'choice')}"
         for scale, times in scales.items()
     ]
     return "; ".join(told)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite, number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.engines import (
@@ -204,8 +204,8 @@ def risk_utility_curve(
     far = int((table["epsilon_ratio"] < 0.99 * near).sum())  # epsilons are rounded up
     if far:
         warnings.warn(
-            f"{far} scalar weight(s) cost more than {1 - near:.0%} less than the Lipschitz weights "
-            "they stand beside: see epsilon_ratio in the table",
+            f"{number_of(far, 'scalar weight')} cost more than {1 - near:.0%} less than the Lipschitz "
+            "weights they stand beside: see epsilon_ratio in the table",
             stacklevel=2,
         )
     return RiskUtilityCurve(
