@@ -283,7 +283,8 @@ class MaskedRelease:
     def __repr__(self) -> str:
         return (
             f"<MaskedRelease of {number_of(len(self.synthetic), 'set')} of "
-            f"{len(self.synthetic[0])} records, keys {', '.join(self.keys)}: NOT differentially private, no epsilon>"
+            f"{len(self.synthetic[0])} records, keys {', '.join(self.keys)}: "
+            "NOT differentially private, no epsilon>"
         )
 
     @property

@@ -87,7 +87,8 @@ class Release(ReleaseRecord):
         c = self.charge
         return (
             f"<Release of {number_of(c.n_synthetic, 'synthetic set')} of "
-            f"{len(self.synthetic[0])} records by {c.mechanism}: {c.cost} ({c.kind}, {c.relation} {c.protected})>"
+            f"{len(self.synthetic[0])} records by {c.mechanism}: {c.cost} "
+            f"({c.kind}, {c.relation} {c.protected})>"
         )
 
     def _repr_html_(self) -> str:

@@ -204,8 +204,8 @@ def risk_utility_curve(
     far = int((table["epsilon_ratio"] < 0.99 * near).sum())  # epsilons are rounded up
     if far:
         warnings.warn(
-            f"{number_of(far, 'scalar weight')} cost more than {1 - near:.0%} less than the Lipschitz "
-            "weights they stand beside: see epsilon_ratio in the table",
+            f"{number_of(far, 'scalar weight')} cost more than {1 - near:.0%} less than the "
+            "Lipschitz weights they stand beside: see epsilon_ratio in the table",
             stacklevel=2,
         )
     return RiskUtilityCurve(
