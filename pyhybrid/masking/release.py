@@ -117,7 +117,7 @@ class RiskStatement:
     def text(self) -> str:
         """The statement in plain words (Markdown)."""
         masks = "\n".join(f"- {name}: {mask}." for name, mask in self.masks.items())
-        sets = f"{number_of(self.n_sets, 'synthetic data set')}"
+        sets = number_of(self.n_sets, "synthetic data set")
         if self.rule == NESTED:
             each = self.n_sets // self.n_imputations
             sets += f", {each} of each of {self.n_imputations} imputations of missing keys"
