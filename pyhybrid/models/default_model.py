@@ -225,8 +225,8 @@ def name_and_options(
     kind: Kind, formula: str, df: pd.DataFrame, *, of_reference: bool
 ) -> tuple[str, dict[str, Any]]:
     """By the rules of whole tables, but for few whole numbers of some records each, which keep to
-    those that there are, for counts of less spread than their mean, and for
-    amounts whose logarithms are more skewed than they are, or have another mean by a lognormal."""
+    those that there are, for counts of less spread than their mean, and for amounts whose
+    logarithms are more skewed than they are, or which have another mean by a model."""
     outcome = df[parse_formula(formula, df).outcome]
     numbers = pd.api.types.is_numeric_dtype(outcome) and not pd.api.types.is_bool_dtype(outcome)
     held = outcome.dropna()
@@ -257,8 +257,9 @@ def name_and_options(
         if not kept or _by_mean(formula, df, "signed_log", "identity", unit=unit) == "identity":
             options.pop("transform")
     if isinstance(kind, Amounts):
+        amounts = ["lognormal", "gamma", "normal"]
         straight = _skewness(held) <= _skewness(np.log(held))
-        name = "normal" if straight else _by_mean(formula, df, "lognormal", "gamma", "normal")
+        name = _by_mean(formula, df, *(amounts[::-1] if straight else amounts))
     if isinstance(kind, Amounts | Counts) and name == "normal":
         center, unit = kind.typical or (0.0, 1.0)
         options = {"unit": unit, "prior": "normal", "decimals": kind.form.decimals}

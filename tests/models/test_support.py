@@ -107,6 +107,8 @@ def test_amounts_have_the_mean_of_their_model() -> None:
         table.loc[7, "x"] = np.nan
         assert chosen_model("y ~ x", table).value.name == name
         assert chosen_model("y ~ x", table, of_reference=True).value.name == name
+    densities = pd.DataFrame({"x": x, "y": (np.arange(1, 2001) / 2000) ** 6})  # long logarithms
+    assert chosen_model("y ~ x", densities).name == "Gamma", "a normal above 0: 70 % too high"
     table = pd.DataFrame({"x": x**2, "y": RNG.poisson(3 * (x**2 + 0.2))})
     assert chosen_model("y ~ x", table).name == "NormalRegression"
     table["y"] = np.where(np.arange(2000) % 3, np.round(300 * x**2 + 40 * noise), 0)
