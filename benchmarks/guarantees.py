@@ -239,7 +239,7 @@ def figure(file: Path = FIGURE, known: Path = STORED) -> None:
         axis.set_xscale("log")
         axis.set_xticks([1, 2, 4], ["1", "2", "4"], minor=False)
         axis.set_xticks([], minor=True)
-        axis.set_ylim(-0.08, 1.12)
+        axis.set_ylim(-0.08, 1.2)
         axis.set_xlabel("epsilon")
     figure.supylabel("share of the overlap without epsilon", fontsize=10)
     last.legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
