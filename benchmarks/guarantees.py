@@ -36,6 +36,7 @@ import statsmodels.api as sm
 from statsmodels.datasets import anes96, fair, randhie
 
 import pyhybrid as ph
+from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.formula.design import read_design
@@ -238,7 +239,7 @@ def figure(file: Path = FIGURE, known: Path = STORED) -> None:
         axis.set_xscale("log")
         axis.set_xticks([1, 2, 4], ["1", "2", "4"], minor=False)
         axis.set_xticks([], minor=True)
-        axis.set_ylim(-0.08, 1.12)
+        axis.set_ylim(-0.08, 1.2)
         axis.set_xlabel("epsilon")
     figure.supylabel("share of the overlap without epsilon", fontsize=10)
     last.legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
@@ -283,7 +284,7 @@ def _made(
     if what.startswith("centered") or "alone" in what:
         frozen = _calibrated(name, seed, "lower" in what)
         if "alone" in what:  # the reference's posterior: nothing of the new outcomes
-            return _simulated(model.bind(new), frozen.draws, new, seed)
+            return _simulated(model.bind(new), frozen.draws, new=new, seed=seed)
         frozen = replace(frozen, cap=epsilon / 2, epsilon=epsilon)
         mechanism: Any = ph.Censored(calibration=frozen, check_modes=False)
     elif what == "private calibration":
@@ -299,15 +300,15 @@ def _made(
             sampling="exact" if exact else "chains",
         )  # fmt: skip
     elif what == "budget":
-        return _simulated(model.bind(new), _budget(name, seed, epsilon), new, seed)
+        return _simulated(model.bind(new), *_budget(name, seed, epsilon), new=new, seed=seed)
     elif what in _SCALED:
-        return _simulated(model.bind(new), _scaled(what, name, seed, epsilon), new, seed)
+        return _simulated(model.bind(new), _scaled(what, name, seed, epsilon), new=new, seed=seed)
     else:
         mechanism = ph.Unweighted(model)
     session = open_session(model.bind(new), **options)
     fit = mechanism.fit(session).fit
     draws = fit.draws if fit.exact is None else fit.exact.released_draws(_DRAWS, relation="remove")
-    return _simulated(session.bound, draws, new, seed)
+    return _simulated(session.bound, draws, new=new, seed=seed)
 
 
 @lru_cache(maxsize=16)
@@ -355,8 +356,8 @@ def _scaled(what: str, name: str, split: int, epsilon: float) -> Any:
     raise ph.InvalidInput(f"scale {_SCALES[-1]} costs {charged[what, _SCALES[-1]]}")
 
 
-def _budget(name: str, split: int, epsilon: float) -> Any:
-    """Draws by budget, if they cost no more than epsilon."""
+def _budget(name: str, split: int, epsilon: float) -> tuple[Any, Any]:
+    """Draws by budget, if they cost no more than epsilon, and how a release corrects its own."""
     _, new = halves(name, split)
     options = {"engine": "embedded", "seed": split, "on_not_converged": "warn"}
     session = open_session(CASES[name].model.bind(new), **options)
@@ -365,14 +366,21 @@ def _budget(name: str, split: int, epsilon: float) -> Any:
     charge = mechanism.charge_of(session, path, n_synthetic=1, n_draws_released=1)
     if charge.epsilon > epsilon:
         raise ph.InvalidInput(f"costs {charge.epsilon}")
-    return path.fit.draws
+    return path.fit.draws, mechanism.correction(session, None)
 
 
-def _simulated(bound: Any, draws: Any, new: pd.DataFrame, seed: int) -> list[list[pd.DataFrame]]:
+def _simulated(
+    bound: Any, draws: Any, correct: Any = None, *, new: pd.DataFrame, seed: int
+) -> list[list[pd.DataFrame]]:
+    """Sets from some draws, each of which is released, and corrected, alone."""
     rng = np.random.default_rng(seed)
     chosen = rng.choice(draws.n_draws, _DRAWS, replace=False)
-    return [[joined(new, bound.replicate(draws, int(k), rng)) for _ in range(_SETS)]
-            for k in chosen]  # fmt: skip
+    released = [draws.part(chosen[[place]]) for place in range(_DRAWS)]
+    if correct is not None:
+        own = [streams(seed).child(f"release {place}") for place in range(_DRAWS)]
+        released = [correct(*each) for each in zip(released, own, strict=True)]
+    return [[joined(new, bound.replicate(draw, 0, rng)) for _ in range(_SETS)]
+            for draw in released]  # fmt: skip
 
 
 def _from_histogram(case: Case, epsilon: float, new: pd.DataFrame) -> list[list[pd.DataFrame]]:
