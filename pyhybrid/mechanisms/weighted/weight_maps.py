@@ -33,7 +33,13 @@ from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.steps import BoundParts, single_models
-from pyhybrid.models.families.levels import BoundLevels, BoundManyLevels, Categorical
+from pyhybrid.models.families.coefficients import LinearModel
+from pyhybrid.models.families.levels import (
+    BoundLevels,
+    BoundManyLevels,
+    Categorical,
+    LevelModel,
+)
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
@@ -443,10 +449,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         self, session: FitSession, given: Sequence[pd.DataFrame] | None
     ) -> Callable[[Draws, Streams], Draws] | None:
         """Released draws less the bias of the weights; see the class."""
-        own = isinstance(
-            getattr(session.bound, "inner", session.bound), BoundRegression | BoundParts
-        )
-        if session.n_units < _FEWEST_CORRECTED or not own:
+        models = [getattr(each, "model", None) for each in single_models(session.bound)]
+        known = all(isinstance(each, LinearModel | LevelModel) for each in models)
+        if session.n_units < _FEWEST_CORRECTED or not known or self.undecided:  # not published
             return None
         return partial(self._corrected, session, given)
 
@@ -461,16 +466,18 @@ class BudgetWeighted(PseudoPosteriorMechanism):
             engine=session.engine, settings=_SHORT, rule=_LENIENT, on_not_converged="warn",
             progress=named_progress(session.progress, "bias of the weights"),
         )  # fmt: skip
-        pairs = []
+        pairs: list[tuple[Draws, Draws]] = []
+        corrected, names = released, session.bound.likelihood_parameters
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of tables that are not released
                 for number in range(_SIMULATED):
                     own = streams.child(f"table {number + 1}")
-                    table = simulated(session.bound, released, number, own, given)
+                    table = simulated(session.bound, corrected, number, own, given)
                     fits = options.session(self.bind(table), own).by_unit(self.unit)
                     pairs.append((self.fit(fits).fit.draws, self.unweighted(fits).draws))
-            return without_bias(released, pairs, session.bound.likelihood_parameters)
+                    corrected = without_bias(released, pairs, names)
+            return corrected
         except (InvalidInput, SamplingError) as error:
             warnings.warn(f"released draws keep the bias of their weights: {error}", stacklevel=2)
             return released
