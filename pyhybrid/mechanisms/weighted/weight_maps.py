@@ -462,19 +462,19 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         released: Draws,
         streams: Streams,
     ) -> Draws:
-        options = FitOptions(
-            engine=session.engine, settings=_SHORT, rule=_LENIENT, on_not_converged="warn",
-            progress=named_progress(session.progress, "bias of the weights"),
-        )  # fmt: skip
+        how: dict[str, Any] = {"engine": session.engine, "settings": _SHORT, "rule": _LENIENT}
         pairs: list[tuple[Draws, Draws]] = []
         corrected, names = released, session.bound.likelihood_parameters
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of tables that are not released
                 for number in range(_SIMULATED):
+                    label = f"bias of the weights, simulated table {number + 1} of {_SIMULATED}"
+                    told = named_progress(session.progress, label)
                     own = streams.child(f"table {number + 1}")
                     table = simulated(session.bound, corrected, number, own, given)
-                    fits = options.session(self.bind(table), own).by_unit(self.unit)
+                    fits = FitOptions(**how, progress=told).session(self.bind(table), own)
+                    fits = fits.by_unit(self.unit)
                     pairs.append((self.fit(fits).fit.draws, self.unweighted(fits).draws))
                     corrected = without_bias(released, pairs, names)
             return corrected
