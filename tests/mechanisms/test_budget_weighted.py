@@ -75,18 +75,26 @@ def _corrected(of: FitSession, released: Draws, given: Any = None) -> Any:
     return correct(released, streams(1))
 
 
-def test_released_draws_lose_the_bias_of_their_weights(monkeypatch: Any) -> None:
-    """Large counts lose weight, so that the dispersion phi seems larger than the data have it."""
-    monkeypatch.setattr(weight_maps, "_SIMULATED", 8)
+def test_released_draws_lose_the_bias_of_their_weights() -> None:
+    """Large counts lose weight, so that the dispersion phi seems larger than the data have it. Of
+    rare events, whose bias is none at another share, a single estimate went far beyond."""
     calm = open_session(MODEL.bind(heavy(2000).iloc[5:]), **OPTIONS)
     budget = ph.BudgetWeighted(MODEL, epsilon=0.5)
     plain, weighted = budget.unweighted(calm).draws, budget.fit(calm).fit.draws
     logs = [np.log(d.flat("phi")) for d in (plain, weighted, _corrected(calm, weighted))]
     before, after = ((own.mean() - logs[0].mean()) / logs[0].std() for own in logs[1:])
     assert before > 0.9
-    assert abs(after) < 0.8
-    few = open_session(MODEL.bind(heavy(900)), **OPTIONS)
-    assert budget.correction(few, None) is None
+    assert abs(after) < before - 0.3
+    rare = ph.BudgetWeighted(ph.Bernoulli("rare ~ age"))
+    table = heavy(2000).assign(rare=np.arange(2000) % 50 == 0)
+    few = open_session(rare.bind(table), **OPTIONS)
+    draws = rare.fit(few).fit.draws.part(np.array([7]))
+    corrected = rare.correction(few, None)(draws, streams(1))  # type: ignore[misc]
+    assert few.bound.replicate(corrected, 0, np.random.default_rng(1))["rare"].mean() < 0.02
+    design = {"design": ph.measures.SurveyDesign(weights="age")}
+    mixture = ph.BudgetWeighted(ph.MixtureRegression("visits ~ 1", n_components=2))
+    for own, n in ((replace(budget, **design), 2000), (mixture, 2000), (budget, 900)):  # type: ignore[arg-type]
+        assert own.correction(open_session(own.bind(heavy(n)), **OPTIONS), None) is None
 
 
 def test_a_correction_reads_what_is_released_and_nothing_else(

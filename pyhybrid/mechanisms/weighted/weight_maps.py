@@ -381,8 +381,10 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
     Weights that follow outcomes bias estimates: where large counts lose weight, the mean falls. A
     parametric bootstrap estimates that bias, of 1,000 records or units on: tables are simulated
-    from the released draws, and estimates with such weights compared with those without. It reads
-    what the release publishes, so it costs nothing. Only models of the package are corrected.
+    from the released draws, then from corrected ones, and estimates with such weights compared with
+    those without; draws move as far as both agree. It reads what the release publishes, so it costs
+    nothing. Mixtures, programs of one's own, tables read as distinct rows, and models with survey
+    weights, which may not be published, are not corrected.
 
     Parameters
     ----------
