@@ -114,7 +114,7 @@ def without_bias(
         seen = [draws.flat(name) for pair in pairs for draws in pair]
         own = corrected[name]
         if any(draws.shape[1:] != own.shape[2:] for draws in seen):
-            raise InvalidInput(f"simulated tables must have all levels: {name} has fewer")
+            raise InvalidInput("a simulated table lacks levels; levels= of the model declares them")
         location, ordered = name.startswith(("beta", "threshold")), name.startswith("threshold")
         if not location:
             seen, own = [np.log(draws) for draws in seen], np.log(own)

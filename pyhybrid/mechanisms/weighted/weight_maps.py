@@ -481,7 +481,8 @@ class BudgetWeighted(PseudoPosteriorMechanism):
                     corrected = without_bias(released, pairs, names)
             return corrected
         except (InvalidInput, SamplingError) as error:
-            warnings.warn(f"released draws keep the bias of their weights: {error}", stacklevel=2)
+            message = f"released draws keep the bias of their weights: {error}"
+            warnings.warn(f"{', '.join(session.bound.synthesized)}: {message}", stacklevel=2)
             return released
 
     def check_records(self, session: FitSession) -> None:
