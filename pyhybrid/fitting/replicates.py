@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import Draws
@@ -105,20 +106,29 @@ def simulated(
 def without_bias(
     released: Draws, pairs: Sequence[tuple[Draws, Draws]], names: Sequence[str]
 ) -> Draws:
-    """Released draws less how far the means of parameters `names`, or of their logarithms where
-    all are positive, lie apart in `pairs` of draws, of a biased fit and one without bias."""
+    """Released draws less how far the means of parameters `names`, or of the logarithms of scales
+    and sizes, lie apart in `pairs` of draws, of a biased fit and one without bias: as far as all
+    pairs agree, since a bias that changes fast with the parameters is not known."""
     corrected = dict(released.variables)
     for name in names:
         seen = [draws.flat(name) for pair in pairs for draws in pair]
         own = corrected[name]
         if any(draws.shape[1:] != own.shape[2:] for draws in seen):
-            raise InvalidInput(f"simulated tables must have all levels: {name} has fewer")
-        if positive := all((values > 0).all() for values in (own, *seen)):
+            raise InvalidInput("a simulated table lacks levels; levels= of the model declares them")
+        location, ordered = name.startswith(("beta", "threshold")), name.startswith("threshold")
+        if not location:
             seen, own = [np.log(draws) for draws in seen], np.log(own)
         means = np.stack([draws.mean(axis=0) for draws in seen])
-        own = own - (means[0::2] - means[1::2]).mean(axis=0)
-        corrected[name] = np.exp(own) if positive else own
+        own = own - _agreed(means[0::2] - means[1::2])
+        own = own if location else np.exp(own)
+        corrected[name] = np.sort(own, axis=-1) if ordered else own
     return replace(released, variables=corrected)
+
+
+def _agreed(estimates: FloatArray) -> FloatArray:
+    """Of estimates (k, *dims) the one nearest to 0, and 0 where signs differ, (*dims)."""
+    agree = (np.sign(estimates) == np.sign(estimates[0])).all(axis=0)
+    return np.where(agree, np.sign(estimates[0]) * np.abs(estimates).min(axis=0), 0.0)
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:

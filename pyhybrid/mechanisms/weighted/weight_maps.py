@@ -33,7 +33,13 @@ from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.steps import BoundParts, single_models
-from pyhybrid.models.families.levels import BoundLevels, BoundManyLevels, Categorical
+from pyhybrid.models.families.coefficients import LinearModel
+from pyhybrid.models.families.levels import (
+    BoundLevels,
+    BoundManyLevels,
+    Categorical,
+    LevelModel,
+)
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
@@ -375,8 +381,10 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
     Weights that follow outcomes bias estimates: where large counts lose weight, the mean falls. A
     parametric bootstrap [ET93] estimates that bias from 1,000 records or units on: tables are
-    simulated from the released draws, and estimates with such weights compared with those without.
-    It reads what the release publishes, so it costs nothing. Models of the package are corrected.
+    simulated from the released draws, then from corrected ones, and estimates with such weights
+    compared with those without; draws move as far as both agree. It reads what the release
+    publishes, so it costs nothing. Mixtures, programs of one's own, tables read as distinct rows,
+    and models with survey weights, which may not be published, are not corrected.
 
     Parameters
     ----------
@@ -443,10 +451,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         self, session: FitSession, given: Sequence[pd.DataFrame] | None
     ) -> Callable[[Draws, Streams], Draws] | None:
         """Released draws less the bias of the weights; see the class."""
-        own = isinstance(
-            getattr(session.bound, "inner", session.bound), BoundRegression | BoundParts
-        )
-        if session.n_units < _FEWEST_CORRECTED or not own:
+        models = [getattr(each, "model", None) for each in single_models(session.bound)]
+        known = all(isinstance(each, LinearModel | LevelModel) for each in models)
+        if session.n_units < _FEWEST_CORRECTED or not known or self.undecided:  # not published
             return None
         return partial(self._corrected, session, given)
 
@@ -457,22 +464,25 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         released: Draws,
         streams: Streams,
     ) -> Draws:
-        options = FitOptions(
-            engine=session.engine, settings=_SHORT, rule=_LENIENT, on_not_converged="warn",
-            progress=named_progress(session.progress, "bias of the weights"),
-        )  # fmt: skip
-        pairs = []
+        how: dict[str, Any] = {"engine": session.engine, "settings": _SHORT, "rule": _LENIENT}
+        pairs: list[tuple[Draws, Draws]] = []
+        corrected, names = released, session.bound.likelihood_parameters
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of tables that are not released
                 for number in range(_SIMULATED):
+                    label = f"bias of the weights, simulated table {number + 1} of {_SIMULATED}"
+                    told = named_progress(session.progress, label)
                     own = streams.child(f"table {number + 1}")
-                    table = simulated(session.bound, released, number, own, given)
-                    fits = options.session(self.bind(table), own).by_unit(self.unit)
+                    table = simulated(session.bound, corrected, number, own, given)
+                    fits = FitOptions(**how, progress=told).session(self.bind(table), own)
+                    fits = fits.by_unit(self.unit)
                     pairs.append((self.fit(fits).fit.draws, self.unweighted(fits).draws))
-            return without_bias(released, pairs, session.bound.likelihood_parameters)
+                    corrected = without_bias(released, pairs, names)
+            return corrected
         except (InvalidInput, SamplingError) as error:
-            warnings.warn(f"released draws keep the bias of their weights: {error}", stacklevel=2)
+            message = f"released draws keep the bias of their weights: {error}"
+            warnings.warn(f"{', '.join(session.bound.synthesized)}: {message}", stacklevel=2)
             return released
 
     def check_records(self, session: FitSession) -> None:
