@@ -307,8 +307,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def correction(
         self, session: FitSession, given: Sequence[pd.DataFrame] | None
     ) -> Callable[[Draws, Streams], Draws] | None:
-        """From the draws that are released to those that are simulated from, if they are others: a
-        function of these draws and of predictors, which costs nothing; `given` as in `make_from`."""
+        """From the draws that are released to those that are simulated from, if they are others,
+        by these draws and the predictors alone, at no cost; `given` as in `make_from`."""
         return None
 
     def released_draws(self, charged: Charged) -> tuple[Draws, npt.NDArray[np.bool_]]:
