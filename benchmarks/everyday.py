@@ -59,7 +59,7 @@ TASKS = {
         code=_SURVEY
         + """
 model = ph.NegativeBinomial(f"visits ~ {RIGHT}")
-ph.LipschitzWeighted(model).release(survey(), n_synthetic=3, seed=1, engine="embedded")
+ph.BudgetWeighted(model).release(survey(), seed=1, engine="embedded")
 """,
     ),
     "sequence": Task(
@@ -92,7 +92,7 @@ session.unweighted()
 """,
     ),
     "beta": Task(
-        what="default release, beta regression, 700 records, 9 columns",
+        what="release by Lipschitz weights, beta regression, 700 records, 9 columns",
         before="92 s",
         code=_SURVEY
         + """
