@@ -122,13 +122,13 @@ def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPost
 
 
 def _charges(found: comparing.Comparison) -> Table:
-    from pyhybrid.reports.comparison import charge_name, charges_title
+    from pyhybrid.reports.comparison import charge_name, charges_title, in_lines
     from pyhybrid.reports.page import number_text
 
     header = ("", "epsilon", "counted by", "draws", "bound", "efficiency", "effective\nsize")
     rows = (
         [
-            escape(charge_name(found, row["mechanism"])),
+            escape(in_lines(charge_name(found, row["mechanism"]))),
             epsilon_text(float(row["epsilon"])),
             str(row["accounting"]),
             str(found.releases[row["mechanism"]].charge.n_draws_released),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -89,11 +90,10 @@ def statistic_names(comparison: Comparison) -> dict[str, str]:
     return {name: _NAMES.get(name, name) for name in comparison.estimates["statistic"].unique()}
 
 
-def charge_name(comparison: Comparison, name: str, *, gap: str = "\n") -> str:
+def charge_name(comparison: Comparison, name: str) -> str:
     """A mechanism's name, with kind and relation of its charge where they differ."""
-    charge = comparison.releases[name].charge
-    kind = f"{gap}({_kind(charge)})" if len(_kinds(comparison)) > 1 else ""
-    return f"{in_lines(name, gap=gap)}{kind}"
+    kind = f" ({_kind(comparison.releases[name].charge)})" if len(_kinds(comparison)) > 1 else ""
+    return f"{name}{kind}"
 
 
 def _kinds(comparison: Comparison) -> set[str]:
@@ -104,15 +104,15 @@ def _kind(charge: PrivacyCharge) -> str:
     return f"{charge.kind}, {charge.relation} {charge.protected}"
 
 
-def in_lines(name: str, *, gap: str = "\n") -> str:
-    """A mechanism's name with room to break."""
-    return name.replace(":", f":{gap}").replace(",", f",{gap}")
+def in_lines(name: str) -> str:
+    """A mechanism's name as a picture or a narrow table has it, in several lines."""
+    return re.sub(r"([:,])(?=\S)", r"\1\n", name).replace(" (", "\n(")
 
 
 def _charges(comparison: Comparison) -> Section:
     rows = [
         [
-            charge_name(comparison, row["mechanism"], gap=" "),
+            charge_name(comparison, row["mechanism"]),
             weights_of(comparison.releases[row["mechanism"]]),
             epsilon_text(float(row["epsilon"])),
             row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
@@ -134,10 +134,7 @@ def _estimates(comparison: Comparison) -> Section:
     named = comparison.estimates.assign(statistic=comparison.estimates["statistic"].map(names))
     by_source = named.set_index(["source", "statistic"])
     rows = [
-        [
-            in_lines(source, gap=" "),
-            *(interval_text(by_source.loc[(source, name)]) for name in names.values()),
-        ]
+        [source, *(interval_text(by_source.loc[(source, name)]) for name in names.values())]
         for source in (DATA, *comparison.releases)
     ]
     table = Table(header=["Source", *names.values()], rows=rows, numbers=True)

@@ -135,13 +135,13 @@ def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
     both = compare(two, table, **{**OPTIONS, "n_synthetic": 1})
     assert both.fits_made == 1
     assert "UNLIKE KINDS" in charges_title(both)
-    assert charge_name(both, "two") == "two\n(asymptotic local, replace one record)"
+    assert charge_name(both, "two") == "two (asymptotic local, replace one record)"
     page = comparison_report(both)
     check_page(page)
     assert "local (asymptotic local, remove one record)" in page
     alone = compare({"a:b,c": ph.Unweighted(MODEL)}, table, **{**OPTIONS, "n_synthetic": 1})
     assert charges_title(alone).endswith("1 draw; asymptotic local, remove one record; nats")
-    assert charge_name(alone, "a:b,c", gap=" ") == "a: b, c"
+    assert charge_name(alone, "a:b,c") == "a:b,c"
 
 
 @pytest.mark.parametrize(("mechanisms", "message"), [
