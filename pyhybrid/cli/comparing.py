@@ -21,7 +21,7 @@ from pyhybrid.cli.options import (
     sampler_settings,
 )
 from pyhybrid.cli.tables import read_table, shown_name
-from pyhybrid.core.checks import check_count, check_output_folder
+from pyhybrid.core.checks import check_count, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model
@@ -262,8 +262,8 @@ def _tell_of(points: Path) -> None:
     if lines < 2:
         points.unlink()
         return
-    message = f"{lines - 1} finished points are kept in {points} (confidential); the same command "
-    print(f"pyhybrid: {message}goes on from there", file=sys.stderr)
+    kept = f"{number_of(lines - 1, 'finished point')} kept in {points} (confidential)"
+    print(f"pyhybrid: {kept}; the same command goes on from there", file=sys.stderr)
 
 
 def _curve_table(found: curves.RiskUtilityCurve) -> Table:

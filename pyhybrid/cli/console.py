@@ -304,10 +304,10 @@ class _State:
             return f"{said}, computing from it"
         if self.done <= self.begun:
             return said + ", time left not known yet"
-        # Between two counts the rest falls, down to the time of one count.
+        # Between two counts the rest falls, down to a tenth of the time of one.
         at = now if self.counted is None else min(now, self.counted)
         each = (at - self.step_started) / (self.done - self.begun)
-        left = max(each * (self.total - self.done) - (now - at), each)
+        left = max(each * (self.total - self.done) - (now - at), each / 10)
         return f"{said}, about {_clock(left)} left of this step"
 
 

@@ -108,7 +108,9 @@ def without_bias(
 ) -> Draws:
     """Released draws less how far the means of parameters `names`, or of the logarithms of scales
     and sizes, lie apart in `pairs` of draws, of a biased fit and one without bias: as far as all
-    pairs agree, since a bias that changes fast with the parameters is not known."""
+    pairs agree, since a bias that changes fast with the parameters is not known. Pairs are asked
+    by directions that are independent in fits without bias: of a regression first the level at
+    usual predictors, since an intercept, at predictors of 0, agrees with slopes only."""
     corrected = dict(released.variables)
     for name in names:
         seen = [draws.flat(name) for pair in pairs for draws in pair]
@@ -118,15 +120,27 @@ def without_bias(
         location, ordered = name.startswith(("beta", "threshold")), name.startswith("threshold")
         if not location:
             seen, own = [np.log(draws) for draws in seen], np.log(own)
-        means = np.stack([draws.mean(axis=0) for draws in seen])
-        own = own - _agreed(means[0::2] - means[1::2])
+        fits = [draws.reshape(len(draws), -1) for draws in seen]
+        means = np.stack([draws.mean(axis=0) for draws in fits])
+        root = _root_of_precision(fits[1::2])
+        agreed = _agreed((means[0::2] - means[1::2]) @ root)
+        own = own - np.linalg.solve(root.T, agreed).reshape(own.shape[2:])
         own = own if location else np.exp(own)
         corrected[name] = np.sort(own, axis=-1) if ordered else own
     return replace(released, variables=corrected)
 
 
+def _root_of_precision(fits: Sequence[FloatArray]) -> FloatArray:
+    """Of parameters, in fits of draws (S, p): lower triangular (p, p), of their covariance within
+    fits, which is drawn to that of each alone where draws are few."""
+    apart = np.concatenate([draws - draws.mean(axis=0) for draws in fits])
+    covariance, share = apart.T @ apart / len(apart), min(1.0, apart.shape[1] / len(apart))
+    alone = np.diag(np.diag(covariance))
+    return np.linalg.cholesky(np.linalg.inv((1 - share) * covariance + share * alone))
+
+
 def _agreed(estimates: FloatArray) -> FloatArray:
-    """Of estimates (k, *dims) the one nearest to 0, and 0 where signs differ, (*dims)."""
+    """Of estimates (k, p) the one nearest to 0, and 0 where signs differ, (p,)."""
     agree = (np.sign(estimates) == np.sign(estimates[0])).all(axis=0)
     return np.where(agree, np.sign(estimates[0]) * np.abs(estimates).min(axis=0), 0.0)
 

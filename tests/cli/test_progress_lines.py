@@ -34,6 +34,7 @@ def test_numbers_in_the_name_of_a_step_are_left_out() -> None:
     state.report("visits2: curve points", 7, 8)
     state.counted = state.step_started + 60
     assert "visits2: curve points: 7 of 8 (88%), about 1:00" in state.line(state.counted)
+    assert "7 of 8 (88%), about 0:15" in state.line(state.counted + 45)  # and falls in the last one
 
 
 def test_a_long_step_without_a_report_of_its_own_still_writes_lines() -> None:

@@ -362,7 +362,7 @@ def test_an_interrupted_command_goes_on(table: pd.DataFrame, tmp_path: Path) -> 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "finished points are kept in out.points.jsonl" in err
+    assert "finished points kept in out.points.jsonl (confidential)" in err
     assert stat.S_IMODE(points.stat().st_mode) == 0o600
     assert not (tmp_path / "out").exists()
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -480,7 +480,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
                     pairs.append((self.fit(fits).fit.draws, self.unweighted(fits).draws))
                     corrected = without_bias(released, pairs, names)
             return corrected
-        except (InvalidInput, SamplingError) as error:
+        except (InvalidInput, SamplingError, np.linalg.LinAlgError) as error:
             message = f"released draws keep the bias of their weights: {error}"
             warnings.warn(f"{', '.join(session.bound.synthesized)}: {message}", stacklevel=2)
             return released
