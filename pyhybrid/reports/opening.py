@@ -256,7 +256,7 @@ def remedy(
     else:
         how = "unknown" if plain is None else "strict" if strict else "weights"
     asked = float(step.settings.get("epsilon") or 0) / (step.charge.epsilon or 1.0)
-    more = 2 * release.charge.epsilon * max(1.0, asked)
+    more = round(2 * release.charge.epsilon * max(1.0, asked), 6)  # asked is a quotient
     within_ends = _within_ends(step, truth, [table[column] for table in release.synthetic])
     return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
                     unweighted=mechanism == _UNWEIGHTED, strict=strict, within=within_ends,

@@ -93,7 +93,7 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
 
 
 def _made(mechanism: str, y: pd.Series, kind: str = "asymptotic local", **settings: Any) -> Any:
-    charge = SimpleNamespace(mechanism=mechanism, kind=kind, epsilon=0.4)
+    charge = SimpleNamespace(mechanism=mechanism, kind=kind, epsilon=0.41)
     alpha = np.ones(0 if mechanism == "NoisyMarginals" else 3)
     return SimpleNamespace(parts=(), charge=charge, settings=settings, synthesized=("y",),
                            confidential=SimpleNamespace(alpha=alpha),
@@ -129,7 +129,7 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         ((*range(40), 40), "noise is too large"),
     ):
         domain = {"y": {"bins": bins, "step": 0.1}}
-        made = _made("NoisyMarginals", off, "strict", domain=domain, epsilon=0.4)
+        made = _made("NoisyMarginals", off, "strict", domain=domain, epsilon=0.41)
         assert said in remedy(made, data, "y")
 
 
