@@ -107,10 +107,10 @@ def without_bias(
     released: Draws, pairs: Sequence[tuple[Draws, Draws]], names: Sequence[str]
 ) -> Draws:
     """Released draws less how far the means of parameters `names`, or of the logarithms of scales
-    and sizes, lie apart in `pairs` of draws, of a biased fit and one without bias: as far as all
-    pairs agree, since a bias that changes fast with the parameters is not known. Pairs are asked
-    by directions that are independent in fits without bias: of a regression first the level at
-    usual predictors, since an intercept, at predictors of 0, agrees with slopes only."""
+    and sizes, lie apart in `pairs` of draws, of a biased fit and one without bias: on average,
+    as far as all pairs agree, since a bias that changes fast with the parameters is not known. They
+    are asked by directions that are independent in fits without bias: of a regression the first is
+    the level at usual predictors, which an intercept, at predictors of 0, would hide."""
     corrected = dict(released.variables)
     for name in names:
         seen = [draws.flat(name) for pair in pairs for draws in pair]
@@ -140,9 +140,11 @@ def _root_of_precision(fits: Sequence[FloatArray]) -> FloatArray:
 
 
 def _agreed(estimates: FloatArray) -> FloatArray:
-    """Of estimates (k, p) the one nearest to 0, and 0 where signs differ, (p,)."""
-    agree = (np.sign(estimates) == np.sign(estimates[0])).all(axis=0)
-    return np.where(agree, np.sign(estimates[0]) * np.abs(estimates).min(axis=0), 0.0)
+    """Of estimates (k, p) the mean, but no more than twice the one nearest to 0, and 0 where signs
+    differ, (p,)."""
+    sign, sizes = np.sign(estimates[0]), np.abs(estimates)
+    agree = (np.sign(estimates) == sign).all(axis=0)
+    return np.where(agree, sign * np.minimum(sizes.mean(axis=0), 2 * sizes.min(axis=0)), 0.0)
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:

@@ -382,7 +382,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     Weights that follow outcomes bias estimates: where large counts lose weight, the mean falls. A
     parametric bootstrap [ET93] estimates that bias from 1,000 records or units on: tables are
     simulated from the released draws, then from corrected ones, and estimates with such weights
-    compared with those without; draws move as far as both agree. It reads no outcome but by the
+    compared with those without; draws move as far as these agree. It reads no outcome but by the
     released draws, so it costs nothing. Mixtures, programs of one's own, tables read as distinct
     rows, and models with survey weights, which may not be published, are not corrected.
 
