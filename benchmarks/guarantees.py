@@ -11,7 +11,7 @@ the same splits (a posterior draw and the simulation of one set from it bring 0.
 with its standard error from split to split. Chains are short (2 x 250), and at other epsilons than
 1 not continued where they have not converged: a release would take longer ones. All epsilons are
 strict but those of LW, CW and scalar weights, the largest scale whose local charge at delta 1e-6 is
-within epsilon, and of weights by budget.
+within epsilon, and of weights by budget, whose draws are those of a release, or "not corrected".
 
     python -m benchmarks guarantees
     python -c "from benchmarks.guarantees import figure; figure()"
@@ -47,7 +47,7 @@ FIGURE = Path(__file__).parent.parent / "docs" / "pages" / "images" / "equal_eps
 _WITHOUT_EPSILON = ("unweighted", "reference alone", "20 % lower alone")
 MECHANISMS = (*_WITHOUT_EPSILON, "centered", "centered, 20 % lower", "private calibration",
               "clipped by size", "histogram", "LW", "LW by deviation", "LW, reciprocal", "CW",
-              "scalar", "budget")  # fmt: skip
+              "scalar", "budget", "budget, not corrected")  # fmt: skip
 _DEAR = ("centered, 20 % lower", "private calibration", "clipped by size")  # by chains
 _FOR_COMPARISON = ("income, unit 10,000",)
 _DRAWS, _SETS = 6, 5  # draws of theta of one fit; sets from each
@@ -75,7 +75,7 @@ class Case:
     table: Callable[[], pd.DataFrame]
     analyst: str  # family of a generalized linear model
     bins: tuple[float, float, int]
-    splits: int = 2  # of the centered mechanism at epsilon 1
+    splits: int = 2  # without epsilon; of centers and budgets at epsilon 1
 
     @property
     def outcome(self) -> str:
@@ -122,14 +122,14 @@ CASES = {
     "any visit, 7 predictors": Case(
         model=ph.Bernoulli(f"any_visit ~ {_RIGHT}", levels=(0, 1)), analyst="binomial",
         table=lambda: _some_visits().assign(any_visit=lambda t: (t["mdvis"] > 0) * 1),
-        bins=(0, 1, 2)),
+        bins=(0, 1, 2), splits=4),
     "visits, 7 predictors": Case(
         model=ph.NegativeBinomial(f"mdvis ~ {_RIGHT}", prior="normal"), table=_some_visits,
-        analyst="poisson", bins=(0, 99, 100)),
+        analyst="poisson", bins=(0, 99, 100), splits=4),
     "marriages, 5 predictors": Case(
         model=ph.NormalRegression("rate_marriage ~ age + yrs_married + children + religious + educ",
                                   decimals=0),
-        table=_marriages, analyst="gaussian", bins=(0, 6, 6)),
+        table=_marriages, analyst="gaussian", bins=(0, 6, 6), splits=4),
     "television, 3 predictors": Case(
         model=ph.NegativeBinomial("TVnews ~ age + educ + income"), analyst="poisson",
         table=lambda: anes96.load_pandas().data.astype({"TVnews": "int64"}), bins=(0, 8, 8)),
@@ -181,6 +181,8 @@ def _splits(name: str, what: str, epsilon: float) -> int:
         return CASES[name].splits
     if name in _FOR_COMPARISON:
         return 0
+    if what == "budget, not corrected":
+        return CASES[name].splits if epsilon == 1 else 0
     return 2 if what in _WITHOUT_EPSILON else 1
 
 
@@ -299,8 +301,10 @@ def _made(
             model, epsilon=epsilon, inner=ph.Unweighted(model), center=None, check_modes=False,
             sampling="exact" if exact else "chains",
         )  # fmt: skip
-    elif what == "budget":
-        return _simulated(model.bind(new), *_budget(name, seed, epsilon), new=new, seed=seed)
+    elif what.startswith("budget"):
+        draws, correct = _budget(name, seed, epsilon)
+        correct = correct if what == "budget" else None
+        return _simulated(model.bind(new), draws, correct, new=new, seed=seed)
     elif what in _SCALED:
         return _simulated(model.bind(new), _scaled(what, name, seed, epsilon), new=new, seed=seed)
     else:
