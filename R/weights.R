@@ -131,17 +131,18 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 #' Weights that keep the risk of each record within a budget: \eqn{\alpha_i = \min(a_i, t_i \mu /
 #' r_i)}. The public weight \eqn{a_i = \min(1, 0.17 \mu / \sqrt{l_i})} makes a usual record's risk
 #' small beside the limit \eqn{t_i}, which is 0.7 less 0.3 times what a usual record has of
-#' \eqn{0.17 \mu}, and 0.7 for outcomes of levels.
+#' \eqn{0.17 \mu}, 0.7 for levels, and 0.54 less 0.15 times that for amounts.
 #' @param risk r_i of [budget_risk()] under weights near these, a vector of length n; infinity
 #'   allowed.
 #' @param mu Budget of one released draw, above 0; see [mu_of_epsilon()].
 #' @param leverage l_i of [budget_leverage()], a vector of length n, above 0.
-#' @param of_levels `TRUE` for models of levels.
+#' @param outcomes Which are modelled: `"levels"`, `"amounts"`, real numbers by a density, or
+#'   `"counts"`, anything else.
 #' @return Weights, a vector of length n. Confidential.
 #' @examples
 #' budget_weights(c(0.01, 0.2, 1), mu = 0.5, leverage = c(0.0056, 0.0056, 0.09))
 #' @export
-budget_weights <- function(risk, mu, leverage, of_levels = FALSE) {
+budget_weights <- function(risk, mu, leverage, outcomes = "counts") {
   risk <- check_nonnegative_vector(risk, "risk")
   leverage <- check_nonnegative_vector(leverage, "leverage", length(risk))
   wrong <- which(leverage == 0)
@@ -150,8 +151,10 @@ budget_weights <- function(risk, mu, leverage, of_levels = FALSE) {
   }
   mu <- check_positive(mu, "mu")
   power <- budget_power(leverage, mu)
-  usual <- if (check_flag(of_levels, "of_levels")) 0 else power * sqrt(leverage) / (0.17 * mu)
-  limit <- (0.7 - 0.3 * usual) * mu
+  limits <- list(counts = c(0.7, 0.3), levels = c(0.7, 0), amounts = c(0.54, 0.15))
+  limit <- limits[[check_choice(outcomes, "outcomes", names(limits))]]
+  usual <- power * sqrt(leverage) / (0.17 * mu)
+  limit <- (limit[1] - limit[2] * usual) * mu
   pmin(power, ifelse(risk > 0, limit / risk, 1))
 }
 

@@ -6,6 +6,7 @@ what a release charges: from draws of one posterior, and below 2,000 records fro
 two records that most is told about, too. Draws are quantiles, so that nothing here is chance but
 their order; weights by budget are read from random draws, too, at the same levels of the posterior
 with and without a record: by convexity, what holds at each set of levels holds over all of them.
+As in a release, each round reads draws of its own, and the charge others.
 `frozen` is the control: the same charge as if risks stayed when a record leaves.
 
     python -m benchmarks weights
@@ -62,12 +63,19 @@ class Conjugate:
         From parameters (S, 1) and records to log-likelihoods (S, n).
     levels : ndarray, shape (S,)
         Probabilities of the draws.
+    chance : int, optional
+        Number of the stream of random draws that each round of weights by budget takes for itself;
+        the first `levels` if omitted.
+    outcomes : str
+        Which of those of weights by budget the records are.
     """
 
     records: np.ndarray
     posterior: Callable[[np.ndarray, np.ndarray], Any]
     term: Callable[[np.ndarray, np.ndarray], np.ndarray]
     levels: np.ndarray
+    chance: int | None = None
+    outcomes: str = "counts"
 
     def draws(self, records: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Of the parameter, (S, 1), from the posterior of `records` under `alpha`."""
@@ -87,7 +95,10 @@ class Conjugate:
     def rounds(self) -> list[Conjugate]:
         """The model with the draws of each round of weights by budget."""
         sizes = [round(share * self.levels.size) for share in BUDGET_ROUNDS]
-        return [replace(self, levels=self.levels[:size]) for size in sizes]
+        if self.chance is None:
+            return [replace(self, levels=self.levels[:size]) for size in sizes]
+        rng = np.random.default_rng([self.chance, 1])
+        return [replace(self, levels=rng.uniform(size=size)) for size in sizes]
 
 
 def models(n: int, chance: int | None = None) -> dict[str, Conjugate]:
@@ -106,6 +117,7 @@ def models(n: int, chance: int | None = None) -> dict[str, Conjugate]:
     money[0] = 4.0
     count: dict[str, Any] = {
         "levels": levels,
+        "chance": chance,
         "posterior": lambda y, alpha: gamma(1 + alpha @ y[:, 0], scale=1 / (0.1 + alpha @ y[:, 1])),
         "term": lambda t, y: y[:, 0] * np.log(t) - y[:, 1] * t - _factorials(y[:, 0]),
     }
@@ -116,6 +128,8 @@ def models(n: int, chance: int | None = None) -> dict[str, Conjugate]:
         "normal": Conjugate(
             records=money[:, None],
             levels=levels,
+            chance=chance,
+            outcomes="amounts",
             posterior=lambda x, alpha: norm(
                 alpha @ x[:, 0] / (0.01 + alpha.sum()), (0.01 + alpha.sum()) ** -0.5
             ),
@@ -160,20 +174,22 @@ def _reweighted(model: Conjugate, kept: np.ndarray, **how: Any) -> np.ndarray:
 
 
 def _budget(model: Conjugate, kept: np.ndarray) -> np.ndarray:
-    mu = budget_mu(_MU, n=kept.size, n_parameters=1)
+    outcomes = model.outcomes
+    mu = budget_mu(_MU, n=kept.size, n_parameters=1, outcomes=outcomes)
     leverage = ph.arrays.budget_leverage(np.empty((kept.size, 0)), mu=mu)
     alpha = budget_power(leverage, mu=mu)
     for part in model.rounds():
         log_lik = part.log_lik(model.records[kept], alpha)
         risks = risk_of(log_lik, "depth")[kept]
-        alpha = ph.arrays.budget_weights(risks, mu=mu, leverage=leverage)
+        alpha = ph.arrays.budget_weights(risks, mu=mu, leverage=leverage, outcomes=outcomes)
     return alpha
 
 
 def _budget_without(model: Conjugate, frozen: bool) -> WeightsWithout:
     none = np.empty((len(model.records), 0))
-    leverage, weights = budget_without(none, mu=_MU, n_parameters=1)
-    here, there = budget_maps(_MU, 1, len(none))
+    how: Any = {"mu": _MU, "n_parameters": 1, "outcomes": model.outcomes}
+    leverage, weights = budget_without(none, **how)
+    here, there = budget_maps(n=len(none), **how)
     for part in model.rounds():
         log_lik = part.log_lik(model.records, weights.alpha)
         points = part.draws(model.records, weights.alpha)

@@ -444,15 +444,15 @@ def scalar_without(
 
 
 def budget_maps(
-    mu: float, n_parameters: int, n: int, *, of_levels: bool = False
+    mu: float, n_parameters: int, n: int, outcomes: str = "counts"
 ) -> tuple[Weigh, Weigh]:
     """`budget_weights` of risks by depth, after the leverages of `budget_without`: of n records or
     units, and of one less."""
 
     def of(number: int) -> Weigh:
-        part = budget_mu(mu, n=max(number, 1), n_parameters=n_parameters)
+        part = budget_mu(mu, n=max(number, 1), n_parameters=n_parameters, outcomes=outcomes)
         return lambda leverage, risks: budget_weights(
-            risks, mu=part, leverage=leverage, of_levels=of_levels
+            risks, mu=part, leverage=leverage, outcomes=outcomes
         )
 
     return of(n), of(n - 1)
@@ -466,6 +466,7 @@ def budget_without(
     unit: IntArray | None = None,
     times: FloatArray | None = None,
     n_parts: int = 1,
+    outcomes: str = "counts",
 ) -> tuple[WeightsWithout, WeightsWithout]:
     """`budget_leverage`, in the place of weights, and the public weights, once for each record or
     unit, with and without each of them; but for refits the public weights are held, by which
@@ -476,8 +477,9 @@ def budget_without(
     n_others = max(others, 0 if X.shape[1] else 1)
     each = np.ones(len(X)) if times is None else times
     n = int(owner.max()) + 1 if times is None else round(times.sum())
-    here, there = (budget_mu(mu, n=max(k, 1), n_parameters=n_parameters) for k in (n, n - 1))
-    how: Any = {"n_others": n_others, "n_parts": n_parts}
+    how: Any = {"n_parameters": n_parameters, "outcomes": outcomes}
+    here, there = (budget_mu(mu, n=max(k, 1), **how) for k in (n, n - 1))
+    how = {"n_others": n_others, "n_parts": n_parts}
     by_record = leverage_of_rows(X, mu=here, unit=unit, times=each, **how)
     power = budget_power(by_record, mu=here)
     first = np.unique(owner, return_index=True)[1]

@@ -20,7 +20,6 @@ from pyhybrid.core.checks import (
     check_count,
     check_each,
     check_finite,
-    check_flag,
     check_fraction,
     check_log_lik,
     check_nonnegative_vector,
@@ -35,8 +34,11 @@ from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
-_TYPICAL, _LIMITS, _STEPS = 0.17, (0.7, 0.3), 200
+OUTCOMES = {"counts": (0.7, 0.3), "levels": (0.7, 0.0), "amounts": (0.54, 0.15)}
+"""What an outcome may be for `budget_weights`, and the limits to a record's risk."""
+_TYPICAL, _STEPS = 0.17, 200
 _FEW_LEFT = 5.0  # square of mu over a usual record's part of it, where three quarters are given
+_MANY_LEFT, _MORE = 30.0, 0.3  # the same, where half of what amounts are given more is given
 """Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
 BUDGET_ROUNDS = (0.5, 0.5, 0.5, 1.0)
 """Share of the draws of a fit that `budget_weights` are read from, round by round."""
@@ -197,15 +199,17 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
     return np.full(n, min(1.0, target / unweighted))
 
 
-def budget_mu(mu: float, *, n: int, n_parameters: int) -> float:
-    """Mu that weights are made for, of `mu` of one draw: half of it to nearly all, by public
-    numbers.
+def budget_mu(mu: float, *, n: int, n_parameters: int, outcomes: str = "counts") -> float:
+    """Mu that weights are made for, of `mu` of one draw, by public numbers: half of it to nearly
+    all, for "amounts" to 1.3 times as much.
 
     Where few records, under public weights, are left to a parameter, terms are curved, and cost
-    more than their size says.
+    more than their size says. Where many are, a release costs two thirds of it; but counts may be
+    so uneven that the largest move each other's weights, and levels so rare that terms are curved.
     """
     each = (_TYPICAL * mu * n / n_parameters) ** 2
-    return mu * (_FEW_LEFT + each) / (2 * _FEW_LEFT + each)
+    more = _MORE * each / (_MANY_LEFT + each) if outcomes == "amounts" else 0.0
+    return mu * ((_FEW_LEFT + each) / (2 * _FEW_LEFT + each) + more)
 
 
 def budget_leverage(X: Any, *, mu: float, n_others: int = 1, unit: Any = None) -> FloatArray:
@@ -291,15 +295,16 @@ def budget_risk(log_lik: Any) -> FloatArray:
     return risk_of(LogLik.of(check_log_lik(log_lik)), "depth")
 
 
-def budget_weights(risk: Any, *, mu: float, leverage: Any, of_levels: bool = False) -> FloatArray:
+def budget_weights(risk: Any, *, mu: float, leverage: Any, outcomes: str = "counts") -> FloatArray:
     r"""Weights that keep what each record tells within a budget, shape (n,).
 
     :math:`\alpha_i = \min(a_i, t_i \mu / r_i)`. The public weight
     :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes the risk of a usual record small beside the
     limit :math:`t_i`, which is 0.7 less 0.3 times what a usual record has of 0.17 mu, 0.7 for
-    outcomes of levels: few weights then follow from the data. What is left of mu is for their
-    influence on the weights of others. Records of a rare level are all alike: where they lose
-    weight, its share falls, and each moves the weights of all the others.
+    levels, and for amounts, for which mu is taken larger, 0.54 less 0.15 times that: few weights
+    then follow from the data. What is left of mu is for their influence on the weights of others.
+    Records of a rare level are all alike: where they lose weight, its share falls, and each moves
+    the weights of all the others.
 
     Parameters
     ----------
@@ -309,8 +314,8 @@ def budget_weights(risk: Any, *, mu: float, leverage: Any, of_levels: bool = Fal
         Budget of one released draw, above 0; `mu_of_epsilon` has that of an epsilon.
     leverage : array_like, shape (n,)
         l_i of `budget_leverage`, above 0.
-    of_levels : bool, default False
-        True for models of levels.
+    outcomes : {"counts", "levels", "amounts"}
+        Which are modelled: levels, real numbers by a density, or anything else.
 
     Examples
     --------
@@ -322,7 +327,8 @@ def budget_weights(risk: Any, *, mu: float, leverage: Any, of_levels: bool = Fal
     check_each(typical > 0, "leverage must be above 0: record {} has none")
     power = budget_power(typical, mu=check_positive(mu, "mu"))
     usual = power * np.sqrt(typical) / (_TYPICAL * mu)
-    limit = (_LIMITS[0] - (0.0 if check_flag(of_levels, "of_levels") else _LIMITS[1]) * usual) * mu
+    most, less = OUTCOMES[check_choice(outcomes, "outcomes", OUTCOMES)]
+    limit = (most - less * usual) * mu
     return np.minimum(power, np.divide(limit, r, out=np.ones_like(r), where=r > 0))
 
 

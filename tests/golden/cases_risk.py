@@ -237,7 +237,8 @@ def budget_cases(_: random.Random) -> list[Case]:
     return [
         {"name": "all lowered", "args": args(few, 0.25, [0.04] * 6)},
         {"name": "few lowered", "args": args(few, 9.0, [1e-4] * 6)},
-        {"name": "levels", "args": {**args(few, 0.25, [0.04] * 6), "of_levels": True}},
+        {"name": "levels", "args": {**args(few, 0.25, [0.04] * 6), "outcomes": "levels"}},
+        {"name": "amounts", "args": {**args(few, 0.3, [0.001] * 6), "outcomes": "amounts"}},
         {"name": "rare predictors",
          "args": args([0.5, 2.0, 10.0] * 4, 3.0, [0.1, 0.3, 0.2, 4.0] * 3)},
         bad("no leverage", args([1], 1, [0]), "leverage must be above 0: {record 0} has none"),

@@ -141,13 +141,14 @@ def scalar_weights(n: int, target_bound: float, unweighted_bound: float) -> list
 
 
 def budget_weights(
-    risk: list[float], mu: float, leverage: list[float], of_levels: bool = False
+    risk: list[float], mu: float, leverage: list[float], outcomes: str = "counts"
 ) -> list[float]:
     out = []
+    most, less = {"counts": (0.7, 0.3), "levels": (0.7, 0), "amounts": (0.54, 0.15)}[outcomes]
     for r, square in zip(risk, leverage, strict=True):
         usual = math.sqrt(square) / (0.17 * mu)  # of the usual record, at weight 1
         a = 1.0 if usual <= 1 else 1 / usual
-        t = mu * (0.7 - (0.0 if of_levels else 0.3 * min(usual, 1.0)))
+        t = mu * (most - less * min(usual, 1.0))
         out.append(a if r == 0 or t / r > a else t / r)
     return out
 

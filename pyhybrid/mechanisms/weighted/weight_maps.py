@@ -432,10 +432,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
     def recomputed(self, session: FitSession) -> WeightsWithout:
         """All rounds with and without each record."""
         bound, owner, near = session.bound, session.owner, self.unweighted(session).draws
-        p = self._n_parameters(session)
-        mu, leverage, weights = self._public(session, p)
-        of_levels = all(isinstance(part, BoundLevels) for part in single_models(bound))
-        here, there = budget_maps(mu, p, session.n_units, of_levels=of_levels)
+        (here, there), leverage, weights = self._public(session, self._n_parameters(session))
         for number, share in enumerate(BUDGET_ROUNDS, 1):
             alpha, label = weights.alpha[owner], f"weights {number} of {len(BUDGET_ROUNDS)}"
             # The unweighted fit alone is always there: computed again, weights are the same.
@@ -511,14 +508,18 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         names = [n for n in session.bound.likelihood_parameters if n in near.variables]
         return max(1, sum(int(near.flat(name)[0].size) for name in names))
 
-    def _public(self, session: FitSession, p: int) -> tuple[float, WeightsWithout, WeightsWithout]:
-        """Mu of one draw, leverages and public weights, for p likelihood parameters."""
+    def _public(self, session: FitSession, p: int) -> tuple[Any, WeightsWithout, WeightsWithout]:
+        """Maps of n records and of one less, leverages and public weights; p parameters."""
         mu = mu_of_epsilon(self.epsilon, self.delta)
         mu /= mu_of_release(1.0, n_draws_released=self.n_draws, relation=self.relation)
-        times = getattr(session.bound, "times", None)
+        bound, parts = session.bound, single_models(session.bound)
+        outcomes = "amounts" if all(part.density_above_one for part in parts) else "counts"
+        outcomes = "levels" if all(isinstance(part, BoundLevels) for part in parts) else outcomes
+        how: Any = {"mu": mu, "n_parameters": p, "outcomes": outcomes}
+        maps = budget_maps(n=session.n_units, **how)
         unit = None if session.units is None else session.owner
-        how: Any = {"n_parameters": p, "n_parts": _regressions(session.bound)}
-        return mu, *budget_without(_predictors(session.bound), mu=mu, unit=unit, times=times, **how)
+        how.update(unit=unit, times=getattr(bound, "times", None), n_parts=_regressions(bound))
+        return maps, *budget_without(_predictors(bound), **how)
 
     def _leaves_enough(self, session: FitSession, weights: WeightsWithout, p: int) -> bool:
         """True if public weights leave some records to each coefficient and the scale."""
