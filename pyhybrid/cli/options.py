@@ -460,7 +460,7 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     given = ",".join(f"{key}={value}" for key, value in settings.items())
     _MODELS.get({})[formula] = f"{own}:{given}" if given else own
     said = [f"point={settings['point']}"] if "point" in settings else []
-    said += ["missing=model"] if "missing" in settings else []
+    said += [f"missing={settings['missing']}"] if "missing" in settings else []
     own = ":".join([own, ",".join(said)]) if said else own
     if own != (default_name(formula, df) or "negative_binomial"):
         note(f"model chosen by the column's values: {own}; --model chooses another")

@@ -112,6 +112,9 @@ def test_a_correction_reads_what_is_released_and_nothing_else(
         assert all((one.flat(n) == two.flat(n)).all() for n in MODEL.parameters)
     assert (same[0].flat("phi") != drawn[0].flat("phi")).all()
     assert (same[0].flat("phi") != released.flat("phi")).all()
+    monkeypatch.setattr(weight_maps, "simulated", lambda bound, *_: bound.table)  # which leaks
+    leaked = [_corrected(of, released).flat("phi") for of in (session, another)]
+    assert (leaked[0] != leaked[1]).all()
     monkeypatch.setattr(weight_maps, "simulated", lambda bound, *_: bound.table.assign(visits=1.5))
     with pytest.warns(UserWarning, match="released draws keep the bias of their weights: "):
         assert _corrected(session, released) is released
