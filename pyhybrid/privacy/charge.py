@@ -93,7 +93,7 @@ class PrivacyCharge:
         Largest range R of a record's weighted log-likelihood in one draw, nats. Confidential.
     range_failing : float or None
         Of Gaussian accounting: what one draw costs the records whose Gaussian limit does not hold,
-        nats, by their range or more. Epsilon is the larger of this and of mu. Confidential; its
+        nats, by their loss or more. Epsilon is the larger of this and of mu. Confidential; its
         epsilon is public.
     mu : float or None
         One released draw is mu-GDP under `remove`, for the records whose Gaussian limit holds:

@@ -265,12 +265,12 @@ class Refit:
 
     @property
     def farthest(self) -> float:
-        """Range to charge where the limit does not hold: of the draws, or beyond them, as under
+        """Loss to charge where the limit does not hold: of the draws, or beyond them, as under
         the prior of a parameter that the record alone informs, where the change may rise steeply or
         have a heavy tail."""
         changes = self.loss.by_draw, -self.loss.by_draw_without
         tails = (heavy_tail(own) for own in changes if np.isfinite(own).all())
-        return max([self.loss.loss_range, self.far, *tails])
+        return max([self.loss.largest, self.far, *tails])
 
     @property
     def within(self) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri
 
 from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.privacy.bounds import loss_ranges
@@ -69,7 +69,7 @@ class LocalAccount:
     n_draws: int
     draws_recounted: int = 0  # in which the weights without each record were recomputed, if any
     mu_of_limit: float | None = None  # of the records whose limit holds; `mu` if omitted
-    failing: FloatArray = field(default_factory=lambda: _NONE[:2])  # (2, k) range, mu of the rest
+    failing: FloatArray = field(default_factory=lambda: _NONE[:2])  # (2, k) loss, mu of the rest
     expansion: FloatArray = field(default_factory=lambda: _NONE)  # (4, k)
     costliest: int | None = None  # record that pays most of those whose limit does not hold
 
@@ -82,13 +82,13 @@ class LocalAccount:
 
     def range_to(self, delta: float, *, otherwise: float, n_draws: int = 1) -> float:
         """Cost of released draws to records whose Gaussian limit does not hold, nats: the largest
-        of their range, their deviation's epsilon and the loss at `delta` beyond the draws, a range
-        of S draws saying nothing of rarer losses; by range, or `otherwise`, a draw if untold."""
-        ranges, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
-        spread, beyond = float(np.max(ranges)), self.loss_beyond(delta, n_draws)
+        of their loss over the draws, their deviation's epsilon and the loss at `delta` beyond the
+        draws, which say nothing of rarer ones; by range, or `otherwise`, a draw if untold."""
+        largest, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
+        most, beyond = float(np.max(largest)), self.loss_beyond(delta, n_draws)
         if not np.isfinite(beyond):
-            return n_draws * max(spread, otherwise)
-        return max(spread, beyond, epsilon_of_mu(math.sqrt(n_draws) * float(np.max(mu)), delta))
+            return n_draws * max(most, self.loss_range, otherwise)
+        return max(most, beyond, epsilon_of_mu(math.sqrt(n_draws) * float(np.max(mu)), delta))
 
     def loss_beyond(self, delta: float, n_draws: int = 1) -> float:
         """Loss at probability `delta` beyond the draws, nats; infinite where they do not tell."""
@@ -154,7 +154,7 @@ def _account(
     n_draws: int,
     recounted: int,
 ) -> LocalAccount:
-    """Every record pays by mu if its limit holds, and else by its own range or more; so do those
+    """Every record pays by mu if its limit holds, and else by its own loss or more; so do those
     that are `alike`, of an equal value (n,)."""
     sure = max((examined.largest_sure for examined in limits), default=0.0)
     pairs = [(examined, examined.failing(sure)) for examined in limits]
@@ -164,6 +164,7 @@ def _account(
     beyond = loss_of_expansion(expansion, _RARE)
     top = max(limits, key=lambda examined: float(examined.charged.max(initial=0.0)))
     upper = np.concatenate([examined.upper[mask] for examined, mask in pairs])
+    largest = np.concatenate([_largest_loss(examined.terms[:, mask]) for examined, mask in pairs])
     return LocalAccount(
         loss_ranges=ranges,
         mu_by_record=deviations,
@@ -174,7 +175,7 @@ def _account(
         n_draws=n_draws,
         draws_recounted=recounted,
         mu_of_limit=float(holding.max(initial=0.0)),
-        failing=np.stack([ranges[failed], upper + chance]),
+        failing=np.stack([largest, upper + chance]),
         expansion=expansion,
         costliest=int(failed[np.argmax(beyond)]) if failed.size else None,
     )
@@ -263,6 +264,14 @@ def columns_of(log_lik: LogLik, records: IntArray) -> FloatArray:
 def _deviation(block: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
         return np.asarray(block.std(axis=0))
+
+
+def _largest_loss(terms: FloatArray) -> FloatArray:
+    """Of terms (S, k) over the draws, nats, (k,); the loss is a term less the logarithm of what
+    makes the density without it one, as in leave-one-out; infinite where one is."""
+    with np.errstate(invalid="ignore"):
+        loss = terms + logsumexp(-terms, axis=0) - math.log(len(terms))
+    return np.where(np.isfinite(terms).all(axis=0), np.abs(loss).max(axis=0), np.inf)
 
 
 def _largest(*measures: FloatArray) -> IntArray:

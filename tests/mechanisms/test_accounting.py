@@ -163,7 +163,7 @@ def test_delta_must_be_below_one_over_the_units_before_anything_is_fitted() -> N
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_record_whose_limit_fails_pays_by_its_range_and_the_charge_says_so(seed: int) -> None:
+def test_a_record_whose_limit_fails_pays_its_loss_or_more_and_the_charge_says_so(seed: int) -> None:
     table = pd.DataFrame({"y": [*np.random.default_rng(seed).poisson(2, 4), 40]})
     release = ph.Unweighted(MODEL).release(table, **{**OPTIONS, "seed": seed})
     charge, own = release.charge, release.confidential.account.loss_ranges[4]
@@ -176,7 +176,7 @@ def test_a_record_whose_limit_fails_pays_by_its_range_and_the_charge_says_so(see
     for words in ("Gaussian accounting was asked for; the check of its limit fai",
                   "The epsilon above was counted by the range"):  # fmt: skip
         assert (words in release.statement) == none_holds
-    some = "which the limit does not hold are charged by their range" in release.statement
+    some = "which the limit does not hold are charged by their largest loss" in release.statement
     assert some == (not none_holds)
 
 

@@ -65,8 +65,8 @@ _SENTENCES = {
     "that a released draw is Gaussian differentially private. This was checked record by record "
     "on {n_draws} posterior draws, down to probabilities of about one in that number; for smaller "
     "ones, delta relies on the limit. The upper end of the estimate of mu is charged.",
-    "some by range": "Records for which the limit does not hold are charged by the range of their "
-    "log-likelihoods, or by an extrapolation beyond the draws. Epsilon is the larger of the two.",
+    "some by loss": "Records for which the limit does not hold are charged by their largest loss "
+    "over the draws, or by an extrapolation beyond these. Epsilon is the larger of the two.",
     "other": "{asked} accounting was asked for; {why}; epsilon is counted by the {by}.",
     "range": "The range is taken over {n_draws} posterior draws. It is a lower estimate of the "
     "largest possible range: it misses losses rarer than about one in {n_draws}.",
@@ -407,7 +407,7 @@ def _of_local(
     return _said(
         {
             "gaussian": counted == "gaussian",
-            "some by range": counted == "gaussian" and not account.limit_holds,
+            "some by loss": counted == "gaussian" and not account.limit_holds,
             "other": asked != counted,
             "range": counted == "range",
             "beyond": beyond,

@@ -513,9 +513,9 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         mu = mu_of_epsilon(self.epsilon, self.delta)
         mu /= mu_of_release(1.0, n_draws_released=self.n_draws, relation=self.relation)
         bound, parts = session.bound, single_models(session.bound)
-        outcomes = "amounts" if all(part.density_above_one for part in parts) else "counts"
-        outcomes = "levels" if all(isinstance(part, BoundLevels) for part in parts) else outcomes
-        how: Any = {"mu": mu, "n_parameters": p, "outcomes": outcomes}
+        others = [part for part in parts if not isinstance(part, BoundLevels)]
+        outcomes = "amounts" if all(part.density_above_one for part in others) else "counts"
+        how: Any = {"mu": mu, "n_parameters": p, "outcomes": outcomes if others else "levels"}
         maps = budget_maps(n=session.n_units, **how)
         unit = None if session.units is None else session.owner
         how.update(unit=unit, times=getattr(bound, "times", None), n_parts=_regressions(bound))
