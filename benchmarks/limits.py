@@ -123,7 +123,7 @@ def _row(
         "limit_holds": account.limit_holds,
         "gaussian": gaussian,
         "range": account.loss_range,
-        "charged": gaussian if account.limit_holds else account.range_to(_DELTA, otherwise=np.inf),
+        "charged": gaussian if account.limit_holds else account.loss_to(_DELTA, otherwise=np.inf),
         "exact": exact_epsilon(own, other),
         "two_draws_only": released_only,
     }

@@ -314,7 +314,7 @@ def _looked_at(model: Conjugate, account: LocalAccount) -> list[int]:
 def epsilon_of(account: LocalAccount, otherwise: float = np.inf) -> float:
     """Of one draw, record by record, at delta 1e-6."""
     of_limit = account.largest_of_limit
-    failing = account.range_to(DELTA, otherwise=otherwise) if account.failing.size else 0.0
+    failing = account.loss_to(DELTA, otherwise=otherwise) if account.failing.size else 0.0
     return float(max(ph.epsilon_of_mu(of_limit, DELTA) if of_limit else 0.0, failing))
 
 

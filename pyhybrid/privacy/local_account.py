@@ -80,7 +80,7 @@ class LocalAccount:
             return self.mu_of_limit
         return self.mu if self.limit_holds else 0.0
 
-    def range_to(self, delta: float, *, otherwise: float, n_draws: int = 1) -> float:
+    def loss_to(self, delta: float, *, otherwise: float, n_draws: int = 1) -> float:
         """Cost of released draws to records whose Gaussian limit does not hold, nats: the largest
         of their loss over the draws, their deviation's epsilon and the loss at `delta` beyond the
         draws, which say nothing of rarer ones; by range, or `otherwise`, a draw if untold."""

@@ -196,6 +196,30 @@ def test_a_rare_level_keeps_its_share() -> None:
     assert rare.charge_of(held, rare.fit(held), **ONE).epsilon < 1
 
 
+def test_amounts_have_weights_of_a_larger_mu_with_zeros_and_missing_values_too() -> None:
+    """A release of them cost two thirds of its budget. Counts and levels keep the smaller one."""
+    age = np.arange(2000.0) % 60
+    table = pd.DataFrame({"age": age, "kind": age % 2 > 0, "count": age // 2})
+    table = table.assign(amount=np.where(age > 5, age / 3, 0.0), some=table["count"].where(age > 1))
+    zero, some = ph.Bernoulli("amount ~ kind"), ph.NormalRegression("some ~ kind")
+    two = ph.TwoPart(zero=zero, positive=ph.LogNormal("amount ~ kind"))
+    models = {"amounts": (ph.NormalRegression("age ~ kind"), two, ph.WithMissing(some)),
+              "counts": (ph.NegativeBinomial("count ~ kind"),),
+              "levels": (ph.Bernoulli("kind ~ age"),)}  # fmt: skip
+    mu = ph.arrays.mu_of_epsilon(1, 1e-6)
+    for outcomes, of in models.items():
+        for model in of:
+            session = open_session(model.bind(table), **OPTIONS)  # type: ignore[attr-defined]
+            (here, _), leverage, _ = ph.BudgetWeighted(model)._public(session, 4)
+            own = budget_mu(mu, n=2000, n_parameters=4, outcomes=outcomes)
+            risks = np.full(2000, mu)
+            expected = ph.arrays.budget_weights(
+                risks, mu=own, leverage=leverage.alpha, outcomes=outcomes
+            )
+            assert (here(leverage.alpha, risks) == expected).all()
+            assert (own > mu) == (outcomes == "amounts")
+
+
 @pytest.mark.parametrize("kind", ["may be missing", "levels"])
 def test_rare_predictors_have_low_weights_under_models_of_several_regressions(kind: str) -> None:
     """All records had the same: epsilon 1 was refused (1.32) for the few that tell most. Each level

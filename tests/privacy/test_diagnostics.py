@@ -85,7 +85,7 @@ def test_what_is_charged_where_the_limit_fails_covers_the_exact_epsilon(n: int) 
         terms = (60 * np.log(theta) - theta)[:, None]
         found = local_account(LogLik.of(terms), np.ones(1), n_draws=4000, chains=4)
         assert not found.limit_holds
-        charged = found.range_to(1e-6, otherwise=np.inf)
+        charged = found.loss_to(1e-6, otherwise=np.inf)
         assert exact <= charged < 2.5 * exact
         below += found.loss_range < exact
     assert below == 4 or n == 60
@@ -160,7 +160,17 @@ def test_a_curved_term_costs_what_the_exact_posteriors_say(
         values = size * term(spread * draws)
         found = local_account(LogLik.of(values), np.ones(1), n_draws=4000, chains=4)
         assert not found.limit_holds
-        assert 0.9 * exact <= found.range_to(1e-6, otherwise=np.inf) <= 1.9 * exact
+        assert 0.9 * exact <= found.loss_to(1e-6, otherwise=np.inf) <= 1.9 * exact
+
+
+def test_a_term_without_a_limit_costs_the_loss_of_one_direction_not_the_range_of_both() -> None:
+    z = np.random.default_rng(1).permutation(ndtri((np.arange(4000) + 0.5) / 4000))
+    term = -np.exp(0.4 * z)
+    found = local_account(LogLik.of(term[:, None]), np.ones(1), n_draws=4000, chains=4)
+    largest = np.abs(term + np.log(np.exp(-term).mean())).max()
+    assert found.failing[0] == pytest.approx(largest)
+    assert largest < 0.85 * found.loss_range
+    assert largest <= found.loss_to(1e-6, otherwise=np.inf)
 
 
 def test_a_cubic_part_matters_to_a_steep_term() -> None:

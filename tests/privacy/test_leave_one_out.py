@@ -172,5 +172,5 @@ def test_the_larger_of_both_is_charged(mu: float, loss_range: float, holds: bool
     if not holds:
         assert found.failing.tolist() == [[loss_range], [mu]]
         exact = ph.epsilon_of_mu(3.0, 1e-6)
-        assert exact <= found.range_to(1e-6, otherwise=np.inf) <= 1.2 * exact
+        assert exact <= found.loss_to(1e-6, otherwise=np.inf) <= 1.2 * exact
     assert found.mu_standard_error == (0.02 if mu > 0.4 else 0.01)

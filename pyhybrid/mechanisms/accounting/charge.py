@@ -218,7 +218,7 @@ def charge_of_fit(
     assumes = _of_local(fit, bound, account, accounting, counted, delta, replaced=one)
     if accounting == "gaussian" and not dropped and (counted == "range" or not account.limit_holds):
         m = cost.get("n_draws_released", 1)
-        price = account.range_to(delta, otherwise=2 * overall, n_draws=m) / m
+        price = account.loss_to(delta, otherwise=2 * overall, n_draws=m) / m
         stated["range_failing"] = price if counted == "gaussian" else None
         account = replace(account, loss_range=max(account.loss_range, price))
     mu = _finite(_mu(account, counted))
