@@ -232,7 +232,7 @@ class GaussianLimit:
 
     @property
     def reliable(self) -> bool:
-        """True if the limit holds where it matters; if not, charge the range or more."""
+        """True if the limit holds where it matters; if not, charge the loss or more."""
         return bool((self.holds | self.harmless).all())
 
 
