@@ -40,7 +40,6 @@ from benchmarks import (
     survey,
     tables,
     tables_cart,
-    verification,
     weights,
 )
 
@@ -80,7 +79,6 @@ BENCHMARKS = {
     "survey": survey.run,
     "tables": tables.run,
     "tables_cart": tables_cart.run,
-    "verification": verification.run,
     "weights": weights.run,
 }
 

@@ -13,7 +13,6 @@ from . import sources as sources
 from . import studies as studies
 from . import tables as tables
 from . import validation as validation
-from . import verification as verification
 from .core.errors import BudgetExceeded as BudgetExceeded
 from .core.errors import EngineUnavailable as EngineUnavailable
 from .core.errors import InvalidInput as InvalidInput
@@ -73,7 +72,6 @@ from .releases.release import Release as Release
 from .studies.comparing.comparison import compare as compare
 from .tables.plan import Table as Table
 from .tables.synthesis import synthesize_table as synthesize_table
-from .verification import verify as verify
 
 __version__: str
 __all__: list[str]

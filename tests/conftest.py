@@ -97,7 +97,7 @@ SLOWEST = (
 LEFT_OUT = ("samples", "needs_r", "long")
 R_FIXTURES = frozenset({"r", "rstan", "in_r", "tarball"})
 ROOMS_OF_NORMAL_DRAWS = (
-    "releases", "reports", "cli", "security", "verification", "tables", "comparing",
+    "releases", "reports", "cli", "security", "tables", "comparing",
     "test_walks.py",
 )  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
@@ -155,8 +155,6 @@ EVERY_FOURTH = frozenset((
     "tests/sources/test_counting.py::test_counts_are_those_of_pandas",
     "tests/sources/test_counting.py::test_the_cell_of_any_float_is_found_by_comparisons",
     "tests/tables/test_declared_range.py::test_no_released_value_leaves_its_declared_range",
-    "tests/verification/test_aggregate.py"
-    "::test_an_entry_of_another_type_changes_its_own_block_alone",
 ))  # fmt: skip
 """Tests of many cases that take long together: `make test` runs one case of four."""
 

@@ -15,7 +15,7 @@ import pyhybrid as ph
 ROOT = Path(ph.__file__).parent
 ROOMS = (
     "core", "rbridge", "running", "privacy", "arrays", "measures", "primitives",
-    "engines", "models", "fitting", "releases", "verification", "mechanisms",
+    "engines", "models", "fitting", "releases", "mechanisms",
     "tables", "sources", "masking", "studies", "reports", "validation", "cli",
 )  # fmt: skip
 """From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""

@@ -99,9 +99,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "frame for plan": (lambda: ph.synthesize_table(DF, epsilon=1), r"ph\.Table\("),
     "release for sets": (lambda: utility_summary(DF, _release()), r"release\.synthetic"),
-    "question": (
-        lambda: ph.verify(_release(), DF, "mean:vists", tolerance=1, epsilon=1), "'visits'"
-    ),
     "ledger takes no number": (
         lambda: ph.Ledger("x.jsonl", budget=1, kind="strict", relation="replace").add(0.5),
         "give the whole Release",

@@ -29,7 +29,6 @@ COMMANDS = {
     "mask": "survey.csv --key age:radius=2 --key sex --out masked",
     "utility": "survey.csv out --columns visits,age",
     "risk": "survey.csv out --key age:radius=2 --key sex",
-    "verify": "survey.csv out --query mean:income --tolerance 500 --epsilon 0.5",
     "ledger": "create budget.jsonl --budget 4 --kind strict --relation remove",
     "audit": "--runs 3000",
     "validate": "survey.csv --formula 'visits ~ age' --model poisson",
@@ -53,7 +52,7 @@ SUBCOMMANDS = {
 _MODULES = {
     "describe": "plan",
     **dict.fromkeys(("compare", "curve"), "comparing"),
-    **dict.fromkeys(("utility", "risk", "verify"), "measures"),
+    **dict.fromkeys(("utility", "risk"), "measures"),
     **dict.fromkeys(("validate", "audit", "doctor"), "validation"),
     **dict.fromkeys(("study", "notebook"), "studies"),
     "open": "report",

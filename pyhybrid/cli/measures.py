@@ -1,4 +1,4 @@
-"""`pyhybrid utility`, `risk` and `verify`: synthetic data from anywhere against the data."""
+"""`pyhybrid utility` and `risk`: synthetic data from anywhere against the data."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import check_outputs, note, progress_bars, show, shown_as_json, table_of
+from pyhybrid.cli.console import check_outputs, note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, names_of, options, survey_design
 from pyhybrid.cli.sources import sample_where_it_is, utility_where_it_is
-from pyhybrid.cli.tables import SourceTable, read_table, shown_name
+from pyhybrid.cli.tables import read_table, shown_name
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
-from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.running.files import write_files
 from pyhybrid.running.tasks import named_progress
 from pyhybrid.sources.source import stays_where_it_is
@@ -184,62 +183,6 @@ def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
                 f"radius of {option} {name!r} must be a number: found {value!r}"
             ) from None
     return name, settings
-
-
-@options
-def verify(
-    real: str,
-    synthetic: list[Path],
-    query: str,
-    tolerance: float,
-    epsilon: float,
-    relation: str = "remove",
-    unit: str | None = None,
-    blocks: int | None = None,
-    reach: float | None = None,
-    types: Path | None = None,
-    ledger: Path | None = None,
-    json_out: str | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Answer privately whether an estimate from synthetic data holds in the data.
-
-    Options:
-    query: mean:COLUMN, share:COLUMN:LEVEL, quantile:COLUMN:P or coefficient:FORMULA:TERM[:MODEL],
-        e.g. 'coefficient:income ~ age:age'.
-    tolerance: In the unit of the estimate; about two standard errors.
-    epsilon: Epsilon of the answer, in nats; strict.
-    unit: Column of persons or households to protect; one row if omitted.
-    blocks: Blocks of records. [default: n / 100, from 10 to 100]
-    reach: Largest difference of a block. [default: (1 + sqrt(blocks)) tolerances]
-    types: JSON file of types by column, where they are not those of the synthetic sets, e.g.
-        {"region": {"kind": "Nominal", "levels": ["n", "s", "w"]}}.
-    ledger: Ledger to charge, before the answer.
-    overwrite: Replace files that exist.
-    """
-    from pyhybrid import verification
-    from pyhybrid.releases.ledger import Ledger
-
-    check_outputs(json_out, overwrite=overwrite)
-    data, *sets = (
-        path if stays_where_it_is(path) else read_table(path)
-        for path in (real, *map(str, _sets(synthetic)))
-    )
-    answer = verification.verify(
-        [each.frame if isinstance(each, SourceTable) else each for each in sets],
-        data.by_cell if isinstance(data, SourceTable) else data,
-        query,
-        tolerance=tolerance,
-        epsilon=epsilon,
-        relation=relation,
-        unit=unit,
-        blocks=blocks,
-        reach=reach,
-        types=None if types is None else read_types(types),
-        ledger=None if ledger is None else Ledger(ledger),
-    )
-    if not shown_as_json(answer.as_dict(), json_out, overwrite=overwrite):
-        show(answer.summary())
 
 
 def _read_versions(

@@ -46,12 +46,6 @@ class SourceTable:
     file_format: str
     name: str = ""
 
-    @property
-    def by_cell(self) -> pd.DataFrame:
-        """Cells as text, missing where they are empty or NA, so that no cell's type is another's
-        doing; of a Parquet file the frame."""
-        return self.frame if self.text is None else self.text.where(~self.text.isin(_MISSING_TEXT))
-
     def read_as(self, declared: Mapping[str, Form | Kind]) -> SourceTable:
         """The table with columns of a declared form read cell by cell, so that no cell's type is
         another's doing: a cell that is no level is missing if it is empty, NA or NaN."""

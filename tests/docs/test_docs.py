@@ -35,7 +35,7 @@ def test_names_and_commands_exist(path: Path) -> None:
     assert set(_COMMAND.findall(shell)) <= set(COMMANDS)
 
 
-UNLISTED = ("engines", "models", "studies", "verification")
+UNLISTED = ("engines", "models", "studies")
 """Rooms with names for those who extend them."""
 
 
@@ -91,7 +91,7 @@ def test_a_notebook_has_a_page_with_outputs_of_the_same_cells(name: str) -> None
     assert not re.search(r"<script|(src|href)=\"(?!data:|#)|/(tmp|root|home|work)/", bare)
 
 
-@pytest.mark.parametrize("name", ["survey", "verification"])
+@pytest.mark.parametrize("name", ["survey"])
 def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
     """All numbers of a row stand in one stored row."""
     stored = (ROOT / "benchmarks" / "results" / f"{name}.txt").read_text(encoding="utf-8")

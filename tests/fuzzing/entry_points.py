@@ -43,7 +43,6 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
     "pool": EntryPoint(measures.pool_cases(), measures.check_pool, 2),
     "MaskedImputation": EntryPoint(measures.mask_cases(), measures.check_mask, 60),
     "SurveyDesign": EntryPoint(surveys.designs(), surveys.check_design, 5),
-    "verify": EntryPoint(surveys.questions(), surveys.check_question, 15),
     "afterwards": EntryPoint(surveys.changes(), surveys.check_changes, 15),
     "command line": EntryPoint(command_line.calls(), command_line.check_call, 60),
 }

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import pyhybrid as ph
 from pyhybrid.core.errors import PyhybridError
-from tests.fuzzing.measures import SetsCase, set_cases
 from tests.fuzzing.outcomes import attempted
 from tests.fuzzing.releases import _mostly, _some
 from tests.fuzzing.tables import OFTEN, Recipe, recipes
@@ -49,46 +48,6 @@ def check_design(case: tuple[Recipe, dict[str, Any]]) -> bool:
     assert (normalized > 0).all()
     assert 0 <= mean.estimate <= len(df)
     assert mean.standard_error >= 0
-    return True
-
-
-_QUERIES = [
-    "mean:y", "mean:y", "quantile:y:0.5", "share:g:a", "coefficient:y ~ x:x", "mean:q", "mean:",
-    "median:y", "quantile:y:2", "coefficient:y ~:x", "coefficient:y ~ x:z:probit", "", 3, None,
-]  # fmt: skip
-_VERIFY = {
-    "relation": _mostly("remove", "replace"), "unit": _column, "blocks": _mostly(10, 12),
-    "reach": _mostly(9.0, 1e6),
-}  # fmt: skip
-
-
-@st.composite
-def questions(draw: Any) -> tuple[SetsCase, Any, Any, Any]:
-    """Data, sets, what is asked, tolerance and epsilon."""
-    case = draw(set_cases(_VERIFY, sizes=(60, 40, 12)))
-    query = "mean:y" if draw(OFTEN) else draw(st.sampled_from(_QUERIES))
-    return case, query, draw(_mostly(1.0, 0.1)), draw(_mostly(1.0, 0.5, 4.0))
-
-
-def check_question(case: tuple[SetsCase, Any, Any, Any]) -> bool:
-    """A finite answer at the epsilon asked for, or a typed error."""
-    sets, query, tolerance, epsilon = case
-    real = sets.real.table()
-    before = real.copy(deep=True)
-    answer = attempted(
-        lambda: ph.verify(
-            sets.sets(), real, query, tolerance=tolerance, epsilon=epsilon, **sets.options
-        )
-    )
-    pd.testing.assert_frame_equal(real, before)
-    if isinstance(answer, PyhybridError):
-        return False
-    assert np.isfinite(answer.value)
-    assert 0 <= answer.probability <= 1
-    low, high = answer.interval()
-    assert low <= high
-    assert epsilon <= answer.charge.epsilon <= epsilon + 0.01  # rounded up
-    assert answer.charge.kind == "strict"
     return True
 
 

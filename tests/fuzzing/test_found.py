@@ -190,8 +190,6 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: ph.Table(pd.DataFrame({"y": Y, 0: Y[::-1]}), sensitive=["y"]).plan()),
     "a survey without rows": ("must be a DataFrame with at least one row",
         lambda: ph.measures.SurveyDesign(weights="y").read(pd.DataFrame({"y": []}))),
-    "a question of no form": ("query must be a Query, or its text: found int",
-        lambda: ph.verify(NUMBERS, NUMBERS, 3, tolerance=1, epsilon=1)),
     **{
         f"{name} that are no mapping": (f"{name} must be a mapping by", lambda name=name:
             ph.masking.MaskedImputation(keys=["y"], **{name: None}).release(NUMBERS))
@@ -263,12 +261,6 @@ def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None
     pd.testing.assert_series_equal(made.synthetic[0]["x"], table["x"])
 
 
-def test_a_number_that_numpy_cannot_hold_is_read_as_missing() -> None:
-    table = pd.DataFrame({"y": [10**400, 1] * 30}, dtype=object)
-    answer = ph.verify(table, table, "mean:y", tolerance=1, epsilon=1)
-    assert answer.synthetic == 1.0
-
-
 def test_plans_keep_whole_numbers_that_floats_do_not_hold() -> None:
     large = [2**53 + k % 3 for k in range(12)]
     table = pd.DataFrame({"y": Y[:6] * 2, "g": large})
@@ -298,14 +290,6 @@ def test_sets_of_noisy_marginals_have_one_dtype_whatever_noise_draws(tmp_path: P
         assert len({table["y"].dtype for table in release.synthetic}) == 1
         release.save(tmp_path / str(held.dtype), report=False)
         assert len(ph.Release.load(tmp_path / str(held.dtype)).synthetic) == 12
-
-
-def test_an_interval_beyond_what_an_answer_can_be_ends_there() -> None:
-    table = pd.DataFrame({"y": np.arange(60.0)})
-    for _ in range(20):
-        answer = ph.verify(table, table, "mean:y", tolerance=1, epsilon=0.001, reach=9.0)
-        low, high = answer.interval()
-        assert -9 <= low <= high <= 9
 
 
 def test_a_synthesized_sparse_column_is_read_back(tmp_path: Path) -> None:

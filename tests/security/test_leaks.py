@@ -529,32 +529,3 @@ def test_a_survey_release_publishes_no_weight_and_no_home(places: Path, capfd: A
     assert list((places / "temporary").iterdir()) == []
     release.save("whole", keep=["home", "w"], report=False)  # the control: asked for, and found
     assert found_in(places / "work/whole/public", str(WEIGHT), f"home of {CANARY}") != []
-
-
-def test_an_answer_tells_no_estimate_of_the_data(places: Path, capfd: Any) -> None:
-    """Neither the answer, its JSON, the ledger nor an error has the confidential number, or that of
-    a block; the noise is the only way to it."""
-    require_opendp()
-    table = pd.concat([people()] * 20, ignore_index=True).assign(
-        visits=lambda t: t["visits"] + np.random.default_rng(2).normal(size=len(t))
-    )
-    synthetic = pd.DataFrame({"visits": [4.0, 5.0], "age": [0.0, 1.0]})
-    book = ph.Ledger("budget.jsonl", budget=9.0, kind="strict", relation="remove")
-    answer = ph.verify(synthetic, table, "mean:visits", tolerance=1, epsilon=1, ledger=book)
-    truth = float(table["visits"].mean())
-    shown = (
-        "".join(
-            [repr(answer), answer.summary(), json.dumps(answer.as_dict()), answer._repr_html_()]
-        )
-        + (places / "work/budget.jsonl").read_text()
-    )
-    secrets = (str(CANARY), f"{truth:.6f}"[:-1], f"{truth - 4.5:.6f}"[:-1])
-    assert [each for each in secrets if each in shown] == []
-    for query in ("mean:age", "coefficient:visits ~ age:age", "share:visits:7919"):
-        odd = table.assign(age=object()).astype({"visits": str})
-        with pytest.raises(PyhybridError) as caught:
-            ph.verify(synthetic, odd, query, tolerance=1, epsilon=-1)
-        assert str(CANARY) not in _told(caught.value).replace("share:visits:7919", "")
-    assert "".join(capfd.readouterr()) == ""
-    assert {path.stem for path in (places / "work").iterdir()} <= {"budget", "budget.jsonl"}
-    assert list((places / "temporary").iterdir()) == []

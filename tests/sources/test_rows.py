@@ -192,8 +192,6 @@ def test_a_source_goes_where_a_data_frame_goes(form: str, tmp_path: Path) -> Non
     assert [*read_for([of_parts], data, 1)] == [*whole]
     planned = ph.Table(data, sensitive=["age"], drop=["visits"], types={"visits": ph.Counts()})
     assert ([*planned.df], len(planned.df)) == (["age", "owner"], len(whole))
-    answer = ph.verification.verify([data], data, "mean:age", tolerance=9, epsilon=50)
-    assert (answer.synthetic, answer.within) == (pytest.approx(whole["age"].mean()), True)
     found, own = (ph.measures.risk_summary(*pair, keys=["age"], rows_correspond=False)
                   for pair in ((data, whole), (whole, [data])))  # fmt: skip
     assert found.overall() == own.overall()
