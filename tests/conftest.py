@@ -98,7 +98,6 @@ LEFT_OUT = ("samples", "needs_r", "long")
 R_FIXTURES = frozenset({"r", "rstan", "in_r", "tarball"})
 ROOMS_OF_NORMAL_DRAWS = (
     "releases", "reports", "cli", "security", "tables", "comparing",
-    "test_walks.py",
 )  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
 _QUADRATURE = (

@@ -12,6 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.tables import typed_sets
 from tests.conftest import Run
+from tests.fuzzing.engine import RANDOM_DRAWS
 
 
 def test_a_report_is_found_made_anew_and_opened(
@@ -38,7 +39,8 @@ def test_a_report_is_found_made_anew_and_opened(
 
 def test_texts_of_a_saved_release_are_numbers_as_those_of_the_data() -> None:
     """Seen: where values are missing, marked by NA, the report ended in a traceback."""
-    saved = ph.Release.load("tests/stored/format_1/release")
+    df = pd.DataFrame({"visits": [0, 3, 1, 2, 5, 1, 4, 2]})
+    saved = ph.Unweighted(ph.Poisson("visits ~ 1")).release(df, **RANDOM_DRAWS)
     (name,) = saved.synthesized
     text = saved.synthetic[0].reset_index(drop=True).astype({name: object})
     text.loc[:1, name] = ["NA", "7"]

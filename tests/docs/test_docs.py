@@ -178,3 +178,15 @@ def test_ignoring_survey_weights_fails_visibly_in_what_is_stored() -> None:
     assert bias["weights ignored"] > 20 * error
     assert abs(bias["(a) design weights"]) < error
     assert abs(bias["(b) synthetic weights"]) < error
+
+
+def test_every_test_that_the_security_page_names_exists() -> None:
+    text = (ROOT / "SECURITY.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    assert len(named) > 20
+    missing = [
+        name for file, name in named if f"def {name}(" not in (ROOT / file).read_text("utf-8")
+    ]
+    assert missing == []
+    rows = [row for row in text.splitlines() if row.startswith("| ")]
+    assert [row for row in rows if "::" not in row and "held by" not in row] == []

@@ -1,4 +1,4 @@
-"""Files: bytes that call themselves CSV or Parquet, and saved folders with something broken."""
+"""Saved folders with something broken: what is read of them is whole, or a typed error."""
 
 import functools
 import io
@@ -10,40 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import PyhybridError
+from pyhybrid.engines import ConvergenceRule
 from pyhybrid.releases.chained_file import locked_file
 from pyhybrid.studies.study import Measured, Size, Study
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.outcomes import attempted, scratch_folder
-from tests.fuzzing.releases import RULE, SETTINGS
-from tests.fuzzing.tables import OFTEN
-
-_CELL = st.sampled_from([
-    "1", "2.5", "007", "NA", "", "nan", "a", '"', '"a,b"', "é", "\x00", " ", "-1e400", "1e-400",
-    "inf", "0x1F", "1_000", "TRUE", "\t", "\\", "١", "9" * 400, "'", "1,5", "2020-01-01", "😀",
-])  # fmt: skip
-_HEADER = st.sampled_from(
-    ["y", "x", "g", "y", "", "Unnamed: 0", "1", "a b", '"q"', "y.1", "\ufeffy"]
-)
-
-
-@st.composite
-def csv_bytes(draw: Any) -> bytes:
-    """CSV files: well-formed ones, ragged ones, other encodings and line ends, or noise."""
-    if not draw(OFTEN):
-        return draw(st.binary(max_size=200))
-    width = draw(st.integers(1, 4))
-    header = [draw(_HEADER) for _ in range(width)]
-    rows = draw(st.lists(st.lists(_CELL, min_size=width, max_size=width), max_size=6))
-    if not draw(OFTEN):
-        rows.append([draw(_CELL) for _ in range(draw(st.integers(0, 6)))])
-    end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r", "\n\n", ";\n"]))
-    text = end.join(",".join(row) for row in [header, *rows]) + draw(st.sampled_from(["", end]))
-    return text.encode(draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32"])))
 
 
 @functools.cache
@@ -59,42 +33,6 @@ def _parquet_seeds() -> tuple[bytes, ...]:
         frame.to_parquet(stream)
         made.append(stream.getvalue())
     return tuple(made)
-
-
-@st.composite
-def parquet_bytes(draw: Any) -> bytes:
-    """Parquet files with bytes changed, cut off or put in; or noise."""
-    content = bytearray(draw(st.sampled_from(range(3)).map(lambda k: _parquet_seeds()[k])))
-    kind = draw(st.sampled_from(["bytes", "bytes", "cut", "put in", "noise", "whole"]))
-    if kind == "bytes":
-        for place, value in draw(
-            st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4)
-        ):
-            content[place] = value
-    elif kind == "cut":
-        del content[draw(st.integers(0, len(content) - 1)) :]
-    elif kind == "put in":
-        place = draw(st.integers(0, len(content)))
-        content[place:place] = draw(st.binary(max_size=8))
-    elif kind == "noise":
-        content = bytearray(b"PAR1" + draw(st.binary(max_size=99)) + b"PAR1")
-    return bytes(content)
-
-
-def check_table_file(case: tuple[str, bytes]) -> bool:
-    """Read a file of that ending; True if it could be read."""
-    suffix, content = case
-    with scratch_folder() as folder:
-        path = folder / f"table.{suffix}"
-        path.write_bytes(content)
-        source = attempted(lambda: read_table(path))
-    if isinstance(source, PyhybridError):
-        return False
-    assert len(source.frame) > 0
-    assert source.frame.columns.is_unique
-    if source.text is not None:
-        assert source.text.shape == source.frame.shape
-    return True
 
 
 # Saved folders.
@@ -132,6 +70,8 @@ def _save_masked(folder: Path) -> None:
     attempted(lambda: made.release(df, seed=1).save(folder / "saved", report=False, keep=kept))
 
 
+SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=1, draws=8)
+RULE = ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0)
 counted = functools.partial(
     ph.primitives.laplace_counts, [0, 1, 1], n_categories=2, relation="replace"
 )
@@ -210,13 +150,6 @@ def stored(kind: str) -> dict[str, bytes]:
         return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
-_JSON = st.one_of(
-    st.none(), st.booleans(), st.integers(-2, 2**70), st.floats(), st.text(max_size=3), st.just([]),
-    st.just({}), st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
-    st.just([1]), st.just({"a": 1}),
-)  # fmt: skip
-
-
 @dataclass(frozen=True, kw_only=True)
 class Damage:
     """What was done to one file of a saved folder."""
@@ -226,20 +159,6 @@ class Damage:
     how: str
     place: int
     value: Any
-
-
-@st.composite
-def damages(draw: Any, kind: str) -> Damage:
-    """One file missing, empty, cut, with bytes changed, or JSON with one value changed."""
-    file = draw(st.sampled_from(sorted(stored(kind))))
-    hows = ["missing", "empty", "cut", "byte", "noise", "folder"]
-    if file.endswith((".json", "ledger")):
-        hows = ["value", "value", "value", "key", "key", *hows]
-    if file.endswith(".csv"):
-        hows = ["cell", "cell", "line", *hows]
-    how = draw(st.sampled_from(hows))
-    value = draw(st.binary(max_size=9) if how in ("byte", "noise") else _JSON)
-    return Damage(kind=kind, file=file, how=how, place=draw(st.integers(0, 10**6)), value=value)
 
 
 def check_damage(damage: Damage) -> bool:
@@ -321,6 +240,3 @@ def chained_anew(path: Path, contents: list[Any]) -> None:
         lines: list[Any] = []
         for content in contents:
             lines.append(file.append(content, after=lines))
-
-
-# Tables written and read again.

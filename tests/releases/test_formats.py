@@ -1,0 +1,52 @@
+"""Files of a later format are refused by name, and left as they are."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.masking import MaskedRelease
+from pyhybrid.releases.chained_file import _hash
+from pyhybrid.running.resumable import open_parts
+from tests.fuzzing.files import stored
+from tests.refusals import refuses
+
+LATER: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "release": ("confidential/run.json", ph.Release.load),
+    "masked release": ("confidential/run.json", MaskedRelease.load),
+    "calibration": ("calibration.json", ph.mechanisms.Calibration.load),
+    "study": ("study.json", ph.studies.load_study),
+}
+
+
+@pytest.mark.parametrize("kind", LATER)
+def test_a_later_format_is_refused_with_the_reason_and_left_alone(
+    kind: str, tmp_path: Path
+) -> None:
+    file, read = LATER[kind]
+    for name, content in stored(kind).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    later = json.dumps({**json.loads((tmp_path / file).read_text()), "format": 2})
+    (tmp_path / file).write_text(later)
+    refuses(r"(?s)format.*2", read, tmp_path)
+    assert (tmp_path / file).read_text() == later
+
+
+def test_a_later_ledger_is_refused(tmp_path: Path) -> None:
+    content = {"budget": 500, "kind": "strict", "relation": "remove", "format": 2}
+    line = {"number": 0, "previous": "", "content": content, "sha256": _hash(0, "", content)}
+    (tmp_path / "ledger").write_text(json.dumps(line) + "\n")
+    refuses(r"(?s)format.*2", ph.Ledger, tmp_path / "ledger")
+
+
+def test_a_later_file_of_parts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "points.jsonl"
+    with open_parts(path, settings="", seed=1):
+        pass
+    first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps({**json.loads(first), "format": 2}), *rest]) + "\n")
+    refuses(r"(?s)format.*2", lambda: open_parts(path, settings="", seed=1).__enter__())
