@@ -1,6 +1,6 @@
 # make demo | test | test-all | check | bench: each sets up what it needs, in .venv, on a fresh
 # machine.
-# make bench NAMES='bounds sizes' runs those named only.
+# make bench NAMES='tables weights' runs those named only.
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -117,7 +117,7 @@ CASES = {
                    bins=(0, 99, 100), splits=8),
     "food share": Case(model=ph.Beta("share ~ 1", decimals=4), analyst="gaussian", splits=8,
                        table=lambda: _consumers().dropna(subset=["share"]), bins=(0, 1, 50)),
-    "income": _income(20_000),  # see benchmarks.income_scale
+    "income": _income(20_000),
     "income, unit 10,000": _income(10_000),
     "any visit, 7 predictors": Case(
         model=ph.Bernoulli(f"any_visit ~ {_RIGHT}", levels=(0, 1)), analyst="binomial",

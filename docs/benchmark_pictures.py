@@ -19,19 +19,12 @@ COMMANDS = {
     "reference 4": "whole table, reference", "utility": "utility", "risk": "risk",
     "report": "report",
 }  # fmt: skip
-TASKS = {
-    "release": "release of 4,406 counts, 9 columns", "sequence": "three columns of them",
-    "mixture": "mixture fitted to 4,469 incomes", "beta": "release of 700 shares",
-    "masking": "masking of 700 records", "utility": "utility of 20,190 records",
-    "validate": "validate --quick", "audit": "audit",
-}  # fmt: skip
 
 
 def main() -> None:
     """All pictures."""
     gauntlet()
     peers()
-    run_times()
 
 
 def gauntlet() -> None:
@@ -71,16 +64,6 @@ def peers() -> None:
     handles = figure.axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside right center", frameon=False)
     _save(figure, "programs")
-
-
-def run_times() -> None:
-    """CPU seconds of everyday tasks."""
-    rows = pd.read_csv(STORED / "results" / "everyday.csv").set_index("task").loc[list(TASKS)]
-    figure, axes = _bars()
-    drawn = axes.barh(list(TASKS.values()), rows["cpu_seconds"], color="#0072b2")
-    axes.bar_label(drawn, fmt="%.0f", padding=3)
-    axes.set(xlabel="CPU seconds")
-    _save(figure, "run_times")
 
 
 def _bars() -> tuple[Figure, Axes]:

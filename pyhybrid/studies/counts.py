@@ -424,8 +424,8 @@ STUDY_C = Study(
               "0.1, which [V25] does not print, and not of 0.2 and 0",
               check=_searched_weights,
               note="our reading: of 288 triples of scale, shift and radius, fitted by maximum "
-              "weighted likelihood on 12 databases, this one is nearest (`benchmarks "
-              "study_c_weights`); the 15th and 90th percentiles: published +6.5 and -4.75, this "
+              "weighted likelihood on 12 databases, this one is nearest; "
+              "the 15th and 90th percentiles: published +6.5 and -4.75, this "
               "+6.4 and -4.8, shift 0.1 alone +5.9 and -6.1, radius 0.3 alone +8.4 and -6.5"),
     ),
 )  # fmt: skip
@@ -447,7 +447,7 @@ STUDY_D = Study(
             note="stated of study C. On the visits zeros are likely, so that their weights gain "
             "most (0.3 to 0.8), and the mean of CW, too low before, falls; `compare` warns of it. "
             "With the zeros' weights alone raised it falls from 1.1 to 0.7, with the others' alone "
-            "it rises to 1.5 (`benchmarks study_d`). The salaries have no zeros: there CW's mean "
+            "it rises to 1.5. The salaries have no zeros: there CW's mean "
             "lies above the data's and re-weighting takes it too far down",
         ),
         Claim(text="on salary CW_final is nearer to the data than CW across the board",

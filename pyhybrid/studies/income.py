@@ -2,8 +2,7 @@
 
 The paper's year is not ours: with the February file of the Consumer Expenditure Survey ("data") or
 with simulated incomes, order and proportions must agree, not digits. One normal component stands
-beside the mixture: its tails are thinner, so that bounds are larger and as published. What else was
-tried to find the published ones is `python -m benchmarks income_bounds`.
+beside the mixture: its tails are thinner, so that bounds are larger and as published.
 """
 
 from __future__ import annotations
@@ -261,7 +260,7 @@ STUDY_E = Study(
               "proportional to them", check=_proportional,
               note="another year of the survey: shape and order count, not digits. On 200 "
               "resamples of the paper's size the published bounds of one normal lie within 1.8 "
-              "standard deviations of the means (`benchmarks income_bounds`)"),
+              "standard deviations of the means"),
         Claim(text="bounds fall from (0.7, 0) to (0.5, -0.3) in the published order",
               check=_same_order,
               note="no record weighs more under (0.6, -0.1) than under (0.5, 0), as "

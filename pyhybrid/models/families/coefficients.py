@@ -42,7 +42,7 @@ _INTERCEPT = "Intercept"
 NORMAL_ACCEPTANCE = 0.7
 """Acceptance rate of first tries under the normal prior, see `SamplerSettings.standardized`."""
 _PUBLISHED_ACCEPTANCE = 0.8  # at 0.7 it happens that scales of few records' levels mix slowly
-_MANY_COLUMNS = 25  # `python -m benchmarks.metrics`: at 20 and 1,000 records it is still slower
+_MANY_COLUMNS = 25  # at 20 and 1,000 records it is still slower
 
 
 @dataclass(frozen=True)
