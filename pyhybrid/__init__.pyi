@@ -37,7 +37,6 @@ from .models import Beta as Beta
 from .models import BetaBinomial as BetaBinomial
 from .models import BetaRegression as BetaRegression
 from .models import Categorical as Categorical
-from .models import ComposedModel as ComposedModel
 from .models import Gamma as Gamma
 from .models import LogNormal as LogNormal
 from .models import MixtureRegression as MixtureRegression

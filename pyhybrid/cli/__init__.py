@@ -71,7 +71,6 @@ _OPTIONS = (
     (r"Give more warm-up and draws", "Give more --warmup and --draws"),
     (r"must exist, or be given budget, .*", "must exist: pyhybrid ledger create makes one"),
     (r"\ballow_unlike=True", "--allow-unlike"),
-    (r"\ba ph\.ComposedModel", "--model composed:program=FILE"),
     (r"\bon_not_converged='warn'", "--on-not-converged warn"),
     (r"\b(types|reference|unit|support|rule)=(?=[ ,.;:)]|$)", r"--\1"),
     (r"^(drop|keep|sensitive|epsilon|types|delta|rows|relation|select|keys) must ", r"--\1 must "),

@@ -40,7 +40,6 @@ from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import (
     MODELS,
     Bernoulli,
-    ComposedModel,
     DefaultModel,
     Model,
     StanModel,
@@ -55,8 +54,8 @@ from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.registry import BUILT, chosen_model, declared_by, name_and_settings
 from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 
-OWN_PROGRAM, COMPOSED = "stan", "composed"
-MODEL_NAMES = (*BUILT, COMPOSED, OWN_PROGRAM)
+OWN_PROGRAM = "stan"
+MODEL_NAMES = (*BUILT, OWN_PROGRAM)
 """What --model can name."""
 
 _SHARED = f"""
@@ -66,8 +65,8 @@ synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
 formula: As in R, e.g. 'visits ~ age + region'.
 model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.
     beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
-    missing=model, or a Stan program of your own: composed:program=my.stan, or
-    stan:program=my.stan,predict=y, whose charges are local. Give it once, or once for each formula.
+    missing=model, or a Stan program of your own: stan:program=my.stan,predict=y_rep, whose charges
+    are local. Give it once, or once for each formula.
     [default: by the column's values; a note names it]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
 delta: Probability by which exp(epsilon) may be exceeded, below 1 / n. By Gaussian accounting
@@ -174,8 +173,8 @@ def build_model(text: Model | str | None, formula: str) -> Model:
     E.g. ``"beta:lower=0,upper=100"``, ``"two_part:positive=lognormal,decimals=0"``, either with
     ``missing=model``, or ``missing=predictors`` if the outcome has none (and
     ``fill=age=40+size=2``, ``marked=age+size``), for `pyhybrid.WithMissing`, or
-    ``"composed:program=own.stan"`` or ``"stan:program=own.stan,predict=y_rep"`` for a program of
-    the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
+    ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
+    formula's design matrix; errors as in `build_mechanism`.
     """
     if text is None or isinstance(text, str):
         _MODELS.get({})[formula] = text or "negative_binomial"
@@ -198,8 +197,6 @@ def build_model(text: Model | str | None, formula: str) -> Model:
 def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
     if name == OWN_PROGRAM:
         return _stan_model(given, formula)
-    if name == COMPOSED:
-        return _composed(given, formula)
     if name == "two_part":
         return _two_part(given, formula)
     if name == "zero_inflated":
@@ -237,36 +234,10 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
         raise InvalidInput(
             f"--model stan needs {missing[0]}, e.g. stan:program=own.stan,predict=y_rep"
         )
-    taken = {"outcome", "formula", "data", "predictors", "public"}  # of the formula, or functions
+    taken = {"outcome", "formula", "data", "predictors"}  # of the formula, or functions
     values = values_of("--model stan", StanModel, given, taken)
     outcome, _ = sides_of(formula)
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
-
-
-def _composed(given: dict[str, Any], formula: str) -> ComposedModel:
-    """``composed:program=own.stan,columns=y=rent+x=rooms,data=areas=12,levels=levels.json``; a
-    formula without predictors names the outcome alone."""
-    if not given.get("program"):
-        raise InvalidInput("--model composed needs program, e.g. composed:program=own.stan")
-    own: dict[str, Any] = {}
-    if "columns" in given:
-        pairs = (each.partition("=") for each in given.pop("columns").split("+"))
-        own["columns"] = {entry.strip(): column.strip() for entry, _, column in pairs}
-    if "data" in given:
-        numbers = _numbers_by_name(given.pop("data")) or {}
-        own["data"] = {k: int(v) if v.is_integer() else v for k, v in numbers.items()}
-    if "levels" in given:
-        own["levels"] = read_by_column(given.pop("levels"), "levels")
-    taken = {"outcome", "formula", "columns", "data", "levels", "rows", "predictors"}
-    values = values_of("--model composed", ComposedModel, given, taken)
-    outcome, terms = sides_of(formula)
-    return ComposedModel(
-        values.pop("program"),
-        outcome=outcome,
-        formula=None if terms == "1" else formula,
-        **own,
-        **values,
-    )
 
 
 def build_mechanism(
@@ -495,16 +466,12 @@ def _calibrated(
     options: dict[str, Any],
     said: bool | None,
 ) -> PseudoPosteriorMechanism:
-    model = None
-    own_program = len(models) == len(formulas) == 1 and isinstance(models[0], str)
-    if own_program and named(str(models[0]))[0] in (COMPOSED, OWN_PROGRAM):  # it is not stored
-        model, models, formulas = build_model(models[0], formulas[0]), (), ()
     own = {"formula": formulas, "model": models, "mechanism": texts}
     given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]
     given += [f"--{key.replace('_', '-')}" for key, v in options.items() if v is not None]
     if given:
         raise InvalidInput(f"--calibration holds model, weights and cap: give no {given[0]}")
-    made = Calibration.load(calibration, model=model, holds_no_released_record=said)
+    made = Calibration.load(calibration, holds_no_released_record=said)
     return Censored(calibration=made, relation=made.relation)
 
 

@@ -274,15 +274,15 @@ class ProgramAtPoints:
             return float("nan")
         return float(value) if np.isfinite(gradient).all() else float("nan")
 
-    def unconstrained(self, draws: Draws) -> FloatArray:
-        """The draws' parameters as unconstrained points, shape (S, p)."""
+    def unconstrained(self, draws: Draws, draw: int | None = None) -> FloatArray:
+        """Parameters of the draws, or of one of them, as unconstrained points, shape (S, p)."""
         names = parameter_names(self._program)
         flat = {name: draws.flat(name) for name in names if name in draws.variables}
         points = [
             self._model.unconstrain(
                 {name: _listed(flat[name][s]) if name in flat else [] for name in names}
             )  # parameters of size 0 have no draws
-            for s in range(draws.n_draws)
+            for s in (range(draws.n_draws) if draw is None else (draw,))
         ]
         return np.array(points)
 

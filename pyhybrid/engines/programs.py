@@ -266,3 +266,55 @@ def _declares(piece: str) -> str | None:
     """The name that a statement declares, if it declares one."""
     match = _DECLARED.match(piece)
     return None if match is None else match[1]
+
+
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"', re.DOTALL)
+_PLAIN = "int|real|vector|row_vector|matrix"
+_STAN_TYPE = (
+    rf"(?:{_PLAIN}|simplex|unit_vector|ordered|positive_ordered|corr_matrix|cov_matrix|"
+    r"cholesky_factor_corr|cholesky_factor_cov)"
+)
+_NESTED = r"\[(?:[^\[\];]|\[[^\[\];]*\])*\]"
+_OLD_DECLARATION = re.compile(
+    rf"(?P<type>\b{_STAN_TYPE}\b(?:\s*<[^<>;]*>)?(?:\s*{_NESTED})?)(?P<names>\s+[A-Za-z][^;{{}}]*);"
+)
+_DECLARED_NAME = re.compile(
+    rf"\s*(?P<name>[A-Za-z]\w*)\s*(?P<dims>{_NESTED})?\s*(?P<value>=(?!=).*)?", re.S
+)
+_OLD_ARGUMENT = re.compile(rf"\b(?P<type>{_PLAIN})\s*\[(?P<dims>[\s,]*)\]")
+
+
+def modern_arrays(text: str) -> str:
+    """Stan text with arrays declared as current Stan demands: ``int y[n];`` becomes ``array[n] int
+    y;``, and an argument ``int[] y`` becomes ``array[] int y``. All else stays, comments too."""
+    code = _COMMENT.sub(lambda hit: re.sub(r"[^\n]", " ", hit[0]), text)
+    changes = [
+        (hit.start(), hit.end(), f"array[{hit['dims']}] {hit['type']}")
+        for hit in _OLD_ARGUMENT.finditer(code)
+    ]
+    for hit in _OLD_DECLARATION.finditer(code):
+        items = [_DECLARED_NAME.fullmatch(item) for item in _between_commas(hit["names"])]
+        if all(items) and any(item["dims"] for item in items if item):
+            declared = [_modern_declaration(hit["type"], item) for item in items if item]
+            changes.append((hit.start(), hit.end(), " ".join(declared)))
+    for start, end, new in sorted(changes, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _modern_declaration(kind: str, item: re.Match[str]) -> str:
+    array = f"array{item['dims']} " if item["dims"] else ""
+    value = f" {item['value'].strip()}" if item["value"] else ""
+    return f"{array}{kind} {item['name']}{value};"
+
+
+def _between_commas(text: str) -> list[str]:
+    """Parts of a text between commas outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

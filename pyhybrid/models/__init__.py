@@ -14,9 +14,7 @@ from pyhybrid.models.families.counts import BetaBinomial, NegativeBinomial, Pois
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
 from pyhybrid.models.families.normal_mixture import MixtureRegression
 from pyhybrid.models.families.proportions import Beta, BetaRegression
-from pyhybrid.models.stan_program.brms import from_brms
-from pyhybrid.models.stan_program.composed_model import ComposedModel
-from pyhybrid.models.stan_program.stan_model import StanModel
+from pyhybrid.models.stan_model import StanModel
 
 __all__ = [
     "MODELS",
@@ -26,7 +24,6 @@ __all__ = [
     "BetaRegression",
     "BoundModel",
     "Categorical",
-    "ComposedModel",
     "DefaultModel",
     "Gamma",
     "LogNormal",
@@ -42,7 +39,6 @@ __all__ = [
     "WithMissing",
     "ZeroInflated",
     "default_name",
-    "from_brms",
 ]
 
 MODELS: Mapping[str, Callable[[str], Model]] = {

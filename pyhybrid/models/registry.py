@@ -285,8 +285,7 @@ def described_model(settings: Mapping[str, Any]) -> Model:
     classes = {getattr(make, "__name__", ""): make for make in makers}
     if settings["model"] not in classes:
         raise InvalidInput(
-            f"the calibration's model must be built in or given (model=, or --formula and --model "
-            f"composed:... or stan:...): {settings['model']!r} is not built in"
+            f"the calibration's model must be built in: {settings['model']!r} is not"
         )
     make: Any = classes[settings["model"]]
     given = {f.name: settings[f.name] for f in fields(make) if f.init and f.name in settings}

@@ -152,7 +152,6 @@ def test_slips_in_names_are_told_what_was_meant(
     ("give overwrite=True (--overwrite) or", "give --overwrite or"),
     ("; allow_unlike=True (--allow-unlike) states", "; --allow-unlike states"),
     ("follow them (astype('category'), logicals); give", "follow them; give"),
-    ("model or a ph.ComposedModel:", "model or --model composed:program=FILE:"),
 ])  # fmt: skip
 def test_messages_name_options_in_place_of_arguments(python: str, shown: str) -> None:
     assert in_options(python) == shown

@@ -6,7 +6,6 @@ In the suite the warm-up is short (`short_chains`); nothing else differs from wh
 
 import doctest
 import importlib
-import json
 import os
 import re
 import warnings
@@ -15,7 +14,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 import pyhybrid as ph
@@ -43,12 +41,10 @@ ELSEWHERE = {
 TOLD = "(?s).*(scalar weight|further from the data)"
 """Warnings of `compare` and of the curve that their page, guide/mechanisms.md, speaks of."""
 NOT_RUN = {
-    "README.md": 2, "docs/pages/guide/engines_and_r.md": 3, "docs/pages/howto/from_brms.md": 1,
-    "docs/pages/reference/r.md": 1, "docs/pages/studies.md": 1,
+    "README.md": 2, "docs/pages/guide/engines_and_r.md": 3, "docs/pages/reference/r.md": 1,
+    "docs/pages/studies.md": 1,
 }  # fmt: skip
 """Blocks with a reason in their title, by page; a new one is a change of this table."""
-
-BRMS = ROOT / "tests" / "stored" / "brms"
 
 
 @pytest.fixture(autouse=True)
@@ -82,19 +78,7 @@ def test_a_page_runs_from_top_to_bottom(path: Path, run: Run) -> None:
             warnings.filterwarnings(
                 "ignore", message="(?s).*(converged|scalar weight|further from the data)"
             )
-        _prepare(path.name)
         run_page(with_table(path), _runner(run))
-
-
-def _prepare(page: str) -> None:
-    """What R writes on the page: a program of brms's and its data, under the names used there."""
-    if page != "from_brms.md":
-        return
-    Path("rent.stan").write_text((BRMS / "groups.stan").read_text("utf-8"), encoding="utf-8")
-    Path("rent.json").write_text((BRMS / "groups.json").read_text("utf-8"), encoding="utf-8")
-    names = {"score": "rent", "age": "size", "g": "area"}
-    table = pd.read_csv(BRMS / "data.csv").rename(columns=names)
-    table[["rent", "size", "area", "w"]].to_csv("survey.csv", index=False)
 
 
 def test_what_is_not_run_is_counted() -> None:
@@ -134,18 +118,15 @@ def _examples(module: str, names: dict[str, Any]) -> doctest.TestResults:
 
 @pytest.fixture
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What examples take as given: the guide's table, a model, a release, a program of brms's."""
+    """What examples take as given: the guide's table, a model, a release."""
     monkeypatch.chdir(tmp_path)
     given = run_page(snippets_of(TABLE.read_text("utf-8"), name_of(TABLE))[:1], _runner(None))
     model = ph.NegativeBinomial("visits ~ 1")
     histogram = ph.PerturbedHistogram(column="visits", lower=0, upper=60, n_bins=30, epsilon=1)
     table = given["df"][["visits", "doctor", "voted", "income", "age", "sex"]]
-    brms = pd.read_csv(BRMS / "data.csv")
-    Path("visits.stan").write_text((BRMS / "counts.stan").read_text("utf-8"), encoding="utf-8")
     return {
         **given, "model": model, "df": table.assign(person=range(len(table))), "this_year": table,
-        "release": histogram.release(table), "brms_data": brms,
-        "standata": json.loads((BRMS / "counts.json").read_text("utf-8")),
+        "release": histogram.release(table),
     }  # fmt: skip
 
 
@@ -161,8 +142,6 @@ def test_examples_of_the_reference_run(
     module: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Those of `run_audits`, a minute, are run by tests/audits."""
-    if module == "pyhybrid.models.stan_program.brms":
-        names["df"] = names["brms_data"]
     found = _examples(module, names)
     assert found.attempted > 0
     assert found.failed == 0, capsys.readouterr().out

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.engines.programs import block_text, declared_names
+from pyhybrid.engines.programs import block_text, declared_names, modern_arrays
 from pyhybrid.fitting.session import open_session
 from tests.docs.snippets import short_chains
 from tests.monte_carlo import assert_near
@@ -31,12 +30,11 @@ data {
   int<lower=1> n;
   array[n] int y;
   vector[n] weights;
-  real cap;
 }
 parameters { real<lower=0> rate; }
 model {
   rate ~ gamma(2, 1);
-  for (i in 1:n) target += fmax(-cap, fmin(cap, weights[i] * poisson_lpmf(y[i] | rate)));
+  for (i in 1:n) target += weights[i] * poisson_lpmf(y[i] | rate);
 }
 generated quantities {
   vector[n] log_lik;
@@ -47,42 +45,36 @@ generated quantities {
   }
 }
 """
-WEIGHTED = PROGRAM.replace("log_lik[i] = ", "log_lik[i] = weights[i] * ")
-THREADED = """
-functions {
-  real part(array[] int y, int first, int last, vector weights, real cap, real rate) {
-    real total = 0;
-    for (i in 1:size(y)) {
-      total += fmax(-cap, fmin(cap, weights[first + i - 1] * poisson_lpmf(y[i] | rate)));
-    }
-    return total;
+BY_DESIGN = """
+data {
+  int<lower=1> n;
+  int<lower=1> K;
+  matrix[n, K] X;
+  array[n] int<lower=0> y;
+  vector<lower=0, upper=1>[n] weights;
+}
+parameters { vector[K] beta; }
+model {
+  beta ~ normal(0, 2);
+  for (i in 1:n) target += weights[i] * poisson_log_lpmf(y[i] | X[i] * beta);
+}
+generated quantities {
+  vector[n] log_lik;
+  array[n] int y_rep;
+  for (i in 1:n) {
+    log_lik[i] = poisson_log_lpmf(y[i] | X[i] * beta);
+    y_rep[i] = poisson_log_rng(X[i] * beta);
   }
 }
-""" + PROGRAM.replace(
-    "for (i in 1:n) target += fmax(-cap, fmin(cap, weights[i] * poisson_lpmf(y[i] | rate)));",
-    "target += reduce_sum(part, y, 1, weights, cap, rate);",
-)
-UNCAPPED = PROGRAM.replace("real cap;", "").replace("fmax(-cap, fmin(cap, ", "((")
+"""
 
 
 @cache
 def _table() -> pd.DataFrame:
-    y = np.random.default_rng(3).poisson(4, 60).astype("int16")
-    return pd.DataFrame({"y": y, "group": np.arange(60) % 3}, index=[f"r{i}" for i in range(60)])
-
-
-COMPOSED = """
-record { int<lower=0> y; }
-parameters { real<lower=0> rate; }
-prior { rate ~ gamma(2, 1); }
-log_lik { return poisson_lpmf(y | rate); }
-replicate { return poisson_rng(rate); }
-"""
-
-
-def _composed(program: str = COMPOSED, **options: Any) -> ph.ComposedModel:
-    given: dict[str, Any] = {"outcome": "y", "density_above_one": False}
-    return ph.ComposedModel(program, **{**given, **options})
+    rng = np.random.default_rng(3)
+    y = rng.poisson(4, 60).astype("int16")
+    rows = [f"r{i}" for i in range(60)]
+    return pd.DataFrame({"y": y, "group": np.arange(60) % 3, "x": rng.normal(size=60)}, index=rows)
 
 
 def _model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
@@ -95,7 +87,7 @@ def _page() -> dict[str, Any]:
     names: dict[str, Any] = {}
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
     blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    assert len(blocks) == 9
+    assert len(blocks) == 6
     with short_chains():
         exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
     return names
@@ -103,27 +95,14 @@ def _page() -> dict[str, Any]:
 
 def test_the_page_runs() -> None:
     page = _page()
-    assert page["strict"].charge.kind == "strict"
-    assert page["strict"].charge.epsilon == 4
     assert page["release"].charge.kind == "asymptotic local"
     homes = page["homes"]
-    for text, name in zip(page["leaking"].values(), ("rent_rep", "prior", "log_lik"), strict=True):
-        own = {"outcome": "rent", "data": page["stan_data"], "predict": "rent_rep"}
-        model = ph.StanModel(text, **own, predictors=("area", "rooms"))
-        refuses(f"{name}.* must not read", model.bind, homes)
     for made in (*page["release"].synthetic, *page["again"].synthetic):
         pd.testing.assert_frame_equal(made.drop(columns="rent"), homes.drop(columns="rent"))
         given = any(made is each for each in page["release"].synthetic)  # decimals=0
         assert made["rent"].dtype == (np.int64 if given else homes["rent"].dtype)
         assert (made["rent"] == made["rent"].round()).all()
         assert 0.7 < made["rent"].median() / homes["rent"].median() < 1.4
-
-
-def test_the_pages_weighted_log_lik_is_not_weighted_twice() -> None:
-    page = _page()
-    assert page["same"].charge.bound == pytest.approx(page["again"].charge.bound, rel=1e-9)
-    np.testing.assert_allclose(page["same"].confidential.alpha, page["again"].confidential.alpha,
-                               rtol=1e-9, atol=1e-12)  # fmt: skip
 
 
 def test_the_pages_log_lik_is_scipys() -> None:
@@ -152,9 +131,8 @@ def test_the_posterior_is_the_conjugate_one() -> None:
     ph.Unweighted, ph.LipschitzWeighted, ph.CountWeighted,
     lambda m: ph.ScalarWeighted(m, target_epsilon=4), lambda m: ph.Truncated(m, epsilon=6),
     lambda m: ph.LipschitzWeighted(m, reweighting=ph.mechanisms.Reweighting(recursive=False)),
-    lambda m: ph.Censored(m, epsilon=5),
 ])  # fmt: skip
-def test_every_mechanism_releases(make: Any) -> None:
+def test_every_weighted_mechanism_releases(make: Any) -> None:
     release = make(_model()).release(_table(), n_synthetic=2, **RUN)
     for made in release.synthetic:
         assert made["y"].dtype == np.dtype("int16")
@@ -162,6 +140,15 @@ def test_every_mechanism_releases(make: Any) -> None:
         pd.testing.assert_series_equal(made["group"], _table()["group"])
     assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
     assert 0 < release.charge.bound < np.inf
+    assert release.charge.kind == "asymptotic local"
+
+
+def test_nothing_strict_takes_a_program() -> None:
+    model = _model(decimals=0)
+    censored = ph.Censored(model, epsilon=5, inner=ph.Unweighted(model))
+    refuses("censoring needs a built-in model", censored.release, _table(), **RUN)
+    refuses("coded record by record", ph.calibrate, model, _table(), epsilon=4, **RUN,
+            holds_no_released_record=True)  # fmt: skip
 
 
 def test_sets_from_one_draw_differ() -> None:
@@ -169,31 +156,14 @@ def test_sets_from_one_draw_differ() -> None:
     assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
 
 
-def test_only_a_composed_program_with_decimals_given_is_strict() -> None:
-    models = (_model(decimals=0), _composed(), _composed(decimals=0))
-    made = [ph.Censored(m, epsilon=5, inner=ph.Unweighted(m), check_modes=False) for m in models]
-    kinds = [each.release(_table(), **RUN).charge.kind for each in made]
-    assert kinds == ["asymptotic local", "asymptotic local", "strict"]
-
-
-def test_a_weighted_log_lik_is_unweighted_also_at_weight_0() -> None:
-    alpha = np.linspace(0, 1, 60)
-    found = []
-    for model in (_model(), _model(WEIGHTED, log_lik_weighted=True)):
-        bound = model.bind(_table())
-        draws = EmbeddedEngine().sample(bound.program, bound.stan_data(alpha), seed=2,
-                                        settings=SHORT)  # fmt: skip
-        found.append(np.concatenate(list(bound.log_lik_blocks(draws)), axis=1))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-10)
-    assert (found[1][:, 0] != 0).all()
-
-
-def test_survey_weights_above_one_are_tried_as_others_are() -> None:
+def test_survey_weights_above_one_are_taken() -> None:
     table = _table().assign(w=np.linspace(1, 4, 60).round(1))
     text = PROGRAM.replace("vector[n] weights", "vector<lower=0, upper=1>[n] weights")
     design = ph.measures.SurveyDesign(weights="w", population=60.0)
     bound = ph.models.SurveyWeighted(_model(text), design).bind(table)
-    assert max(bound.stan_data(np.ones(60), cap=3.0)["weights"]) > 1
+    data = bound.stan_data(np.ones(60))
+    assert max(data["weights"]) > 1
+    assert np.isfinite(ProgramAtPoints(bound.program, data).log_density(np.zeros((1, 1)))).all()
 
 
 def test_blocks_are_views_of_the_engines_output() -> None:
@@ -203,62 +173,33 @@ def test_blocks_are_views_of_the_engines_output() -> None:
     assert all(np.shares_memory(b, draws.variables["log_lik"]) for b in bound.log_lik_blocks(draws))
 
 
-def _calibrated(model: Any) -> Any:
-    return ph.calibrate(model, _table(), epsilon=4, **RUN, n_draws=30,
-                        holds_no_released_record=True)  # fmt: skip
+def test_the_design_is_that_of_the_built_in_models() -> None:
+    formula = "y ~ x + factor(group)"
+    own = _model(BY_DESIGN, formula=formula).bind(_table())
+    built_in = ph.Poisson(formula).bind(_table())
+    np.testing.assert_array_equal(own.stan_data(np.ones(own.n))["X"], built_in.design.X)
+    assert own.design_columns == built_in.design.columns
+    draws = open_session(own, **RUN).unweighted().draws
+    ours = np.concatenate(list(own.log_lik_blocks(draws)), axis=1)
+    theirs = np.concatenate(list(built_in.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(ours, theirs[:, built_in.row_of], rtol=1e-10)
+    given = _table().assign(group=1)  # one level only: coded by itself it would lose columns
+    made = own.replicate(draws, 0, np.random.default_rng(1), given)
+    assert list(made.columns) == ["y"]
+    with pytest.raises(InvalidInput, match="must have one of its levels: row 'r0'"):
+        own.replicate(draws, 0, np.random.default_rng(1), _table().assign(group=9))
 
 
-def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:
-    model = _composed()
-    made = _calibrated(model)
-    weights = made.weights(model.bind(_table().head(40)))
-    np.testing.assert_allclose(weights, made.weights(model.bind(_table()))[:40], rtol=1e-12)
-    refuses("coded record by record", _calibrated, _model())
-    made.save(tmp_path / "calibration")
-    read = ph.mechanisms.Calibration.load(tmp_path / "calibration", model=_composed())
-    np.testing.assert_array_equal(read.weights(model.bind(_table().head(40))), weights)
-    refuses("built in or given", ph.mechanisms.Calibration.load, tmp_path / "calibration")
-    other = _composed(COMPOSED.replace("2, 1", "2, 2"))
-    load = ph.mechanisms.Calibration.load
-    refuses("program_sha256 was", load, tmp_path / "calibration", model=other)
-
-
-def test_a_calibration_passes_on_what_the_model_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = _composed()
-    made = _calibrated(model)
-    bound = model.bind(_table())
-
-    def refuse(*_: Any) -> None:
-        raise InvalidInput("a density above 1")
-
-    monkeypatch.setattr(type(bound), "log_lik_blocks", refuse)
-    refuses("a density above 1", made.weights, bound)
-
-
-def test_programs_with_reduce_sum_give_the_same_bounds() -> None:
-    settings = SamplerSettings(chains=4, warmup=500, draws=1500, threads_per_chain=1)
-    model = _model(THREADED)
-    session = open_session(model.bind(_table()), seed=1, engine="embedded", settings=settings)
-    draws = session.unweighted().draws
-    expected = stats.poisson(draws.flat("rate")[:, None]).logpmf(_table()["y"].to_numpy())
-    np.testing.assert_allclose(draws.flat("log_lik"), expected, rtol=1e-9)
-    threads = replace(settings, threads_per_chain=2)
-    with pytest.raises(InvalidInput, match="only the cmdstan engine has threads"):
-        open_session(model.bind(_table()), seed=1, engine="embedded", settings=threads).unweighted()
-
-
-@pytest.mark.parametrize(("make", "text"), [(_model, PROGRAM), (_composed, COMPOSED)])
-def test_programs_are_files_or_texts_and_travel(make: Any, text: str, tmp_path: Path) -> None:
+def test_programs_are_files_or_texts_and_travel(tmp_path: Path) -> None:
     path = tmp_path / "counts.stan"
-    path.write_text(text)
-    from_text = make()
+    path.write_text(PROGRAM)
     for place in (path, str(path)):
-        described = make(place).describe()
+        described = _model(place).describe()  # type: ignore[arg-type]
         assert described["program"] == "counts"
-        assert described["program_sha256"] == from_text.describe()["program_sha256"]
+        assert described["program_sha256"] == _model().describe()["program_sha256"]
         assert str(tmp_path) not in str(described)
-    bound = pickle.loads(pickle.dumps(from_text.bind(_table())))
-    assert repr(bound) == f"<{type(from_text).__name__} 'user_program' bound to 60 records>"
+    bound = pickle.loads(pickle.dumps(_model().bind(_table())))
+    assert repr(bound) == "<StanModel 'user_program' bound to 60 records>"
 
 
 def test_predictors_from_python_get_one_draw() -> None:
@@ -266,7 +207,7 @@ def test_predictors_from_python_get_one_draw() -> None:
 
     def predict(parameters: Any, df: pd.DataFrame, rng: np.random.Generator) -> Any:
         seen.update(parameters)
-        assert list(df.columns) == ["group"]  # not the confidential outcome
+        assert list(df.columns) == ["group", "x"]  # not the confidential outcome
         return rng.poisson(parameters["rate"], len(df))
 
     model = _model(predict=predict)
@@ -275,10 +216,23 @@ def test_predictors_from_python_get_one_draw() -> None:
     assert "log_lik" not in seen
 
 
+def test_a_later_step_reads_the_synthetic_first_column() -> None:
+    """Data of the program, and what a function in Python sees, are of the synthetic table."""
+    text = PROGRAM.replace("vector[n] weights;", "vector[n] weights; vector[n] x;")
+    text = text.replace("poisson_rng(rate)", "x[i] > 1e3 ? 1000 + poisson_rng(rate) : 0")
+    bound = _model(text, data=lambda df: {"x": df["x"].to_numpy()}, predictors=("x",)).bind(
+        _table()
+    )
+    draws = open_session(bound, **RUN).unweighted().draws
+    given = _table().drop(columns="y").assign(x=1e6)
+    assert bound.replicate(draws, 0, np.random.default_rng(1), given)["y"].min() >= 1000
+    assert bound.replicate(draws, 0, np.random.default_rng(1))["y"].max() == 0
+
+
 def test_points_are_where_they_were_put() -> None:
     at = ProgramAtPoints(
         StanProgram(name="p", text=PROGRAM),
-        {"n": 60, "y": _table()["y"].tolist(), "weights": np.ones(60), "cap": 1e300},
+        {"n": 60, "y": _table()["y"].tolist(), "weights": np.ones(60)},
     )
     points = np.linspace(0.1, 2, 7)[:, None]
     np.testing.assert_allclose(at.quantities(points)["rate"], np.exp(points[:, 0]), rtol=1e-14)
@@ -286,77 +240,84 @@ def test_points_are_where_they_were_put() -> None:
 
 def test_blocks_of_programs() -> None:
     program = StanProgram(name="p", text=PROGRAM.replace("int<lower=1> n;", "int n; // data {x;}"))
-    assert declared_names(program, "data") == ("n", "y", "weights", "cap")
+    assert declared_names(program, "data") == ("n", "y", "weights")
     assert declared_names(program, "parameters") == ("rate",)
     assert "y_rep" in block_text(program, r"generated\s+quantities")
     assert block_text(program, "transformed data") == ""
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("int y[n];", "array[n] int y;"),
+    ("real<lower=0> a[n, K], b;", "array[n, K] real<lower=0> a; real<lower=0> b;"),
+    ("vector[K] z[n] = f(x[1]);", "array[n] vector[K] z = f(x[1]);"),
+    ("real f(int[] y, vector[,] z)", "real f(array[] int y, array[,] vector z)"),
+    ("// int y[n];\nint y[n];", "// int y[n];\narray[n] int y;"),
+    ("array[n] int y; vector[n] x;", "array[n] int y; vector[n] x;"),
+])  # fmt: skip
+def test_arrays_of_old_stan_are_rewritten(old: str, new: str) -> None:
+    assert modern_arrays(old).split() == new.split()
 
 
 def test_charges_say_what_is_only_known_from_the_user() -> None:
     local = ph.Unweighted(_model()).release(_table(), **RUN)
     assert "Program: the user's own, user_program, sha256" in local.statement
     said = " ".join(local.charge.assumes)
-    for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
+    for fact in ("The user answers for the rest", "no density of the program exceeds 1",
                  "the data of the Stan program"):  # fmt: skip
         assert fact in said
-    model = _composed(density_above_one=True, decimals=0)
-    strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **RUN)
-    assert strict.charge.kind == "strict"
-    said = " ".join(strict.charge.assumes)
-    assert "the outcome is not in scope in its prior" in said
-    assert "exceeds 1" not in said
 
 
 def test_densities_above_one_contradict_the_flag() -> None:
     shifted = PROGRAM.replace("poisson_lpmf(y[i] | rate)", "(9.0 + poisson_lpmf(y[i] | rate))")
-    with pytest.raises(InvalidInput, match="must be at most 0 where density_above_one=False"):
-        ph.Unweighted(_model(shifted)).release(_table(), **RUN)
+    refuses("must be at most 0 where density_above_one=False", _model(shifted).bind, _table())
 
 
 @pytest.mark.parametrize(("change", "message"), [
     (("vector[n] weights;", ""), "must declare weights in its data block"),
     (("log_lik", "loglik"), "must yield log_lik in its generated quantities"),
     (("vector[n] log_lik;", "vector[n + 1] log_lik; log_lik[n + 1] = 0;"), "per record, 60"),
-    (("rate ~ gamma(2, 1);", "rate ~ gamma(2, 1)"), r"line 11(.|\n)*\^"),
-    (("weights[i] * poisson", "poisson"), "weights do not act at all"),
-    (("weights[i] * poisson", "sqrt(weights[i]) * poisson"), "the same at all weights"),
-    (("weights[i] * poisson", "weights[i] * weights[i] * poisson"), "they act otherwise"),
+    (("rate ~ gamma(2, 1);", "rate ~ gamma(2, 1)"), r"line 10(.|\n)*\^"),
+    (("weights[i] * poisson", "poisson"), "must multiply each record's log_lik"),
+    (("weights[i] * poisson", "sqrt(weights[i]) * poisson"), "must multiply each record's"),
+    (("weights[i] * poisson", "square(weights[i]) * poisson"), "must multiply each record's"),
+    (("weights[i] * poisson", "weights[n + 1 - i] * poisson"), "must multiply each record's"),
     (("rate ~ gamma(2, 1);", "target += weights[1] * gamma_lpdf(rate | 2, 1);"),
-     "they act otherwise"),
-    (("log_lik[i] = ", "log_lik[i] = (1 + weights[i]) * "), "neither the same as with all"),
-    (("log_lik[i] = ", "log_lik[i] = 2 * "), "they act otherwise"),
-    (("fmax(-cap, fmin(cap, weights", "fmax(-2 * cap, fmin(cap, weights"), "the same at all"),
-    (("fmax(-cap, fmin(cap, weights", "fmax(-cap, fmin(cap, 2 * weights"), "act otherwise"),
-    (("fmax(-cap, fmin(cap, weights[i]", "fmin(cap, fmax(cap, weights[i]"), "below 1e"),
-    (("real cap;", "real cap; real other;"), "does not take the data"),
+     "must multiply each record's"),
+    (("log_lik[i] = ", "log_lik[i] = weights[i] * "), "must not depend on weights"),
+    (("log_lik[i] = ", "log_lik[i] = 2 * "), "must multiply each record's"),
+    (("vector[n] weights;", "vector[n] weights; real other;"), "does not take the data"),
     (("rate ~ gamma(2, 1);", "target += log(-1);"), "must be finite somewhere"),
+    (("poisson_rng(rate)", "y[i]"), "must not read the confidential outcome"),
+    (("poisson_rng(rate)", "max(y) + poisson_rng(rate) + y[1]"), "must not read the confidential"),
 ])  # fmt: skip
 def test_programs_that_break_a_demand_are_refused(change: tuple[str, str], message: str) -> None:
     assert change[0] in PROGRAM
     refuses(message, lambda: _model(PROGRAM.replace(*change)).bind(_table()))
 
 
+def test_a_clipped_term_is_no_weighted_one() -> None:
+    clipped = PROGRAM.replace("weights[i] * poisson_lpmf(y[i] | rate)",
+                              "fmax(-2, weights[i] * poisson_lpmf(y[i] | rate))")  # fmt: skip
+    refuses("must multiply each record's log_lik", _model(clipped).bind, _table())
+
+
 def test_dropped_constants_are_no_fault() -> None:
     kernel = "weights[i] * (y[i] * log(rate) - rate)"
-    _model(UNCAPPED.replace("weights[i] * poisson_lpmf(y[i] | rate)", kernel)).bind(_table())
-
-
-def test_censoring_needs_a_cap() -> None:
-    model = _model(UNCAPPED)
-    model.bind(_table())
-    censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model))
-    refuses("censoring needs a program that takes a cap", censored.release, _table(), **RUN)
+    _model(PROGRAM.replace("weights[i] * poisson_lpmf(y[i] | rate)", kernel)).bind(_table())
 
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: _model("/nowhere/program.stan"), "must be a readable Stan file"),
     (lambda: _model(data=3), "must be a mapping or a function"),
     (lambda: _model(predict=3), "predict must name a generated quantity"),
-    (lambda: _model(by_record="yes"), "by_record must be True or False"),
-    (lambda: _model(log_lik_weighted=True).bind(_table()), "True says: it is not"),
+    (lambda: _model(density_above_one="yes"), "density_above_one must be True or False"),
     (lambda: _model(outcome="z").bind(_table()), "outcome 'z' must be a column"),
+    (lambda: _model(predictors="x"), "predictors must be a tuple of names"),
     (lambda: _model(predictors=("z",)).bind(_table()), "'z' is not"),
+    (lambda: _model(formula="x ~ group").bind(_table()), "must have the outcome 'y' on its left"),
     (lambda: _model(data=lambda df: 3).bind(_table()), "must return a mapping"),
+    (lambda: _model(data=lambda df: {"x": df["x"]}).bind(_table()), "name it in predictors="),
+    (lambda: _model(data={"y": np.arange(60)}).bind(_table()), "function of the table"),
     (lambda: _model().bind(_table().assign(y=[None, *range(59)])), "must not be missing"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(make: Any, message: str) -> None:
@@ -372,6 +333,11 @@ def test_bad_arguments_are_named(make: Any, message: str) -> None:
 def test_bad_predictors_are_named(predict: Any, message: str) -> None:
     with pytest.raises((InvalidInput, ph.SamplingError), match=message):
         ph.Unweighted(_model(predict=predict)).release(_table(), **RUN)
+
+
+def test_terms_of_a_formula_that_read_all_records_are_named() -> None:
+    bound = _model(BY_DESIGN, formula="y ~ poly(x, 2)").bind(_table())
+    assert "poly(x, 2)" in bound.data_dependent
 
 
 def test_what_must_converge_can_be_named() -> None:

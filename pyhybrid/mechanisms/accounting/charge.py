@@ -299,15 +299,14 @@ def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
 
 def why_local(bound: BoundModel) -> str | None:
     """What a strict release of a model lacks: the coding of its predictors and the form of the
-    released values may not depend on which records there are, and a cap must bound each term."""
+    released values may not depend on which records there are."""
     if not bound.decimals_given:
         columns = ", ".join(bound.synthesized)
         return f"declared decimals of {columns}: decimals= (--model NAME:decimals=2)"
     if bound.data_dependent:
         term = bound.data_dependent[0]
         return f"predictors coded record by record: {term} depends on all; give its constants"
-    never = getattr(bound, "never_strict", ())
-    return f"a program whose terms a cap bounds: {'; '.join(never)}" if never else None
+    return None
 
 
 def charge_of_censored_fit(

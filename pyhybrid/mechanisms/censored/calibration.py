@@ -322,7 +322,6 @@ class Calibration:
     def load(
         folder: str | os.PathLike[str],
         *,
-        model: Model | None = None,
         holds_no_released_record: bool | None = None,
     ) -> Calibration:
         """Read a calibration.
@@ -330,9 +329,6 @@ class Calibration:
         Parameters
         ----------
         folder : str or path
-        model : Model, optional
-            The model it was made with, for models that are not built in: the program of a
-            `ComposedModel` is not stored.
         holds_no_released_record : bool, optional
             The owner's confirmation, see `calibrate`, in place of the stored one; calibrations of
             version 0.2 hold none.
@@ -340,7 +336,7 @@ class Calibration:
         Raises
         ------
         InvalidInput
-            If it is damaged, or of another program or model than the one given.
+            If it is damaged.
         """
         root = Path(folder)
         with whole_only(folder, "calibration"):
@@ -361,7 +357,7 @@ class Calibration:
             check_positive(content["cap"], "cap")
             check_choice(content["relation"], "relation", RELATIONS)
             calibration = Calibration(
-                model=_read_model(content["model"], model),
+                model=described_model(content["model"]),
                 draws=draws,
                 levels={name: list(levels) for name, levels in content["levels"].items()},
                 columns=read_names(content, "columns"),
@@ -413,8 +409,7 @@ def calibrate(
     Parameters
     ----------
     model : Model
-        A model without data-dependent transforms; a `ComposedModel` is handed to
-        `Calibration.load` again, a `StanModel` has none.
+        A built-in model without data-dependent transforms.
     reference_data : DataFrame, or a table that stays where it is
         Historical or public records, not those to be released, as must be confirmed
         (`holds_no_released_record`). They are not protected by releases of the new database.
@@ -457,8 +452,8 @@ def calibrate(
     centered = bound.takes_center if center is None else check_flag(center, "center")
     if centered and not bound.takes_center:
         raise InvalidInput(
-            "center must be False for a whole program of your own, which clips terms as they "
-            "are: take a ph.ComposedModel or a built-in model for a center"
+            "center must be False for a model with program='published', which clips terms as "
+            "they are: leave program= out for a center"
         )
     if epsilon is not None:
         # A term less its center has either sign, whatever the outcome.
@@ -563,20 +558,6 @@ def _read_reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRe
     if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
         raise ValueError("reference")
     return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
-
-
-def _read_model(settings: dict[str, Any], given: Model | None) -> Model:
-    """The model given, if it is the one that was stored, or the built-in one it names."""
-    if given is None:
-        return described_model(settings)
-    said = json.loads(json.dumps(given.describe()))
-    other = [name for name in {**settings, **said} if settings.get(name) != said.get(name)]
-    if other:
-        raise InvalidInput(
-            f"model must be the one that the calibration was made with: {other[0]} was "
-            f"{settings.get(other[0])!r}, found {said.get(other[0])!r}"
-        )
-    return given
 
 
 def frozen_table(frozen: FrozenTerms) -> pd.DataFrame:

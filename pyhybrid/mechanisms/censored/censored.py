@@ -367,8 +367,8 @@ class Censored(CappedMechanism):
         size = None if self.calibration is None else self.calibration.cap
         if center is not None and not bound.takes_center:
             raise InvalidInput(
-                "a center needs a built-in model or a ph.ComposedModel: a whole program of your "
-                "own clips terms as they are; give center=None"
+                "a center needs a built-in model with its default program: others clip terms as "
+                "they are; give center=None"
             )
         if size is None:
             size = self._size(bound, either_sign=center is not None)

@@ -39,7 +39,7 @@ from pyhybrid.engines import (
     resolve_engine,
 )
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
-from pyhybrid.models import ComposedModel, Model, StanModel
+from pyhybrid.models import Model, StanModel
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.rbridge import call_r, r_status, start_r
 from pyhybrid.validation.agreement.arrays import array_rows
@@ -123,7 +123,7 @@ def validate(
     check_choice(engine, "engine", _ENGINES)
     source = streams(seed)
     table, model = _table_and_model(data, model, source)
-    if isinstance(model, ComposedModel | StanModel):
+    if isinstance(model, StanModel):
         raise InvalidInput(
             "model must be built in to be held against R: the log-likelihood of a StanModel is "
             "written in its own program only"

@@ -18,9 +18,8 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Draws, Engine, StanProgram
-from pyhybrid.engines.programs import declared_names
+from pyhybrid.engines.programs import declared_names, modern_arrays
 from pyhybrid.models.families.published import PUBLISHED
-from pyhybrid.models.stan_program.printed import modern_arrays
 from pyhybrid.privacy.bounds import lipschitz_bounds
 from pyhybrid.privacy.weights import lipschitz_weights
 from pyhybrid.rbridge import call_r

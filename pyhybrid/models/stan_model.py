@@ -1,0 +1,490 @@
+"""A model in a Stan program of the user's own, and the same joined to a table.
+
+The program takes ``weights`` and yields ``log_lik``. That the weights act is checked numerically;
+all else that it does is for its author to know, so that its charges are local, never strict.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
+from pyhybrid.engines.programs import (
+    block_text,
+    declared_names,
+    modern_arrays,
+    parameter_names,
+)
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import check_decimals, decimals_of, in_form_of
+from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.privacy.censoring import Cap
+from pyhybrid.privacy.log_lik import LogLik
+
+DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
+Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator], Any]
+
+_SEED = 20220101
+_TRIES, _POINTS = 60, 5  # random parameters, and those used: where the log density is finite
+_SINGLE_RECORDS = 3  # whose weights are changed alone
+_TOLERANCE = 1e-7  # relative to the log densities compared
+_LARGEST = 1e12  # beyond this size, rounding hides a record's term
+_ROUNDING = 1e-9  # of the log of a probability of 1
+_BLOCK_ELEMENTS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class StanModel:
+    """A user's Stan program as a synthesizer, for local charges.
+
+    The program declares ``weights``, one per record, in its data block and multiplies each record's
+    log-likelihood by its weight. ``log_lik`` in its generated quantities has the same
+    log-likelihoods without weights, one per record in the order of the table. When a table is
+    bound, the program's log density is compared with log_lik at random parameters: it must move by
+    log_lik times weight. Nothing else of the program is checked beyond what `predict` says, so that
+    no charge is strict, and the charge states what the user answers for. Censoring needs a built-in
+    model.
+
+    Parameters
+    ----------
+    program : str or path
+        A ``.stan`` file, or the program's text. Arrays may be declared as in old Stan.
+    outcome : str
+        The sensitive column that replicates replace.
+    predict : str or callable
+        How a replicate of the outcome is made: the name of a generated quantity with one value per
+        record, or ``predict(parameters, df, rng)``, which gets the program's variables at one draw
+        by name, the table without its outcome and a random generator, and returns an array of shape
+        (n,). Replicates are made from data in which the records' outcomes have changed places; a
+        generated quantity that moves with them is refused.
+    data : mapping or callable
+        The rest of the data block. A mapping holds constants; values by record come from a function
+        of the table, which gets the outcome and the predictors. ``weights`` comes from pyhybrid,
+        and so do ``n``, ``y`` (the outcome), ``K`` and ``X`` (the design matrix of `formula`) where
+        the program declares them and `data` does not give them.
+    formula : str, optional
+        As in R, with the outcome on its left.
+    predictors : tuple of str
+        Columns that `data` reads beside the outcome and those of the formula. In a sequence they
+        come with the synthetic values of columns that were synthesized before.
+    density_above_one : bool, default True
+        False for discrete outcomes, whose log-likelihood is never above 0: under relation "replace"
+        they cost half as much. A log_lik above 0 is then refused.
+    monitored : tuple of str, optional
+        Variables that must have converged; the program's parameters if omitted. Where component
+        labels can switch, give variables that do not depend on them. The sum of log_lik is
+        monitored in any case.
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15; read from the data if omitted.
+
+    Raises
+    ------
+    InvalidInput
+        For a program that does not declare ``weights`` and ``log_lik`` or cannot be read.
+    """
+
+    program: str | os.PathLike[str]
+    _: KW_ONLY
+    outcome: str
+    predict: str | Predictor
+    data: Mapping[str, Any] | DataOfTable = field(default_factory=dict, repr=False)
+    formula: str | None = None
+    predictors: tuple[str, ...] = ()
+    density_above_one: bool = True
+    monitored: tuple[str, ...] | None = None
+    decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        check_flag(self.density_above_one, "density_above_one")
+        check_decimals(self.decimals)
+        if isinstance(self.predictors, str) or not all(isinstance(n, str) for n in self.predictors):
+            raise InvalidInput(f"predictors must be a tuple of names: found {self.predictors!r}")
+        if not (callable(self.data) or isinstance(self.data, Mapping)):
+            raise InvalidInput(
+                "data must be a mapping or a function of the table: found "
+                f"{type(self.data).__name__}"
+            )
+        if not (callable(self.predict) or isinstance(self.predict, str)):
+            raise InvalidInput(
+                "predict must name a generated quantity, or be a function of (parameters, df, "
+                f"rng): found {type(self.predict).__name__}"
+            )
+        if "weights" not in declared_names(self.source, "data"):
+            raise InvalidInput(
+                f"program {self.source.name!r} must declare weights in its data block, e.g. "
+                "'vector<lower=0, upper=1>[n] weights;', and multiply each record's "
+                "log-likelihood by its weight"
+            )
+        if "log_lik" not in block_text(self.source, r"generated\s+quantities"):
+            raise InvalidInput(
+                f"program {self.source.name!r} must yield log_lik in its generated quantities: a "
+                "vector with the log-likelihood of each record, not weighted"
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return type(self).__name__
+
+    @cached_property
+    def source(self) -> StanProgram:
+        """The program, given as text or as a file, which is read once; arrays as current Stan
+        declares them."""
+        text = os.fspath(self.program)
+        if "{" in text:
+            return StanProgram(name="user_program", text=modern_arrays(text))
+        path = Path(text)
+        try:
+            return StanProgram(name=path.stem, text=modern_arrays(path.read_text("utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the outcome's column, if decimals are given."""
+        return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings: the program by name and hash, no data."""
+        return {
+            "model": self.name,
+            "program": self.source.name,
+            "program_sha256": self.source.sha256,
+            "outcome": self.outcome,
+            "formula": self.formula,
+            "predict": self.predict if isinstance(self.predict, str) else "a function",
+            "density_above_one": self.density_above_one,
+            "decimals": self.decimals,
+        }
+
+    def bind(self, df: pd.DataFrame) -> BoundStanModel:
+        """Check `df` and the program on it, and join them.
+
+        Raises
+        ------
+        InvalidInput
+            For an outcome that is missing or not numeric, predictors that are no columns, a formula
+            that cannot be evaluated or has another outcome, a program that does not compile (with
+            the compiler's message) or does not take the data, whose log_lik has another length,
+            whose weights do not act, or whose replicates read the outcome.
+        EngineUnavailable
+            Without stanli, which the check needs whichever engine samples.
+        """
+        design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
+        if design.outcome != self.outcome:
+            raise InvalidInput(
+                f"formula must have the outcome {self.outcome!r} on its left: found "
+                f"{design.outcome!r}"
+            )
+        if design.has_offset:
+            raise InvalidInput(
+                f"formula gives a program its design matrix X alone: found offset() in "
+                f"{self.formula!r}; hand the exposure over in data= and name its column in "
+                "predictors="
+            )
+        unknown = [name for name in self.predictors if name not in df.columns]
+        if unknown:
+            raise InvalidInput(f"predictors must be columns of the data: {unknown[0]!r} is not")
+        if self.outcome in self.predictors:
+            raise InvalidInput(f"outcome {self.outcome!r} must not be among the predictors")
+        bound = BoundStanModel(
+            model=self, table=df, design=None if self.formula is None else design
+        )
+        bound.data(1.0)  # what is wrong with the data is said first
+        check_compiles(self.source)
+        check_weights_act(bound)
+        return bound
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundStanModel:
+    """A user's program joined to a table, a `BoundModel`. Confidential."""
+
+    model: StanModel
+    table: pd.DataFrame
+    design: Design | None = None
+    first_try: ClassVar[None] = None  # nothing is known of how its parameters lie
+    grid_form: ClassVar[None] = None
+    takes_center: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
+
+    @property
+    def program(self) -> StanProgram:
+        return self.model.source
+
+    @property
+    def n(self) -> int:
+        return len(self.table)
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        return (self.model.outcome,)
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        coded = () if self.design is None else self.design.predictors
+        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
+
+    @property
+    def design_columns(self) -> tuple[str, ...]:
+        coded = () if self.design is None else self.design.columns
+        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
+
+    @property
+    def outcome(self) -> FloatArray:
+        return self.numbers_of(self.table[self.model.outcome])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        return column.to_numpy(dtype=np.float64)
+
+    @property
+    def density_above_one(self) -> bool:
+        return self.model.density_above_one
+
+    @property
+    def likelihood_parameters(self) -> tuple[str, ...]:
+        return parameter_names(self.program)
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        terms = () if self.design is None else self.design.data_dependent
+        return (*terms, "the data of the Stan program")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        facts = (
+            "The user's own Stan program: that its weights multiply log_lik was checked at random "
+            "parameters. The user answers for the rest: that the prior and a record's log_lik read "
+            "no other record's outcome, and that replicates are made from a released draw and "
+            "columns that are released.",
+        )
+        if self.density_above_one:
+            return facts
+        return (*facts, "The user states that no density of the program exceeds 1.")
+
+    @property
+    def decimals_given(self) -> bool:
+        return self.model.decimals is not None
+
+    @cached_property
+    def decimals(self) -> int | None:
+        given = self.model.decimals
+        return decimals_of(self.outcome) if given is None else given
+
+    @property
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """Each record is a row of its own."""
+        return np.arange(self.n)
+
+    def stan_data(
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
+    ) -> dict[str, Any]:
+        if cap is not None:
+            raise InvalidInput(
+                "censoring needs a built-in model: what a StanModel's program does is not known, "
+                "so that no charge of it is strict; choose a mechanism with weights"
+            )
+        return self.data(alpha)
+
+    def data(self, alpha: FloatArray | float, table: pd.DataFrame | None = None) -> dict[str, Any]:
+        """Data block under weights `alpha`, one for all or (n,), from the bound table or another
+        with the same rows."""
+        table = self.table if table is None else table
+        shown = table[[*self.predictors, self.model.outcome]].reset_index(drop=True)
+        declared = declared_names(self.program, "data")
+        available: dict[str, Any] = {"n": len(table), "y": shown[self.model.outcome].to_numpy()}
+        if self.design is not None:
+            X = self.design.matrix_of(table)
+            available |= {"K": X.shape[1], "X": X}
+        return {
+            **{name: value for name, value in available.items() if name in declared},
+            **self._given_data(shown),
+            "weights": np.full(len(table), alpha) if isinstance(alpha, float) else alpha,
+        }
+
+    def _given_data(self, shown: pd.DataFrame) -> Mapping[str, Any]:
+        """What the user's mapping or function gives for a table of the columns it may read."""
+        if isinstance(self.model.data, Mapping):
+            for name, value in self.model.data.items():
+                if self.n > 1 and np.shape(value)[:1] == (self.n,):
+                    raise InvalidInput(
+                        f"data must be a function of the table where it has one value per record, "
+                        f"as entry {name!r} has: data=lambda df: {{{name!r}: df[...]}}"
+                    )
+            return self.model.data
+        try:
+            given = self.model.data(shown)
+        except KeyError as error:
+            if error.args and error.args[0] in self.table.columns:
+                raise InvalidInput(
+                    f"data reads column {error.args[0]!r}: name it in predictors="
+                ) from None
+            raise
+        if not isinstance(given, Mapping):
+            raise InvalidInput(
+                f"data must return a mapping of names to values: found {type(given).__name__}"
+            )
+        return given
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.row_of)
+
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned."""
+        log_lik = draws.flat("log_lik")
+        _check_log_lik(self, log_lik, draws.n_draws)
+        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        for start in range(0, self.n, size):
+            yield log_lik[:, start : start + size]
+
+    def monitored(self, draws: Draws) -> dict[str, FloatArray]:
+        """Parameters, or what the user named, and the sum of log_lik."""
+        names = self.model.monitored
+        if names is None:
+            names = tuple(n for n in self.likelihood_parameters if n in draws.variables)
+        unknown = [name for name in names if name not in draws.variables]
+        if unknown:
+            raise InvalidInput(f"monitored must be variables of the program: {unknown[0]!r} is not")
+        total = draws.variables["log_lik"].sum(axis=2)
+        return {**{name: draws.variables[name] for name in names}, "sum of log_lik": total}
+
+    def replicate(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        given: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """The outcome drawn anew at one draw, from data whose outcomes have changed places."""
+        name, predict = self.model.outcome, self.model.predict
+        table = self.table if given is None else given
+        shuffled = _with_outcomes_shuffled(table, self.table[name], rng)
+        at = ProgramAtPoints(self.program, self.data(1.0, shuffled))
+        quantities = at.quantities(at.unconstrained(draws, draw), seed=int(rng.integers(1, 2**31)))
+        if isinstance(predict, str):
+            values: Any = _named(self, quantities, predict)[0]
+        else:
+            parameters = {key: v[0] for key, v in quantities.items() if key != "log_lik"}
+            values = predict(parameters, table.drop(columns=name, errors="ignore"), rng)
+        return self._released(values).to_frame()
+
+    def _released(self, values: Any) -> pd.Series:
+        """What `predict` made, as a column in the form of what is released."""
+        try:
+            replicate = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"predict must return numbers: found {type(values)}") from None
+        if replicate.shape != (self.n,):
+            raise InvalidInput(
+                f"predict must have shape ({self.n},), one value per record: found "
+                f"{replicate.shape}"
+            )
+        if not np.isfinite(replicate).all():
+            raise SamplingError("a replicate is not finite: see predict")
+        rounded = replicate if self.decimals is None else np.round(replicate, self.decimals)
+        return in_form_of(rounded, self.table[self.model.outcome], self.model.decimals)
+
+
+def _with_outcomes_shuffled(
+    table: pd.DataFrame, outcome: pd.Series, rng: np.random.Generator
+) -> pd.DataFrame:
+    places = rng.permutation(len(table))
+    shuffled: pd.DataFrame = table.assign(**{str(outcome.name): outcome.array[places]})
+    return shuffled
+
+
+def _named(bound: BoundStanModel, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
+    """The generated quantity that `predict` names, (S, n)."""
+    if predict not in quantities:
+        raise InvalidInput(
+            f"predict must be a variable of program {bound.program.name!r}: {predict!r} is not"
+        )
+    return quantities[predict]
+
+
+def _check_log_lik(bound: BoundStanModel, log_lik: FloatArray, n_draws: int) -> None:
+    """Raise InvalidInput for another shape than (S, n), or for what the user's flag denies."""
+    if log_lik.shape != (n_draws, bound.n):
+        raise InvalidInput(
+            f"log_lik of program {bound.program.name!r} must have one value per record, "
+            f"{bound.n}: found {log_lik.shape[1:]}"
+        )
+    if not bound.density_above_one and (log_lik > _ROUNDING).any():
+        raise InvalidInput(
+            f"log_lik of program {bound.program.name!r} must be at most 0 where "
+            "density_above_one=False: it is not; leave the flag out"
+        )
+
+
+def check_weights_act(bound: BoundStanModel) -> None:
+    """Raise InvalidInput unless weights multiply log_lik, and `predict` leaves the outcome unread.
+
+    At random parameters the log density with weights, less that with all weights 0, must be the sum
+    of weights times log_lik, up to a constant, which a program may drop: for weights of all records
+    and of single ones. log_lik must not depend on the weights.
+    """
+    rng, name = np.random.default_rng(_SEED), bound.program.name
+    alpha = rng.uniform(0.2, 1, bound.n)
+    unweighted, weighted = (ProgramAtPoints(bound.program, bound.data(a)) for a in (0.0, alpha))
+    points = rng.uniform(-1, 1, (_TRIES, unweighted.n_unconstrained))
+    points = points[np.abs(weighted.log_density(points)) < _LARGEST][:_POINTS]
+    prior = unweighted.log_density(points)
+    if not np.isfinite(prior).any():
+        raise InvalidInput(
+            f"the log density of program {name!r} must be finite somewhere: it is not at {_TRIES} "
+            "random points; see its constraints and its data"
+        )
+    quantities = unweighted.quantities(points, seed=_SEED)
+    log_lik = quantities["log_lik"]
+    _check_log_lik(bound, log_lik, len(points))
+    if not np.allclose(weighted.quantities(points)["log_lik"], log_lik, rtol=1e-6, atol=1e-9):
+        raise InvalidInput(
+            f"log_lik of program {name!r} must not depend on weights: it does; take the weights "
+            "out of generated quantities"
+        )
+    singles = np.zeros((_SINGLE_RECORDS, bound.n))
+    singles[np.arange(_SINGLE_RECORDS), rng.integers(bound.n, size=_SINGLE_RECORDS)] = 0.7
+    for weights in (alpha, *singles):
+        moved = ProgramAtPoints(bound.program, bound.data(weights)).log_density(points) - prior
+        expected = log_lik @ weights
+        error = moved - expected
+        error = error - error.mean() if error.size > 1 else error
+        if not (np.abs(error) <= _TOLERANCE * (1 + np.abs(prior) + np.abs(expected))).all():
+            raise InvalidInput(
+                f"weights of program {name!r} must multiply each record's log_lik in the model "
+                "block: when weights change, the log density must move by weights times log_lik, "
+                "and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
+                "same term as in log_lik"
+            )
+    if isinstance(bound.model.predict, str):
+        _check_outcome_unread(bound, points, _named(bound, quantities, bound.model.predict))
+
+
+def _check_outcome_unread(
+    bound: BoundStanModel, points: FloatArray, replicates: FloatArray
+) -> None:
+    """Refuse replicates (S, n) that change when the outcomes change places."""
+    outcome, predict = bound.table[bound.model.outcome], str(bound.model.predict)
+    shuffled = _with_outcomes_shuffled(bound.table, outcome, np.random.default_rng(_SEED))
+    other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
+    made = other.quantities(points, seed=_SEED)[predict]
+    if not np.array_equal(replicates, made, equal_nan=True):
+        raise InvalidInput(
+            f"{predict!r} of program {bound.program.name!r} must not read the confidential "
+            "outcome: it changes when outcomes change places; draw it from parameters and "
+            "predictors alone, before other random numbers of generated quantities"
+        )
