@@ -86,7 +86,7 @@ class PrivacyCharge:
         False if the user insisted on a release although the chains had not converged.
     accounting : {"lipschitz", "range", "gaussian", "zcdp"}
         How epsilon was counted; see `pyhybrid.privacy.local_account`. A strict charge is counted
-        by the bound that was given, or, of Gaussian noise, by zCDP.
+        by the bound that was given, or, of Gaussian noise, by zCDP or by its mu.
     delta : float
         Of (epsilon, delta), a public number; 0 unless `accounting` is "gaussian" or "zcdp".
     loss_range : float or None
@@ -97,7 +97,8 @@ class PrivacyCharge:
         epsilon is public.
     mu : float or None
         One released draw is mu-GDP under `remove`, for the records whose Gaussian limit holds:
-        upper end of the largest deviation.
+        upper end of the largest deviation. Of a strict charge: the whole release is mu-GDP under
+        the charge's relation, whatever the number of draws.
     mu_standard_error : float or None
         Monte Carlo standard error of the largest deviation.
     rho : float or None
@@ -176,8 +177,6 @@ class PrivacyCharge:
             raise InvalidInput(
                 f"{name} must be given for accounting={self.accounting!r}: found none"
             )
-        if self.kind == STRICT and self.accounting == "gaussian":
-            raise InvalidInput("a strict charge must not be counted by a limit: found 'gaussian'")
         if self.accounting == ZCDP and self.kind != STRICT:
             raise InvalidInput(f"zCDP of noise must be charged as strict: found {self.kind!r}")
         if self.accounting in ("gaussian", ZCDP):
@@ -206,7 +205,8 @@ class PrivacyCharge:
         if accounting == ZCDP:
             rho = self.n_draws_released * value
             return round_up(epsilon_of_zcdp(rho, at), kind=self.kind)
-        return max(round_up(epsilon_of_mu(self.mu_of_release, at)), self.epsilon_failing)
+        by_mu = round_up(epsilon_of_mu(self.mu_of_release, at), kind=self.kind)
+        return max(by_mu, self.epsilon_failing)
 
     def _epsilon_due(self) -> float:
         epsilon = self.epsilon_by(self.accounting)
@@ -229,6 +229,8 @@ class PrivacyCharge:
     def mu_of_release(self) -> float:
         """Mu of all sets under the charge's relation; what composes by squares."""
         assert self.mu is not None
+        if self.kind == STRICT:
+            return self.mu
         return mu_of_release(self.safety_factor * self.mu, **self._released)
 
     @property
@@ -290,30 +292,42 @@ class PrivacyCharge:
         cls,
         *,
         mechanism: str,
-        epsilon: float,
+        epsilon: float | None = None,
         relation: str,
         n_synthetic: int = 0,
         n_draws_released: int = 1,
         rho: float | None = None,
+        mu: float | None = None,
         **stated: Any,
     ) -> PrivacyCharge:
         """Charge of noise that was calibrated to `epsilon`, > 0, for each of its draws; of Gaussian
-        noise to `rho`, which is counted at a delta that is `stated`, as other fields may be.
+        noise to `rho` or to `mu`, counted at a delta that is `stated`, as other fields may be.
 
         The bound of one draw is epsilon / 2, the same split as for posterior draws; several state
-        their rho.
+        their rho. `mu`, > 0, is that of the whole release under the relation: draws from what was
+        measured once are post-processing and cost nothing more.
 
         Examples
         --------
         >>> PrivacyCharge.strict(mechanism="laplace_sum", epsilon=0.5, relation="remove").epsilon
         0.5
+        >>> charge = PrivacyCharge.strict(
+        ...     mechanism="ClippedScores", mu=0.2, delta=1e-6, relation="remove", n_synthetic=5
+        ... )
+        >>> round(charge.epsilon, 2)
+        0.84
         """
+        if mu is not None:
+            epsilon = epsilon_of_mu(check_positive(mu, "mu"), stated.get("delta", 0.0))
+            accounting = "gaussian"
+        else:
+            accounting = "lipschitz" if rho is None else ZCDP
         bound = check_positive(epsilon, "epsilon") / 2
-        accounting = "lipschitz" if rho is None else ZCDP
         return cls.counted(
             mechanism=mechanism,
             accounting=accounting,
-            rho=rho_of_epsilon(epsilon) if rho is None and n_draws_released > 1 else rho,
+            rho=rho_of_epsilon(2 * bound) if mu is rho is None and n_draws_released > 1 else rho,
+            mu=mu,
             kind=STRICT,
             relation=relation,
             n_synthetic=n_synthetic,

@@ -4,7 +4,7 @@ Strict charges compose by adding epsilons, and at a public delta by zero-concent
 draw of a censored posterior moves by terms that range over a + b, whatever the database: its loss
 has bounded range eta, a + b under `remove` and twice that under `replace`, and it is :math:`\eta^2
 / 8`-zCDP [CR21]. Charges of Gaussian noise, of several noisy answers and of what was composed state
-rho. Of other strict answers only their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16].
+rho, or mu, whose squares add: mu-GDP is :math:`\mu^2 / 2`-zCDP. Of other strict answers only their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16].
 rho of independent releases adds, and the sum is an epsilon at any delta. Few releases cost less by
 adding epsilons, many by adding rho: both hold, and the smaller is stated.
 """
@@ -191,7 +191,9 @@ def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, An
     if all(c.kind == STRICT for c in charges):
         account["rho"] = rho_of_draw(charges, charges[0].n_draws_released)
     asked, deltas = {c.accounting for c in charges}, {c.delta for c in charges}
-    if ZCDP in asked:
+    noisy = any(c.kind == STRICT and c.accounting in ("gaussian", ZCDP) for c in charges)
+    alike = asked == {"gaussian"} and len(deltas | {c.kind for c in charges}) == 2
+    if noisy and not alike:
         return {**account, "accounting": ZCDP, "delta": _delta_of_noise(charges)}
     limit_holds = all(c.range_failing is None for c in charges)
     if asked == {"gaussian"} and len(deltas) == 1 and "mu" in account and limit_holds:
@@ -245,12 +247,14 @@ def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def rho_of_strict(charge: Mapping[str, Any]) -> float:
-    """Rho of all draws of a strict charge, by its public fields, rounded up: the one it states; of
-    a cap each draw by its range, and what epsilon is beyond that (a bought center) by epsilon
+    """Rho of all draws of a strict charge, by its public fields, rounded up: the one it states, or
+    that of its mu; of a cap each draw by its range, and what epsilon is beyond that (a bought center) by epsilon
     alone; else by epsilon as of one answer: what was measured once may have many draws."""
     m = int(charge["n_draws_released"])
     if charge.get("rho") is not None:
         return at_least(m * shown(check_finite(charge["rho"], "rho")))
+    if charge.get("accounting") == "gaussian":
+        return at_least(shown(check_finite(charge["mu"], "mu")) ** 2 / 2)
     epsilon = shown(check_finite(charge["epsilon"], "epsilon"))
     if charge.get("cap") is None:
         return at_least(epsilon**2 / 2)
@@ -286,18 +290,23 @@ def over_draws(charge: PrivacyCharge, n_draws: int) -> PrivacyCharge:
 
 
 def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
-    """The smaller of two epsilons of strict charges of one relation and unit, by their public
-    fields: their sum (those of Gaussian noise by rho), and that of their rho at `delta`."""
+    """The smallest of three epsilons of strict charges of one relation and unit, by their public
+    fields: their sum; those of Gaussian noise by rho, or by squares of their mu, and the others
+    added; and that of the rho of all, at `delta`."""
     strict = list(charges)
-    noisy = [charge for charge in strict if charge.get("accounting") == ZCDP]
-    pure = add_epsilons(c["epsilon"] for c in strict if c.get("accounting") != ZCDP)
+    noisy = [charge for charge in strict if charge.get("accounting") in (ZCDP, "gaussian")]
+    pure = add_epsilons(c["epsilon"] for c in strict if c not in noisy)
     if not strict:
         return pure
     if not noisy:
         return min(pure, round_up(epsilon_of_rho(_rho_of_all(strict), delta), kind=STRICT))
-    alone, whole = (
+    by_rho, whole = (
         round_up(epsilon_of_zcdp(_rho_of_all(some), delta), kind=STRICT) for some in (noisy, strict)
     )
+    alone = by_rho
+    if all(charge["accounting"] == "gaussian" for charge in noisy):
+        mu = compose_mu([check_finite(charge["mu"], "mu") for charge in noisy])
+        alone = min(by_rho, round_up(epsilon_of_mu(mu, delta), kind=STRICT))
     return min(add_epsilons([pure, alone]), whole)
 
 

@@ -96,7 +96,7 @@ class LedgerEntry:
     delta : float
         Of a charge counted by the Gaussian limit; 0 otherwise.
     mu : float or None
-        Of such a charge, all sets together under its relation: what composes by squares.
+        Of a charge counted by its mu, all sets together under its relation: what composes by squares.
     charge : mapping
         The public part of the charge.
     identifier, content_sha256 : str
@@ -155,6 +155,8 @@ def entry_of(line: Line) -> LedgerEntry:
 def _mu_of(charge: Mapping[str, Any]) -> float | None:
     if charge.get("accounting") != "gaussian":
         return None
+    if charge["kind"] == STRICT:
+        return check_finite(charge["mu"], "mu")
     return mu_of_release(
         check_finite(charge["safety_factor"], "safety_factor") * check_finite(charge["mu"], "mu"),
         n_draws_released=charge["n_draws_released"],

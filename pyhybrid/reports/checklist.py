@@ -81,6 +81,8 @@ def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
     yield "Kind", f"{charge.kind}: {kind}", _FINE if strict else _DECIDE
     if charge.accounting == ZCDP:
         yield "Counted", f"by zCDP of Gaussian noise, rho = {charge.rho:.4g}", _FINE
+    if strict and charge.accounting == "gaussian":
+        yield "Counted", f"by Gaussian DP of Gaussian noise, mu = {charge.mu:.4g}", _FINE
     if charge.mu is not None and not strict:
         yield "Counted", COUNTED[charge.accounting], _FINE
 

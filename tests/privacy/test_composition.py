@@ -16,7 +16,7 @@ import pyhybrid as ph
 from pyhybrid.mechanisms.accounting.charge import with_bought
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges, rho_of_strict
-from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound, epsilon_of_zcdp
 from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior
 from tests.privacy.test_conversions import charge
 from tests.refusals import refuses
@@ -257,3 +257,38 @@ def test_a_delta_is_for_strict_charges() -> None:
     refuses("delta must lie in", ph.compose, [censored()], delta=0)
     unlike = [censored(), censored(relation="replace")]
     refuses("of one kind, relation and unit", ph.compose, unlike, delta=1e-6)
+
+
+def scores(mu: float, m: int = 1, **options: Any) -> PrivacyCharge:
+    return PrivacyCharge.strict(
+        mechanism="ClippedScores", mu=mu, relation="remove", n_synthetic=m, n_draws_released=m,
+        **{"delta": 1e-6, **options},
+    )  # fmt: skip
+
+
+def test_strict_gaussian_charges_compose_by_squares_of_mu() -> None:
+    mu = ph.arrays.mu_of_epsilon(1.0, 1e-6)
+    found = scores(mu, m=20)
+    assert found.epsilon == 1.0 and found.kind == STRICT and found.mu == mu
+    assert found.epsilon == scores(mu).epsilon  # draws are post-processing
+    assert PrivacyCharge.from_dict(found.as_dict()) == found
+    three = 3 * [scores(0.3)]
+    expected = ph.arrays.epsilon_of_mu(0.3 * 3**0.5, 1e-6)
+    assert ph.compose(three) == ph.compose(three, delta=1e-6) == pytest.approx(expected, abs=2e-6)
+    composed = compose_charges(three, mechanism="x")
+    assert composed.kind == STRICT and composed.accounting == "gaussian"
+    assert composed.epsilon == pytest.approx(expected, abs=2e-6)
+    refuses("delta", compose_charges, [*three, scores(0.3, delta=1e-7)], mechanism="x")
+    refuses("delta", PrivacyCharge.strict, mechanism="x", mu=0.3, relation="remove")
+
+
+def test_mu_adds_to_pure_and_to_concentrated_charges_by_rho() -> None:
+    assert rho_of_strict(scores(0.3).public()) == pytest.approx(0.045)
+    noisy = of_strict(0.2, rho=0.02, delta=1e-6)
+    both = [scores(0.3), noisy]
+    expected = epsilon_of_zcdp(0.065, 1e-6)
+    assert ph.compose(both) == pytest.approx(expected, abs=2e-6)
+    assert compose_charges(both, mechanism="x").epsilon == pytest.approx(expected, abs=2e-6)
+    pure = [scores(0.3), of_strict(0.1)]
+    added = 0.1 + scores(0.3).epsilon
+    assert ph.compose(pure) <= round(added, 6)
