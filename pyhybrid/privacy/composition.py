@@ -2,11 +2,12 @@ r"""Composition: what several charges cost together.
 
 Strict charges compose by adding epsilons, and at a public delta by zero-concentrated privacy. A
 draw of a censored posterior moves by terms that range over a + b, whatever the database: its loss
-has bounded range eta, a + b under `remove` and twice that under `replace`, and it is :math:`\eta^2
-/ 8`-zCDP [CR21]. Charges of Gaussian noise, of several noisy answers and of what was composed state
-rho, or mu, whose squares add: mu-GDP is :math:`\mu^2 / 2`-zCDP. Of other strict answers only their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16].
-rho of independent releases adds, and the sum is an epsilon at any delta. Few releases cost less by
-adding epsilons, many by adding rho: both hold, and the smaller is stated.
+has bounded range eta, a + b under `remove` and twice that under `replace`, and it is
+:math:`\eta^2 / 8`-zCDP [CR21]. Charges of Gaussian noise, of several noisy answers and of what was
+composed state rho, or mu, whose squares add: mu-GDP is :math:`\mu^2 / 2`-zCDP. Of other strict
+answers only their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16]. rho of independent
+releases adds, and the sum is an epsilon at any delta. Few releases cost less by adding epsilons,
+many by adding rho: both hold, and the smaller is stated.
 """
 
 from __future__ import annotations
@@ -248,8 +249,9 @@ def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 def rho_of_strict(charge: Mapping[str, Any]) -> float:
     """Rho of all draws of a strict charge, by its public fields, rounded up: the one it states, or
-    that of its mu; of a cap each draw by its range, and what epsilon is beyond that (a bought center) by epsilon
-    alone; else by epsilon as of one answer: what was measured once may have many draws."""
+    that of its mu; of a cap each draw by its range, and what epsilon is beyond that (a bought
+    center) by epsilon alone; else by epsilon as of one answer: what was
+    measured once may have many draws."""
     m = int(charge["n_draws_released"])
     if charge.get("rho") is not None:
         return at_least(m * shown(check_finite(charge["rho"], "rho")))

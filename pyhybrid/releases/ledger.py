@@ -96,7 +96,7 @@ class LedgerEntry:
     delta : float
         Of a charge counted by the Gaussian limit; 0 otherwise.
     mu : float or None
-        Of a charge counted by its mu, all sets together under its relation: what composes by squares.
+        Of a charge counted by its mu, all sets together under its relation: it composes by squares.
     charge : mapping
         The public part of the charge.
     identifier, content_sha256 : str

@@ -269,14 +269,14 @@ def scores(mu: float, m: int = 1, **options: Any) -> PrivacyCharge:
 def test_strict_gaussian_charges_compose_by_squares_of_mu() -> None:
     mu = ph.arrays.mu_of_epsilon(1.0, 1e-6)
     found = scores(mu, m=20)
-    assert found.epsilon == 1.0 and found.kind == STRICT and found.mu == mu
+    assert (found.epsilon, found.kind, found.mu) == (1.0, STRICT, mu)
     assert found.epsilon == scores(mu).epsilon  # draws are post-processing
     assert PrivacyCharge.from_dict(found.as_dict()) == found
     three = 3 * [scores(0.3)]
     expected = ph.arrays.epsilon_of_mu(0.3 * 3**0.5, 1e-6)
     assert ph.compose(three) == ph.compose(three, delta=1e-6) == pytest.approx(expected, abs=2e-6)
     composed = compose_charges(three, mechanism="x")
-    assert composed.kind == STRICT and composed.accounting == "gaussian"
+    assert (composed.kind, composed.accounting) == (STRICT, "gaussian")
     assert composed.epsilon == pytest.approx(expected, abs=2e-6)
     refuses("delta", compose_charges, [*three, scores(0.3, delta=1e-7)], mechanism="x")
     refuses("delta", PrivacyCharge.strict, mechanism="x", mu=0.3, relation="remove")
