@@ -30,7 +30,6 @@ COMMANDS = {
     "utility": "survey.csv out --columns visits,age",
     "risk": "survey.csv out --key age:radius=2 --key sex",
     "ledger": "create budget.jsonl --budget 4 --kind strict --relation remove",
-    "audit": "--runs 3000",
     "validate": "survey.csv --formula 'visits ~ age' --model poisson",
     "study": "run A --out study-A",
     "report": "out --data survey.csv --overwrite",
@@ -53,7 +52,7 @@ _MODULES = {
     "describe": "plan",
     **dict.fromkeys(("compare", "curve"), "comparing"),
     **dict.fromkeys(("utility", "risk"), "measures"),
-    **dict.fromkeys(("validate", "audit", "doctor"), "validation"),
+    **dict.fromkeys(("validate", "doctor"), "validation"),
     **dict.fromkeys(("study", "notebook"), "studies"),
     "open": "report",
 }

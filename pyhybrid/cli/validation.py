@@ -1,4 +1,4 @@
-"""`pyhybrid validate`, `audit` and `doctor`: whether what is here does what it says."""
+"""`pyhybrid validate` and `doctor`: whether what is here does what it says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import check_outputs, note, progress_bars, show, shown_as_json, table_of
+from pyhybrid.cli.console import progress_bars, show, table_of
 from pyhybrid.cli.options import build_model, default_model, options, sampler_settings
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
@@ -24,7 +24,6 @@ from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement.validation import SPEED_HEADER, UNITS, speed_cells
-from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
 _LONGEST = 24  # characters of a word in the first column
 
@@ -145,63 +144,6 @@ def _agreement_table(part: str, rows: list[agreement.Row]) -> Table:
         for row in rows
     )
     return table_of(title, header, cells, left=("verdict",), simple=True)
-
-
-@options
-def audit(
-    runs: int = 3000, engine: str = "auto", workers: int = 2, json_out: str | None = None
-) -> int:
-    """Check each strict mechanism against its stated epsilon; exit code 1 if one fails.
-
-    Options:
-    runs: Runs of each noisy mechanism on each of two neighboring tables; 3000 take about a minute
-        on two cores.
-    workers: Processes.
-    """
-    check_outputs(json_out)
-    note(
-        f"each strict mechanism runs on neighboring tables, {runs:,} times where it is noisy; its "
-        "privacy loss must stay within its epsilon, and that of a broken control beside it must "
-        "not. 3,000 runs take about a minute on two cores"
-    )
-    with progress_bars() as progress:
-        report = run_audits(runs=runs, engine=engine, workers=workers, progress=progress)
-    if shown_as_json(report.as_dict(), json_out):
-        return 0 if report.passed else 1
-    show(_audit_table(report), *(f"left out: {escape(cause)}" for cause in report.left_out))
-    show(
-        "found: the largest loss of these audits; control: the smallest loss of their broken "
-        "controls; --json has each. exact: over all neighbors of a small domain. sampled: the loss "
-        f"is at least this, with confidence {report.confidence:.6f}.",
-        f"{report.verdict}.",
-    )
-    return 0 if report.passed else 1
-
-
-def _audit_table(report: AuditReport) -> Table:
-    """The largest loss and the smallest of a control, by mechanism; one that fails alone."""
-    alike: dict[tuple[str, ...], list[AuditFinding]] = {}
-    for f in report.findings:
-        name = f.mechanism.split(",")[0] if f.passed else f"{f.mechanism}; control: {f.control}"
-        key = (f"{name}, {f.relation}", f.method, f"{f.epsilon:g}", _verdict(f))
-        alike.setdefault(key, []).append(f)
-    header = ("mechanism", "method", "audits", "stated", "found", "control", "verdict")
-    rows = (
-        [
-            *(name, method, f"{len(findings)}", epsilon),
-            f"{max(finding.loss for finding in findings):.3f}",
-            f"{min(finding.control_loss for finding in findings):.3f}",
-            verdict,
-        ]
-        for (name, method, epsilon, verdict), findings in alike.items()
-    )
-    return table_of("Privacy loss, nats", header, rows, left=("method", "verdict"), simple=True)
-
-
-def _verdict(finding: AuditFinding) -> str:
-    if not finding.holds:
-        return "[bold red]REFUTED[/bold red]"
-    return "holds" if finding.control_caught else "[bold red]control missed[/bold red]"
 
 
 _PACKAGES = ("pyhybrid", "numpy", "scipy", "pandas", "formulaic", "stanli", "cmdstanpy", "arviz",

@@ -6,14 +6,5 @@ from pyhybrid.validation.agreement import (
     validate_published,
     validate_supplement,
 )
-from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
-__all__ = [
-    "AuditFinding",
-    "AuditReport",
-    "Validation",
-    "run_audits",
-    "validate",
-    "validate_published",
-    "validate_supplement",
-]
+__all__ = ["Validation", "validate", "validate_published", "validate_supplement"]

@@ -28,8 +28,7 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
-from pyhybrid.validation.audits import enumeration
-from pyhybrid.validation.audits.enumeration import held_loss, largest_loss, log_posterior, loss
+from tests.audits.enumeration import held_loss, largest_loss, log_posterior, loss
 
 Array = np.ndarray
 ROUNDING = 1 + 1e-10
@@ -346,31 +345,3 @@ def test_catches_a_replacement_charged_without_doubling() -> None:
     observed = loss(f, replaced)
     assert observed > epsilon_of_bound(bound, relation="replace", density_above_one=False)
     assert observed <= epsilon_of_bound(bound, relation="replace", density_above_one=True)
-
-
-def test_no_database_loses_more_than_its_range_and_both_controls_are_caught() -> None:
-    found = enumeration.local_audits()
-    assert {(each.mechanism.split(" ")[0], each.control) for each in found} == {
-        (name, control)
-        for name in ("LipschitzWeighted", "CountWeighted")
-        for control in (enumeration.HELD, enumeration.RELEASED_ONLY)
-    }
-    for each in found:
-        assert each.passed, each
-        assert each.loss > 0.5 * each.epsilon, "the audit looks where it could see a violation"
-
-
-@pytest.mark.samples
-def test_centered_posteriors_pass_and_their_controls_are_caught() -> None:
-    found = enumeration.centered_audits({"engine": "embedded", "seed": 1})
-    assert [f.mechanism for f in found if not f.passed] == []
-    assert len(found) == 8
-    assert {f.control_loss > 1.05 for f in found} == {True}, "the least of the broken ones"
-    assert all(f.loss > 0.5 for f in found), "near enough to epsilon to see what is above it"
-
-
-@pytest.mark.long
-def test_rounds_pass_and_one_that_is_not_charged_is_caught() -> None:
-    found = enumeration.rounds_audits()
-    assert [f.relation for f in found if f.passed] == ["remove", "replace"]
-    assert all(f.loss > 0.6 for f in found), "near enough to epsilon to see what is above it"

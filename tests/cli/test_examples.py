@@ -11,7 +11,7 @@ from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, _command
 from tests.conftest import command
 
 # Each has tests of its own: here its options are read. `open` needs a browser.
-_ELSEWHERE = {"compare", "curve", "validate", "audit", "study", "notebook", "demo", "doctor"}
+_ELSEWHERE = {"compare", "curve", "validate", "study", "notebook", "demo", "doctor"}
 
 
 @pytest.mark.long

@@ -137,11 +137,10 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize("module", [m for m in MODULES if m != "pyhybrid.validation.audits"])
+@pytest.mark.parametrize("module", MODULES)
 def test_examples_of_the_reference_run(
     module: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Those of `run_audits`, a minute, are run by tests/audits."""
     found = _examples(module, names)
     assert found.attempted > 0
     assert found.failed == 0, capsys.readouterr().out

@@ -1,41 +1,26 @@
-"""Exact audit of the Stan programs: their log density with a record and without it.
+"""The Stan programs themselves: their log density with a record and without it, at many points.
 
 At any parameters the unnormalized log posterior of two neighboring databases differs by the
 clipped terms of the record in question. The loss between the two posteriors is at most the range
-of that difference over the parameters, and the range is what is measured here, at many points, by
-the program that releases draw from.
+of that difference over the parameters, and the range is what is measured here, by the program that
+releases draw from.
 """
 
-from __future__ import annotations
-
+import importlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from pyhybrid.core.checks import FloatArray
+import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models import (
-    Bernoulli,
-    Beta,
-    BetaBinomial,
-    BetaRegression,
-    Categorical,
-    Gamma,
-    LogNormal,
-    MixtureRegression,
-    NegativeBinomial,
-    NormalRegression,
-    Ordinal,
-    Poisson,
-    TwoPart,
-    ZeroInflated,
-)
 from pyhybrid.privacy.censoring import Cap, FrozenTerms
 from pyhybrid.privacy.conversions import bound_of_epsilon
-from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
+from tests.audits.enumeration import EPSILON, RELATIONS, ROUNDING, Array
 
 _TIMES = 4.0
 _BELOW = 0.7  # share of the interval below the center
@@ -64,47 +49,68 @@ _TWO, _THREE = (_table(0, 1, 1, 0), 1), (_table(0, 1, 2, 0), 1)
 _AMOUNTS, _POSITIVE = (_table(0.0, 0.5, 6.0, 0.0), 8.5), (_table(0.1, 0.6, 6.1, 0.1), 8.5)
 
 
-def program_audits() -> list[AuditFinding]:
-    """Every built-in model under both relations; raises EngineUnavailable without stanli."""
-    log_normal = LogNormal("y ~ x", upper=9)
-    cases: list[tuple[Any, tuple[pd.DataFrame, float]]] = [
-        (Poisson("y ~ x"), _COUNTS),
-        (NegativeBinomial("y ~ x"), _COUNTS),
-        (Beta("y ~ 1"), _SHARES),
-        (BetaRegression("y ~ x"), _SHARES),
-        (NormalRegression("y ~ x"), _REAL),
-        (Bernoulli("y ~ x"), _TWO),
-        (BetaBinomial("y ~ x", upper=50), _COUNTS),
-        (Categorical("y ~ x", levels=(0, 1, 2)), _THREE),
-        (Ordinal("y ~ x", levels=(0, 1, 2)), _THREE),
-        (MixtureRegression("y ~ x", n_components=2), _REAL),
-        (Gamma("y ~ x", upper=9), _POSITIVE),
-        (TwoPart(zero=Bernoulli("y ~ x"), positive=log_normal), _AMOUNTS),
-        (ZeroInflated(Poisson("y ~ x")), _COUNTS),
-    ]
-    findings = []
-    for model, (table, other) in cases:
-        bound = model.bind(table)
-        for relation in ("remove", "replace"):
-            near = [model.bind(neighbor) for neighbor in _neighbors(table, other, relation)]
-            findings += [_audit(bound, near, relation, centered=own) for own in (False, True)]
-    return findings
+LOG_NORMAL = ph.LogNormal("y ~ x", upper=9)
+CASES: list[tuple[Any, tuple[pd.DataFrame, float]]] = [
+    (ph.Poisson("y ~ x"), _COUNTS),
+    (ph.NegativeBinomial("y ~ x"), _COUNTS),
+    (ph.Beta("y ~ 1"), _SHARES),
+    (ph.BetaRegression("y ~ x"), _SHARES),
+    (ph.NormalRegression("y ~ x"), _REAL),
+    (ph.Bernoulli("y ~ x"), _TWO),
+    (ph.BetaBinomial("y ~ x", upper=50), _COUNTS),
+    (ph.Categorical("y ~ x", levels=(0, 1, 2)), _THREE),
+    (ph.Ordinal("y ~ x", levels=(0, 1, 2)), _THREE),
+    (ph.MixtureRegression("y ~ x", n_components=2), _REAL),
+    (ph.Gamma("y ~ x", upper=9), _POSITIVE),
+    (ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=LOG_NORMAL), _AMOUNTS),
+    (ph.ZeroInflated(ph.Poisson("y ~ x")), _COUNTS),
+]
 
 
-def _audit(bound: Any, neighbors: list[Any], relation: str, *, centered: bool) -> AuditFinding:
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("model", "case"), CASES, ids=lambda own: getattr(own, "name", ""))
+def test_programs_keep_to_their_cap(model: Any, case: Any, relation: str) -> None:
+    """Clipped at M, and between unequal ends about a center with an excess; control: four caps."""
+    table, other = case
+    bound = model.bind(table)
+    near = [model.bind(neighbor) for neighbor in _neighbors(table, other, relation)]
+    for centered in (False, True):
+        assert lost(bound, near, relation, 1.0, centered=centered) <= EPSILON * ROUNDING
+        assert lost(bound, near, relation, _TIMES, centered=centered) > EPSILON * ROUNDING
+
+
+def test_every_program_has_its_case() -> None:
+    named = {model.bind(case[0]).program.name for model, case in CASES}
+    parts = {part for name in named for part in name.split("_and_")}  # of joint programs, too
+    assert parts == set(ph.engines.program_names())
+
+
+@pytest.mark.parametrize("model", [CASES[0], CASES[-1]], ids=["poisson", "two parts"])
+def test_a_program_that_does_not_clip_is_caught(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_clip(make: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*given: Any, **named: Any) -> Any:
+            program = make(*given, **named)
+            text = program.text.replace("fmax(-cap_below, fmin(cap_above, ", "(1 * (")
+            assert text != program.text
+            return replace(program, text=text)
+
+        return made
+
+    for place in ("families.regression.load_program", "composite.steps.joint_program"):
+        module, name = place.rsplit(".", 1)
+        make = getattr(importlib.import_module(f"pyhybrid.models.{module}"), name)
+        monkeypatch.setattr(f"pyhybrid.models.{place}", without_clip(make))
+    own, (table, other) = model
+    bound, near = own.bind(table), [own.bind(each) for each in _neighbors(table, other, "remove")]
+    assert lost(bound, near, "remove", 1.0, centered=False) > EPSILON * ROUNDING
+
+
+def lost(bound: Any, near: list[Any], relation: str, times: float, *, centered: bool) -> float:
     frozen = _frozen(bound) if centered else None
-    losses = {}
-    for times in (1.0, _TIMES):
-        cap = partial(_cap, relation=relation, times=times, centered=centered, frozen=frozen)
-        losses[times] = _largest_range(bound, neighbors, cap)
-    name = f"Censored, stan/{bound.program.name}.stan, {bound.model.name}"
-    return AuditFinding.exact(
-        f"{name}, centered, excess, unequal ends" if centered else name,
-        relation,
-        losses[1.0],
-        f"clipped at {_TIMES:g} caps",
-        losses[_TIMES],
-    )
+    cap = partial(_cap, relation=relation, times=times, centered=centered, frozen=frozen)
+    return _largest_range(bound, near, cap)
 
 
 def _neighbors(table: pd.DataFrame, other: float, relation: str) -> Iterator[pd.DataFrame]:
@@ -142,7 +148,7 @@ def _cap(
     )
 
 
-def _center_of(table: pd.DataFrame) -> FloatArray:
+def _center_of(table: pd.DataFrame) -> Array:
     """A center that is a function of each record alone."""
     y, x = (table[name].to_numpy(dtype=np.float64) for name in ("y", "x"))
     return np.asarray(-0.5 - np.abs(y) / 4 + x / 10)
@@ -152,7 +158,7 @@ def _largest_range(bound: Any, neighbors: list[Any], cap: Callable[[Any], float 
     """Over neighbors, the range at random points of the difference of both log densities."""
     data = bound.stan_data(np.ones(bound.n), cap=cap(bound))
     one = ProgramAtPoints(bound.program, data)
-    points: FloatArray = np.random.default_rng(1).normal(
+    points: Array = np.random.default_rng(1).normal(
         scale=_SPREAD, size=(_POINTS, one.n_unconstrained)
     )
     log_density = one.log_density(points)

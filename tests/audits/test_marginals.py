@@ -1,0 +1,257 @@
+"""Noisy marginals, exactly: tables that are counted on every pair of neighbors of two records.
+
+Discrete Laplace noise of scale b on whole numbers has the privacy loss ||change||_1 / b, exactly,
+for the change of all cells together; Gaussian noise of scale sigma is rho-zCDP with rho =
+||change||_2^2 / (2 sigma^2), whose epsilon at delta is what is compared. What changes is read off
+the mechanism's own tables, b and sigma off the noise that it really takes. Of a release in two
+steps (`most_bins`) each step is counted on the bins that noise may lead to: merged or not. Of a
+private choice one course of earlier answers is held fixed, which leads to the same model for all
+databases; each round adds the loss of its choice, the largest log ratio of the exponential
+mechanism's own probabilities, and that of the chosen table.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+
+from pyhybrid.core.randomness import streams
+from pyhybrid.mechanisms import NoisyMarginals
+from pyhybrid.mechanisms.marginals.domain import PARTS
+from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring, Tables
+from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, score, true_counts
+from pyhybrid.primitives.tables import NoisyTables, cross_counts
+from pyhybrid.privacy.conversions import epsilon_of_zcdp
+from tests.audits.enumeration import EPSILON, Array
+
+pytestmark = pytest.mark.usefixtures("opendp")
+_DELTA = 1e-6
+_PUBLIC = (0, 2)  # predictors of the two records
+_RECORDS = [*itertools.product((0, 1), (0, 1))]
+"""Every (y, z) that a record can have."""
+_FORMS: dict[str, dict[str, Any]] = {
+    "pure": {},
+    "Gaussian": {"delta": _DELTA},
+    "two steps": {"most_bins": 2},
+    "two steps, Gaussian": {"most_bins": 2, "delta": _DELTA},
+    "private choice": {"select": "private"},
+    "private choice, Gaussian": {"select": "private", "delta": _DELTA},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """Counts of one database in one step, in records, or scores, and the scale of their noise."""
+
+    counts: Array
+    scale: float
+    delta: float
+    choice: bool = False
+
+
+Run = Callable[[pd.DataFrame], Sequence[_Step]]
+Seen = dict[tuple[tuple[int, int], ...], Sequence[_Step]]
+"""From the records of a database to its steps."""
+
+
+def _run_of(mechanism: NoisyMarginals) -> Run:
+    if mechanism.select == "private":
+        return functools.partial(_rounds, mechanism, _course(mechanism))
+    return functools.partial(_steps, mechanism)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("relation", ["replace", "remove"])
+@pytest.mark.parametrize("form", _FORMS)
+def test_losses_of_noisy_marginals_are_attained_and_the_broken_ones_are_caught(
+    form: str, relation: str
+) -> None:
+    mechanism = _mechanism(relation, **_FORMS[form])
+    seen = _seen(_run_of(mechanism), relation)
+    found, private = _largest_loss(seen, relation), mechanism.select == "private"
+    controls = {
+        name: _largest_loss(broken, relation) for name, broken in _broken(mechanism, seen).items()
+    }
+    if private:  # choices tell less than their epsilon
+        assert 0.9 < found < 1 + 1e-9
+        assert min(controls.values()) > 1.05
+        return
+    assert found == pytest.approx(1.0)
+    assert min(controls.values()) > 1.3
+    if mechanism.delta is None:
+        assert controls["noise / 2"] == pytest.approx(2.0)
+    if form == "pure":
+        assert controls["noise of one table"] == pytest.approx(3.0)
+    assert controls.get("levels read", math.inf) == math.inf
+
+
+def _seen(run: Run, relation: str) -> Seen:
+    """All databases of two records, and those with a record less where `relation` has them."""
+    databases = [*itertools.product(_RECORDS, repeat=2)]
+    if relation == "remove":
+        databases += [(record,) for record in _RECORDS]
+    return {records: run(_database(records)) for records in databases}
+
+
+def _largest_loss(seen: Seen, relation: str) -> float:
+    """Over all databases that differ by one record."""
+    worst = 0.0
+    for one, other in itertools.product(seen, repeat=2):
+        replaced = one[0] == other[0] and len(one) == len(other) == 2
+        removed = one[:1] == other and len(one) == 2
+        if replaced if relation == "replace" else removed:
+            worst = max(worst, _loss(seen[one], seen[other]))
+    return worst
+
+
+def _loss(one: Sequence[_Step], other: Sequence[_Step]) -> float:
+    """Of all steps: pure losses add, and rho does."""
+    pure = rho = delta = 0.0
+    if [step.counts.shape for step in one] != [step.counts.shape for step in other]:
+        return math.inf  # what comes out tells which database it was
+    for a, b in zip(one, other, strict=True):
+        change, scale, delta = a.counts - b.counts, min(a.scale, b.scale), a.delta
+        if a.choice:
+            ratios = change / scale - logsumexp(a.counts / scale) + logsumexp(b.counts / scale)
+            rho += float(np.ptp(ratios)) ** 2 / 8 if delta else 0.0  # of a bounded range
+            pure += 0.0 if delta else float(np.abs(ratios).max())
+        elif delta:
+            rho += float(change @ change) / (2 * scale**2)
+        else:
+            pure += float(np.abs(change).sum()) / scale
+    return pure + (epsilon_of_zcdp(rho, delta) if rho else 0.0)
+
+
+def _database(records: tuple[tuple[int, int], ...]) -> pd.DataFrame:
+    y, z = ([record[place] for record in records] for place in (0, 1))
+    table: pd.DataFrame = pd.DataFrame({"y": y, "z": z, "x": _PUBLIC[: len(records)]})
+    return table
+
+
+def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
+    """Tables of y and x, z and x, z and y; x is shared out between the ends of its range. Of a
+    release in two steps y has four bins, of which a record is in the outer ones."""
+    y: Any = {"bins": [0, 0.25, 0.5, 0.75, 1]} if "most_bins" in changes else (0, 1)
+    options: dict[str, Any] = {
+        "domain": {"y": y, "z": (0, 1), "x": {"bins": [0, 1, 2]}},
+        "given": ["x"],
+        "epsilon": EPSILON,
+        "relation": relation,
+    }
+    return NoisyMarginals(**{**options, **changes})
+
+
+def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
+    """Counts of each step, and its noise as it is taken."""
+    measuring, tables = _tables(mechanism, df)
+    steps = []
+    if measuring.most_bins is not None:
+        alone = measuring.one_way(df, tuple(measuring.order))
+        steps.append(_step(alone, measuring.first(df).answer))
+    for places, price in measuring.by_size(tables):
+        alike = [tables[place] for place in places]
+        steps.append(_step(alike, measuring.noisy(alike, price)))
+    return steps
+
+
+def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Tables]:
+    measuring = mechanism._measuring(df)
+    return measuring, measuring.two_way(df, _merged(measuring))
+
+
+def _course(mechanism: NoisyMarginals) -> Measured:
+    """One course of answers and choices, on records enough to simulate from."""
+    df: pd.DataFrame = pd.concat([_database(((0, 0), (1, 1)))] * 1000, ignore_index=True)
+    return chosen_tables(mechanism._measuring(df), df, streams(1), most_rounds=4)
+
+
+def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> list[_Step]:
+    """Columns alone, and the rounds of a course: scores against the model that puts all records
+    into the first cell, with the noise and the tables of the course."""
+    measuring = mechanism._measuring(df)
+    first, *later = course.answers
+    steps = [_step(measuring.one_way(df, tuple(measuring.order)), first)]
+    tables = by_candidate(measuring, measuring.two_way(df, measuring.domain))
+    scores = []
+    for counts in map(true_counts, tables.values()):
+        scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
+    for choice, answer in zip(course.choices, later, strict=True):
+        steps.append(
+            _Step(
+                counts=np.array(scores),
+                scale=choice.scale,
+                delta=answer.charge.delta,
+                choice=True,
+            )
+        )
+        steps.append(_step([tables[choice.candidate]], answer))
+    return steps
+
+
+def _merged(measuring: Measuring) -> dict[str, Any]:
+    """Every column of many bins cut in the middle: a cut that noise can lead to."""
+    few = {
+        name: replace(measuring.domain[name], bins=measuring.domain[name].bins[::2])
+        for name in measuring.binned
+    }
+    return {**measuring.domain, **few}
+
+
+def _step(tables: Tables, answer: NoisyTables) -> _Step:
+    counts = cross_counts(tables, unit=PARTS) / PARTS
+    return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
+
+
+def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
+    """Controls: other runs, or the steps that were `seen` of the mechanism, changed."""
+
+    def changed(change: Callable[[_Step], _Step]) -> Seen:
+        return {records: [change(step) for step in steps] for records, steps in seen.items()}
+
+    def of_one(df: pd.DataFrame) -> list[_Step]:
+        """Noise that is scaled for one table, added to all of them."""
+        measuring, tables = _tables(mechanism, df)
+        return [_step(tables, measuring.noisy(tables[:1], measuring.price))]
+
+    def read(df: pd.DataFrame) -> list[_Step]:
+        levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
+        domain: dict[str, Any] = {**levels, "x": mechanism.domain["x"]}
+        return _steps(replace(mechanism, domain=domain), df)
+
+    def not_charged(df: pd.DataFrame) -> list[_Step]:
+        """Each step at the whole price."""
+        measuring, tables = _tables(mechanism, df)
+        each = (measuring.one_way(df, tuple(measuring.order)), tables)
+        return [_step(own, measuring.noisy(own, measuring.price)) for own in each]
+
+    def greedy(step: _Step) -> _Step:
+        """The best score, with a thousandth of its noise."""
+        return replace(step, scale=step.scale / 1000) if step.choice else step
+
+    def squared(step: _Step) -> _Step:
+        """Scores that a record changes by more than by itself."""
+        return replace(step, counts=step.counts**2) if step.choice else step
+
+    halved = changed(lambda step: replace(step, scale=step.scale / 2))
+    if mechanism.select == "private":
+        return {
+            "noise / 2": halved,
+            "the best score": changed(greedy),
+            "scores squared": changed(squared),
+        }
+    other, run = "levels read", read
+    if mechanism.most_bins is not None:
+        other, run = "a step not charged", not_charged
+    relation = mechanism.relation
+    return {
+        "noise / 2": halved,
+        "noise of one table": _seen(of_one, relation),
+        other: _seen(run, relation),
+    }
