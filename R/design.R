@@ -1,8 +1,7 @@
 # From a data frame and a formula, or its text, to an outcome, a design matrix and an offset.
 
-# Outcome y (length n), design matrix X (n by K), the group of each column (length K, 0 for those of no
-# term (1 | g), which come first) and offset (length n) of a formula. `numbers_of` makes numbers of the
-# outcome's column.
+# Outcome y (length n), design matrix X (n by K) and offset (length n) of a formula. `numbers_of` makes
+# numbers of the outcome's column.
 read_design <- function(formula, data,
                         numbers_of = function(y) check_vector(y, "the outcome")) {
   formula <- tryCatch(stats::as.formula(formula, env = terms_home()), error = function(problem) {
@@ -14,8 +13,10 @@ read_design <- function(formula, data,
   if (!is.data.frame(data)) {
     invalid_input("data must be a data.frame: found ", class(data)[1])
   }
-  parts <- without_groups(formula)
-  formula <- parts$formula
+  if ("|" %in% all.names(formula[[3]])) {
+    invalid_input("formula must have no '|': write g, a coefficient for each level, in the place of ",
+                  "(1 | g): found ", deparse1(formula))
+  }
   data[] <- lapply(data, function(column) {
     if (is.character(column)) factor(column, sort(unique(column), method = "radix")) else column
   })
@@ -36,16 +37,7 @@ read_design <- function(formula, data,
       "drop or impute such records before synthesis"
     )
   }
-  group <- rep(0L, ncol(X))
-  if (length(parts$groups) > 0) {
-    if (deparse1(formula[[2]]) %in% parts$groups) {
-      invalid_input("the outcome must not be a group: found (1 | ", deparse1(formula[[2]]), ")")
-    }
-    made <- group_columns(parts$groups, data)
-    X <- cbind(X, made$X)
-    group <- c(group, made$group)
-  }
-  list(y = unname(y), X = X, offset = offset, group = group)
+  list(y = unname(y), X = X, offset = offset)
 }
 
 # Where the terms of a formula given as text are looked up: splines are at hand, as in Python.

@@ -1,28 +1,27 @@
 # Location and scale of the reparametrization, by program; the posterior does not depend on them.
 
 # The hints that a program's data block names. `own` has the settings it reads (min_sd, n_components).
-# `group` has the term (1 | g) of each column of X, 0 for the first ones, of none.
-rough_fit <- function(program, y, X, weights, offset, own, group) {
+rough_fit <- function(program, y, X, weights, offset, own) {
   switch(program,
-    poisson = log_linear_fit(y, X, weights, offset, group),
+    poisson = log_linear_fit(y, X, weights, offset),
     negative_binomial = c(
-      log_linear_fit(y, X, weights, offset, group), list(center_rphi = 0, spread_rphi = 1)
+      log_linear_fit(y, X, weights, offset), list(center_rphi = 0, spread_rphi = 1)
     ),
-    bernoulli = logit_fit(y, X, weights, offset, group)[c("information_root", "apart_root", "score")],
+    bernoulli = logit_fit(y, X, weights, offset)[c("information_root", "score")],
     categorical = categorical_fit(y, X, weights, own),
     beta_binomial = logit_fit(
-      (y - own$least) / own$n_trials, X, weights * own$n_trials, offset, group
+      (y - own$least) / own$n_trials, X, weights * own$n_trials, offset
     ),
     ordinal = ordinal_fit(y, X, weights, own),
     beta = rough_beta(y, weights),
-    beta_regression = logit_fit(y, X, weights, offset, group),
-    normal_regression = normal_fit(y - offset, X, weights, own$min_sd, group),
+    beta_regression = logit_fit(y, X, weights, offset),
+    normal_regression = normal_fit(y - offset, X, weights, own$min_sd),
     truncated_normal = {
-      found <- normal_fit(y - offset, X, weights, own$min_sd, group)
+      found <- normal_fit(y - offset, X, weights, own$min_sd)
       found[names(found) != "near"]
     },
     gamma_regression = c(
-      log_linear_fit(y, X, weights, offset, group), list(center_shape = 0, spread_shape = 1)
+      log_linear_fit(y, X, weights, offset), list(center_shape = 0, spread_shape = 1)
     ),
     normal_mixture = mixture_fit(y - offset, X, weights, own$min_sd, own$n_components)
   )
@@ -31,29 +30,19 @@ rough_fit <- function(program, y, X, weights, offset, own, group) {
 # A quadratic approximation as the programs take it: roots of its information, and its gradient at 0;
 # zeros where there is none. `slope` and `curvature` (length n) are the first derivative of each row's
 # weighted log-likelihood by its linear predictor at the coefficients `center`, and minus the second.
-quadratic_of <- function(X, center, slope, curvature, group) {
-  apart <- group > 0 & group == max(group)
+quadratic_of <- function(X, center, slope, curvature) {
+  K <- ncol(X)
   found <- tryCatch(
     {
-      center <- c(center, rep(0, ncol(X) - length(center)))
       information <- unname(crossprod(X * sqrt(curvature)))
       score <- drop(information %*% center) + drop(crossprod(X, slope))
-      apart_root <- sqrt(diag(information)[apart])
-      across <- information[!apart, apart, drop = FALSE]
-      across <- across * rep(ifelse(apart_root > 0, 1 / apart_root, 0), each = sum(!apart))
-      root <- root_of(information[!apart, !apart, drop = FALSE] - tcrossprod(across))
-      if (!all(is.finite(c(root, across, score)))) stop("no quadratic")
-      list(root = cbind(root, across), apart_root = apart_root, score = unname(score))
+      root <- root_of(information)
+      if (!all(is.finite(c(root, score)))) stop("no quadratic")
+      list(root = root, score = unname(score))
     },
-    error = function(problem) {
-      none <- rep(0, ncol(X))
-      list(root = diag(0, sum(!apart), ncol(X)), apart_root = none[apart], score = none)
-    }
+    error = function(problem) list(root = diag(0, K), score = rep(0, K))
   )
-  list(
-    information_root = found$root, apart_root = array(found$apart_root, sum(apart)),
-    score = array(found$score, ncol(X))
-  )
+  list(information_root = found$root, score = array(found$score, K))
 }
 
 # R with R R' = A, for A positive semidefinite up to rounding.
@@ -64,35 +53,33 @@ root_of <- function(A) {
   })
 }
 
-# A fit by glm or lm of the columns without a group, or NULL where it fails.
+# A fit by glm or lm, or NULL where it fails.
 attempted <- function(fit) {
   found <- tryCatch(suppressWarnings(fit), error = function(problem) NULL)
   if (is.null(found) || !all(is.finite(found$coefficients))) NULL else found
 }
 
-nothing_known <- function(X, group) quadratic_of(X, NA, 0, rep(0, nrow(X)), group)
+nothing_known <- function(X) quadratic_of(X, NA, 0, rep(0, nrow(X)))
 
-log_linear_fit <- function(y, X, weights, offset, group) {
-  plain <- X[, group == 0, drop = FALSE]
+log_linear_fit <- function(y, X, weights, offset) {
   fit <- attempted(
-    stats::glm.fit(plain, y, weights, offset = offset, family = stats::quasipoisson())
+    stats::glm.fit(X, y, weights, offset = offset, family = stats::quasipoisson())
   )
   if (is.null(fit)) {
-    return(nothing_known(X, group))
+    return(nothing_known(X))
   }
   mu <- fit$fitted.values
-  quadratic_of(X, fit$coefficients, weights * (y - mu), weights * mu, group)
+  quadratic_of(X, fit$coefficients, weights * (y - mu), weights * mu)
 }
 
 # Quasi-binomial; the dispersion of a beta distribution of size lambda is 1 / (1 + lambda).
-logit_fit <- function(y, X, weights, offset, group) {
+logit_fit <- function(y, X, weights, offset) {
   size <- list(center_lambda = 0, spread_lambda = 1)
-  plain <- X[, group == 0, drop = FALSE]
   fit <- attempted(
-    stats::glm.fit(plain, y, weights, offset = offset, family = stats::quasibinomial())
+    stats::glm.fit(X, y, weights, offset = offset, family = stats::quasibinomial())
   )
   if (is.null(fit)) {
-    return(c(nothing_known(X, group), size))
+    return(c(nothing_known(X), size))
   }
   mu <- fit$fitted.values
   dispersion <- sum(weights * (y - mu)^2 / (mu * (1 - mu))) / sum(weights)
@@ -100,7 +87,7 @@ logit_fit <- function(y, X, weights, offset, group) {
   size$center_lambda <- log(1 / dispersion - 1.1)
   size$spread_lambda <- 1 / sqrt(sum(weights) / 2 + 1)
   own <- weights / dispersion
-  c(quadratic_of(X, fit$coefficients, own * (y - mu), own * mu * (1 - mu), group), size)
+  c(quadratic_of(X, fit$coefficients, own * (y - mu), own * mu * (1 - mu)), size)
 }
 
 # Moments, for logit(phi) and log(lambda - 0.1).
@@ -124,19 +111,18 @@ residual_sd <- function(residuals, weights) {
   max(sqrt(sum(weights * residuals^2) / max(sum(weights), 1)), 1e-6)
 }
 
-normal_fit <- function(y, X, weights, min_sd, group) {
-  plain <- X[, group == 0, drop = FALSE]
-  fit <- attempted(stats::lm.wfit(plain, y, weights))
-  center <- if (is.null(fit)) rep(0, ncol(plain)) else fit$coefficients
-  residual <- y - drop(plain %*% center)
+normal_fit <- function(y, X, weights, min_sd) {
+  fit <- attempted(stats::lm.wfit(X, y, weights))
+  center <- if (is.null(fit)) rep(0, ncol(X)) else fit$coefficients
+  residual <- y - drop(X %*% center)
   sd <- residual_sd(residual, weights)
   hints <- if (is.null(fit)) {
-    nothing_known(X, group)
+    nothing_known(X)
   } else {
-    quadratic_of(X, center, weights * residual / sd^2, weights / sd^2, group)
+    quadratic_of(X, center, weights * residual / sd^2, weights / sd^2)
   }
   c(hints, list(
-    near = array(unname(c(center, rep(0, sum(group > 0)))), ncol(X)),
+    near = array(unname(center), ncol(X)),
     center_sigma = log(max(sd - min_sd, 0.1 * sd)), spread_sigma = 1 / sqrt(2 * sum(weights) + 2)
   ))
 }

@@ -8,9 +8,8 @@
 #' posterior does not depend on it.
 #'
 #' @param formula As in [stats::glm()]: outcome, then predictors; an [offset()][stats::offset()] is
-#'   added to the linear predictor, and `(1 | g)` is an intercept for each level of the column g, in
-#'   programs that take `prior_scale_groups`. Text columns count as factors whose levels are sorted
-#'   by code point, as in the Python package.
+#'   added to the linear predictor. Text columns count as factors whose levels are sorted by code
+#'   point, as in the Python package.
 #' @param data A data frame without missing values in the columns that the formula reads.
 #' @param weights Record weights alpha in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` and
@@ -25,8 +24,6 @@
 #'   for `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.
-#' @param prior_scale_groups Of terms `(1 | g)`: the intercepts of the levels of g are normal about 0
-#'   with standard deviation tau, and tau is half-student_t(3, 0, prior_scale_groups).
 #' @param levels Of `"categorical"` and `"ordinal"`: all values of the outcome, in their order; if
 #'   `NULL` those of the factor, else those that are there, sorted.
 #' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is
@@ -48,7 +45,7 @@
 stan_data <- function(formula, data, weights = NULL, program = "negative_binomial",
                       prior = NULL, prior_scale = 2.5, prior_scale_intercept = 10, levels = NULL,
                       lower = 0, upper = NULL, edge = 1e-10, transform = "identity", unit = 1,
-                      min_sd = 0, n_components = 5, prior_scale_groups = 2.5, cap = NULL) {
+                      min_sd = 0, n_components = 5, cap = NULL) {
   published <- isTRUE(startsWith(as.character(program), "published/"))
   if (published) {
     check_choice(program, "program", paste0("published/", names(published_names)))
@@ -74,10 +71,6 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     read_design(formula, data)
   }
   X <- design$X
-  group <- design$group
-  if (any(group > 0) && !"prior_scale_groups" %in% options_of_programs[[program]]) {
-    invalid_input("program '", program, "' takes no (1 | g): write g, a coefficient for each level")
-  }
   n <- length(design$y)
   weights <- check_alpha(weights, n)
   if (program == "beta" && !(identical(colnames(X), "(Intercept)") && all(design$offset == 0))) {
@@ -115,12 +108,9 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   if (published) return(as_published(program, y, X, weights, design$offset, n_components, cap))
   rows <- list(n = n, y = array(y, n), frequency = array(1, n), weights = array(weights, n))
   linear <- list(K = ncol(X), X = unname(X), offsets = array(design$offset, n))
-  priors <- c(
-    list(
-      normal_prior = as.integer(prior == "normal"),
-      prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
-    ),
-    group_data(group, check_positive(prior_scale_groups, "prior_scale_groups"))
+  priors <- list(
+    normal_prior = as.integer(prior == "normal"),
+    prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
   )
   own <- switch(program,
     beta_binomial = c(linear, priors, list(least = lower, n_trials = upper - lower)),
@@ -140,7 +130,7 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     },
     c(linear, priors)
   )
-  c(rows, own, rough_fit(program, y, X, weights, design$offset, own, group), no_cap(n))
+  c(rows, own, rough_fit(program, y, X, weights, design$offset, own), no_cap(n))
 }
 
 # What the papers' programs read, by its name in them.
@@ -170,7 +160,7 @@ normal_by_default <- c("bernoulli", "gamma_regression")
 
 # What each program takes beside formula, data and weights.
 options_of_programs <- local({
-  prior <- c("prior", "prior_scale", "prior_scale_intercept", "prior_scale_groups")
+  prior <- c("prior", "prior_scale", "prior_scale_intercept")
   normal <- c("transform", "unit", "min_sd")
   list(
     negative_binomial = c(prior, "lower", "upper"),

@@ -37,8 +37,7 @@ data {
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
-  int n_plain = K - n_grouped;                 // coefficients without a group
-  real freedom = n_plain + 11;                 // n_plain - 1 + 2 eta, eta = 6
+  real freedom = K + 11;                       // K - 1 + 2 eta, eta = 6
   vector[n] log1m_y = log1m(y);
   vector[n] logit_y = log(y) - log1m_y;
   vector[n] weight = frequency .* weights;
@@ -49,9 +48,8 @@ transformed data {
 }
 parameters {
   vector[K] z;
-  vector[normal_prior == 1 ? 0 : n_plain] log_scale;
+  vector[normal_prior == 1 ? 0 : K] log_scale;
   vector[normal_prior == 1 ? 0 : 1] z_radius;
-  vector[n_group_terms] z_tau;
   real z_lambda;
 }
 transformed parameters {
@@ -78,11 +76,11 @@ model {
   }
 }
 generated quantities {
-  matrix[emit_log_lik == 1 && normal_prior == 0 ? n_plain : 0, n_plain] L_beta;
+  matrix[emit_log_lik == 1 && normal_prior == 0 ? K : 0, K] L_beta;
   vector[emit_log_lik == 1 ? n : 0] mu_record;
   vector[emit_log_lik == 1 ? n : 0] log_lik;
   if (emit_log_lik == 1 && normal_prior == 0) {
-    L_beta = correlation_factor_rng(head(beta, n_plain) ./ sigma_beta,
+    L_beta = correlation_factor_rng(beta ./ sigma_beta,
                                     z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {

@@ -276,7 +276,7 @@ def _by_mean(formula: str, df: pd.DataFrame, *models: str, unit: float = 1.0) ->
     computers by students of a school), and so have logarithms with a long lower tail."""
     parsed = parse_formula(formula, df)
     rows = df[[parsed.outcome, *parsed.predictors]].dropna()
-    if parsed.groups or parsed.offsets or len(rows) < SHARED:
+    if parsed.offsets or len(rows) < SHARED:
         return models[0]
     design = read_design(formula, rows, any_rank=True, one_value=True)
     y, basis = design.y, np.linalg.qr(design.X)[0]
@@ -370,12 +370,6 @@ def in_units(formula: str, df: pd.DataFrame) -> str:
     return divided(formula, {name: 10.0 ** round(math.log10(sd)) for name, sd in other.items()})
 
 
-FEWEST_GROUPED = 12
-"""Levels from which on a predictor enters as ``(1 | g)``: a spread that is estimated holds the
-intercepts of levels with few records together, where a coefficient for each is left to its prior,
-and under a small cap nearly all of them are."""
-
-
 def quoted(name: str) -> str:
     """The name as formulas take it."""
     plain = name.isidentifier() and not keyword.iskeyword(name)
@@ -420,18 +414,9 @@ def n_coefficients(kind: Kind) -> int:
     return 3 if isinstance(kind, SemiContinuous) else 2
 
 
-def is_grouped(kind: Kind) -> bool:
-    """Whether a predictor of this kind enters as ``(1 | g)`` in models that take such terms."""
-    return isinstance(kind, Leveled) and len(kind.levels) >= FEWEST_GROUPED
-
-
-def formula_of(outcome: str, predictors: dict[str, Kind], *, groups: bool = False) -> str:
-    """Formula of an outcome given predictors; with `groups` those of many levels as ``(1 | g)``."""
-    terms = [
-        f"(1 | {term})" if groups and is_grouped(kind) else term
-        for name, kind in predictors.items()
-        for term in terms_of(name, kind)
-    ]
+def formula_of(outcome: str, predictors: dict[str, Kind]) -> str:
+    """Formula of an outcome given predictors."""
+    terms = [term for name, kind in predictors.items() for term in terms_of(name, kind)]
     return f"{quoted(outcome)} ~ {' + '.join(terms) or '1'}"
 
 

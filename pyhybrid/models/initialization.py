@@ -44,9 +44,7 @@ _POWER_OF_DISPERSION = {
     "spread_sigma": 1,
     "spread_shape": 1,
     "spread_beta": 1,
-    "spread_tau": 1,
     "information_root": -1,
-    "apart_root": -1,
     "score": -2,
 }
 

@@ -78,11 +78,6 @@ BUILT: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 """Makers of models by name; each takes a formula and settings."""
 
-GROUPED = frozenset(
-    name for name, own in BUILT.items() if getattr(own, "takes_groups", own not in MODELS.values())
-)
-"""Names of those that read ``(1 | g)``: regressions, and what is made of them."""
-
 
 def within(model: Any, lower: float | None, upper: float | None) -> Any:
     """The model, none of whose replicates leave the declared range: they are truncated, and the

@@ -23,17 +23,15 @@ from pyhybrid.mechanisms.sequential import Step
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number, kind_from_dict
 from pyhybrid.models.default_model import (
     COUNTED,
-    FEWEST_GROUPED,
     HISTOGRAM,
     MARGINALS,
     MOST_LEVELS,
     formula_of,
-    is_grouped,
     n_coefficients,
     rule_for,
     unusable,
 )
-from pyhybrid.models.registry import BUILT, GROUPED, build_model, within
+from pyhybrid.models.registry import BUILT, build_model, within
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.domains import below_zero, measured_with, most_tables, note_of_tables
@@ -64,7 +62,7 @@ class PlannedColumn:
     def formula(self, kinds: Mapping[str, Kind]) -> str:
         """Formula of its model, with public constants only."""
         own = {name: kinds[name] for name in self.predictors}
-        return formula_of(self.name, own, groups=self.model in GROUPED)
+        return formula_of(self.name, own)
 
     def model_of(self, kinds: Mapping[str, Kind]) -> Any:
         """The model, or None for noisy counts."""
@@ -396,9 +394,6 @@ def plan_of(
         options, noted = below_zero(name, planned.options, table.reference)
         notes += noted
         columns.append(replace(planned, tables=few, options=options))
-    given = {name for column in columns if column.model in GROUPED for name in column.predictors}
-    if read := [n for n in sorted(given) if is_grouped({**kept, **known}[n].kind)]:
-        notes.append(f"{', '.join(read)}: {FEWEST_GROUPED} levels or more enter as (1 | g)")
     notes.append(note_of_tables(most, table.reference))
     shares = _shares(columns, {name: own.kind for name, own in known.items()}, split)
     made = tuple(replace(column, share=shares[column.name]) for column in columns)

@@ -1,32 +1,23 @@
   // Part of a program's transformed parameters: the coefficients, see functions/coefficients.stan.
-  vector[normal_prior == 1 ? 0 : n_plain] sigma_beta;
-  vector[n_group_terms] tau = exp(center_tau + spread_tau .* z_tau);
-  vector[K] beta;                              // the intercepts of groups are the last ones
+  vector[normal_prior == 1 ? 0 : K] sigma_beta;
+  vector[K] beta;
   real log_prior;                              // of beta and its scales, Jacobian included
   {
     real log_radius = normal_prior == 1 ? 0 : z_radius[1] / sqrt(2 * freedom);
     vector[K] scale = prior_scale;
     vector[K + 1] standardized;
-    vector[K] own;
+    vector[K] u;
     if (normal_prior == 0) {
-      scale[1:n_plain] = exp(log_scale + log_radius);
+      scale = exp(log_scale + log_radius);
     }
-    if (n_grouped > 0) {
-      scale[(n_plain + 1):K] = tau[group_term];
-    }
-    standardized = standardized_coefficients(z, scale, information_root, apart_root, score);
-    own = head(standardized, K);
-    beta = scale .* own;
+    standardized = standardized_coefficients(z, scale, information_root, score);
+    u = head(standardized, K);
+    beta = scale .* u;
     log_prior = standardized[K + 1];
     if (normal_prior == 1) {
-      log_prior += -0.5 * dot_self(own);
+      log_prior += -0.5 * dot_self(u);
     } else {
-      vector[n_plain] plain = head(own, n_plain);
-      log_prior += published_prior(plain, log_scale, log_radius, freedom);
-      log_prior += -0.5 * dot_self(tail(own, n_grouped));
-      sigma_beta = exp(log_scale) .* sqrt(1 + square(plain) / freedom);
+      log_prior += published_prior(u, log_scale, log_radius, freedom);
+      sigma_beta = exp(log_scale) .* sqrt(1 + square(u) / freedom);
     }
-    // Of tau, with the Jacobian of z_tau -> tau, up to a constant.
-    log_prior += dot_product(spread_tau, z_tau)
-                 - 2 * sum(log1p(square(tau / prior_scale_groups) / 3));
   }

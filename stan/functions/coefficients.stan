@@ -3,45 +3,14 @@
   // curvature information_root * information_root', and u standard normal a priori, then z would
   // be standard normal given the scales: no funnel, however weak or strong the likelihood is,
   // whatever the location, scale and correlation of the columns of X.
-  //
-  // The last columns may stand apart, without information that they share with each other; there are
-  // as many as apart_root is long. With them first, the root of the information is
-  // [diag(apart_root), 0; F, T], information_root = [T, F], and that of the posterior's is as sparse:
-  // its cost grows with their number as that of X beta does.
-  vector standardized_coefficients(vector z, vector scale, matrix information_root,
-                                   vector apart_root, vector score) {
+  vector standardized_coefficients(vector z, vector scale, matrix information_root, vector score) {
     int K = rows(z);
-    int A = rows(apart_root);
-    int P = K - A;
-    vector[A] apart = tail(scale, A) .* apart_root;
-    vector[A] stretch = sqrt(1 + square(apart));
-    vector[K] toward;
-    vector[P] first;
-    vector[P] u;
-    matrix[P, A] across;
-    matrix[P, P] information = tcrossprod(
-      diag_pre_multiply(head(scale, P), block(information_root, 1, 1, P, P)))
-      + diag_matrix(rep_vector(1, P));
-    matrix[P, P] root;
-    if (A > 0) {
-      across = diag_pre_multiply(head(scale, P), block(information_root, 1, P + 1, P, A));
-      information += tcrossprod(diag_post_multiply(across, inv(stretch)));
-      across = diag_post_multiply(across, apart ./ stretch);
-    }
+    matrix[K, K] information = tcrossprod(diag_pre_multiply(scale, information_root))
+                               + diag_matrix(rep_vector(1, K));
     // Of many columns, rounding makes products unsymmetric by more than the 1e-8 that is let pass.
-    root = cholesky_decompose(0.5 * (information + information'));
-    toward = scale .* score;
-    first = head(toward, P);
-    if (A > 0) {
-      first -= across * (tail(toward, A) ./ stretch);
-    }
-    u = mdivide_right_tri_low((mdivide_left_tri_low(root, first) + head(z, P))', root)';
-    if (A == 0) {
-      return append_row(u, -sum(log(diagonal(root))));
-    }
-    return append_row(
-      append_row(u, (tail(toward, A) ./ stretch + tail(z, A) - across' * u) ./ stretch),
-      -sum(log(diagonal(root))) - sum(log(stretch)));
+    matrix[K, K] root = cholesky_decompose(0.5 * (information + information'));
+    vector[K] u = mdivide_right_tri_low((mdivide_left_tri_low(root, scale .* score) + z)', root)';
+    return append_row(u, -sum(log(diagonal(root))));
   }
   // Log density, up to a constant, of u, log_scale and log_radius under the published prior
   //   beta ~ MVN(0, diag(sigma_beta) Omega diag(sigma_beta)),  Omega ~ LKJ(eta),

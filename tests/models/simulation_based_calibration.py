@@ -38,7 +38,6 @@ N = 30
 X_VALUES = np.tile([-1.0, 0.0, 1.0], N // 3)
 DESIGN = np.column_stack([np.ones(N), X_VALUES])
 CORNERS = np.array([[1.0, -1.0], [1.0, 1.0]])  # a linear predictor is extreme at one of them
-LEVEL = np.arange(N) // 5  # of the group, of models that have one
 L_DRAWS = 31
 SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=400, draws=400, parallel_chains=1)
 Values = Mapping[str, FloatArray]  # (S, *dims) each
@@ -345,32 +344,6 @@ MODELS["zero_inflated"] = Calibrated(
 )  # fmt: skip
 
 
-def _grouped(rng: np.random.Generator, size: int) -> Values:
-    """beta (size, 8): two coefficients and six intercepts of groups; tau (size, 1)."""
-    tau = 2.5 * _half_t(rng, size, 1)
-    intercepts = tau * rng.standard_normal((size, 6))
-    return {"beta": np.hstack([_coefficients(rng, size, 6), intercepts]), "tau": tau}
-
-
-def _eta_of_groups(d: Values) -> FloatArray:
-    return (d["beta"][:, :2] @ CORNERS.T)[:, :, None] + d["beta"][:, None, 2:]
-
-
-def _mean_of_groups(t: Values) -> FloatArray:
-    return np.asarray(np.exp(DESIGN @ t["beta"][:2] + t["beta"][2:][LEVEL]))
-
-
-MODELS["poisson, groups"] = Calibrated(
-    model=ph.Poisson("y ~ x + (1 | g)"), prior=_grouped,
-    inside=lambda d: _within(_eta_of_groups(d), -1, 5),
-    outcome=lambda rng, t: rng.poisson(_mean_of_groups(t)).astype(float), usable=_varies,
-    ranked={
-        **_BETA, "tau": lambda d: d["tau"][:, 0], "first group": lambda d: d["beta"][:, 2],
-        "last less first group": lambda d: d["beta"][:, 7] - d["beta"][:, 2],
-    },
-)  # fmt: skip
-
-
 def simulate(case: Calibrated, rng: np.random.Generator) -> tuple[Values, FloatArray, FloatArray]:
     """theta (1, *dims each) from the prior within A, y (n,) and weights (n,) of 0 and 1."""
     while True:
@@ -391,7 +364,7 @@ def fitted(
     settings: Any = SETTINGS, cap: float | None = None, wrong: float = 1.0,
 ) -> tuple[Any, Draws]:  # fmt: skip
     """The bound model and draws; `wrong` multiplies the weights that the program is given."""
-    columns = {"x": np.resize(X_VALUES, y.size), "g": np.resize(LEVEL, y.size)}
+    columns = {"x": np.resize(X_VALUES, y.size)}
     bound = model.bind(pd.DataFrame({"y": y, **columns}))
     draws = engine_by_name("embedded").sample(
         program or bound.program, bound.stan_data(wrong * alpha, cap=cap), seed=seed,

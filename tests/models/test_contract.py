@@ -25,9 +25,8 @@ from tests.models.targets import AtPoints, assert_weights_alone_move_the_target,
 
 N = 240
 X = np.resize([-1.0, 0.0, 2.0], N)
-GROUP = np.arange(N) // 3 % 4
-DESIGN = np.column_stack([np.ones(N), X, GROUP[:, None] == np.arange(4)])
-"""Columns of `1 + x`, and of `(1 | g)` after them."""
+DESIGN = np.column_stack([np.ones(N), X])
+"""Columns of `1 + x`."""
 LEVEL = 1e-6
 
 
@@ -284,12 +283,6 @@ CASES |= {
     for name in ("poisson", "negative binomial", "bernoulli", "beta-binomial", "beta regression",
                  "normal", "mixture", "gamma", "lognormal below")
 }  # fmt: skip
-CASES |= {
-    f"{name}, groups": _of_formula(CASES[name], "y ~ x + (1 | g)")
-    for name in ("poisson", "poisson, published prior", "negative binomial", "bernoulli",
-                 "beta-binomial", "beta regression", "normal", "normal between", "lognormal",
-                 "gamma")
-}  # fmt: skip
 MODELS = pytest.mark.parametrize("name", CASES)
 
 
@@ -303,7 +296,7 @@ def _eta(values: dict[str, Any], design: Any) -> Any:
 @cache
 def _bound(name: str) -> Any:
     case = CASES[name]
-    return case.model.bind(pd.DataFrame({"y": case.y, "x": X, "g": GROUP}))
+    return case.model.bind(pd.DataFrame({"y": case.y, "x": X}))
 
 
 def _points(program: ProgramAtPoints, n: int) -> FloatArray:

@@ -71,17 +71,7 @@ def test_a_hat_is_a_power_and_arithmetic_does_not_wrap_around() -> None:
 
 @pytest.mark.parametrize(("term", "says"), [
     ("I(x / (x @ x))", "must have no '@'"), ("x & z", "must have no '&'"),
-    ("x | z", "must have '|' in terms (1 | g) alone, with + before them: found 'x | z'"),
-    ("x * (1 | g)", "write e.g. y ~ x + (1 | region)"), ("x - (1 | g)", "with + before them"),
-    ("((1 | g))", "must have '|' in terms (1 | g) alone"),
-    ("(x | g)", "no slope by group: found '(x | g)'; write (1 | g)"),
-    ("(1 + x | g)", "no slope by group"),
-    ("(1 | g/k)", "one column as a group: found '(1 | g/k)'; for nested"),
-    ("(1 | g:k)", "df['g_h'] = df['g'] + '/' + df['h']"), ("(1 || g)", "one column as a group"),
-    ("(1 | factor(k))", "one column as a group"),
-    ("(1 | g) + x + (1|g)", "each group once: (1 | g) is twice"), ("(1 | gg)", "'gg' is none"),
-    ("(1 | y)", "must not be among the predictors"),
-    ("(1 | g)", "has (1 | g), which Poisson, NegativeBinomial,"),
+    ("x | z", "must have no '|'"), ("(1 | g)", "write g, a coefficient for each level"),
     ("{x.rank()}", "must have no '{'"), ("x %in% g", "write a:b"),
     ("I(!member)", "must have no '!'"), ("I(x - x.mean())", "must not call x.mean()"),
     ("I(x - mean(x))", "must not call mean()"), ("np.log(x)", "must not call np.log()"),

@@ -75,7 +75,7 @@ def test_the_scored_fit_is_the_maximum_likelihood_of_a_negative_binomial(
     ("visits ~ age +", {}, "does not parse"), ("visits ~~ age", {}, "form 'outcome ~ predictors'"),
     ("visits ~ visits", {}, "must not be among the predictors"),
     ("visits ~ log(visits)", {}, "must not be among the predictors"),
-    ("visits ~ age | region", {}, "terms (1 | g) alone"),
+    ("visits ~ age | region", {}, "must have no '|'"),
     ("visits ~ 0", {}, "right-hand side with a term"),
     ("visits ~ age + I(2 * age)", {}, "rank 2 of 3 columns"),
     ("visits ~ log(age - 200)", {}, "must be finite: row 'row 0'"),

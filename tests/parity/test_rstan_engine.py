@@ -24,10 +24,6 @@ pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 SETTINGS = SamplerSettings(chains=4, warmup=600, draws=500, parallel_chains=1)
 MODELS = {
     "poisson": (ph.Poisson, lambda rng, mu: rng.poisson(mu)),
-    "poisson of groups": (
-        lambda formula: ph.Poisson(f"{formula} + (1 | area) + (1 | half)", prior="normal"),
-        lambda rng, mu: rng.poisson(mu * np.tile([0.6, 0.8, 1, 1.5], 30)),
-    ),
     "negative_binomial": (
         ph.NegativeBinomial,
         lambda rng, mu: rng.negative_binomial(3, 3 / (3 + mu)),
@@ -41,8 +37,7 @@ def _bound(model: str) -> Any:
     age = rng.uniform(-1, 1, 120)
     make, outcome = MODELS[model]
     y = outcome(rng, np.exp(3 + 0.5 * age))
-    groups = {"area": list("abcd") * 30, "half": np.repeat([1, 2], 60)}
-    table = pd.DataFrame({"y": y, "age": age, **groups})
+    table = pd.DataFrame({"y": y, "age": age})
     return make("y ~ age").bind(table)
 
 

@@ -22,7 +22,7 @@ HINTS = frozenset({
     "spread_shape", "center_lambda", "spread_lambda",
     "center_beta", "spread_beta", "column_basis", "level_basis", "near",
     "center_sigma", "spread_sigma", "center", "factor", "information", "center_ratio",
-    "spread_ratio", "middle", "apart_root", "center_tau", "spread_tau",
+    "spread_ratio", "middle",
 })  # fmt: skip
 NORMAL = {"prior": "normal", "prior_scale": 1.5, "prior_scale_intercept": 4.0}
 TERMS = "x * g + offset(log(nights))"
@@ -84,14 +84,6 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
     "normal_mixture": (
         ph.MixtureRegression, "normal_mixture", f"income ~ {TERMS}",
         {"n_components": 3, "transform": "asinh", "unit": 10.0, "min_sd": 0.1},
-    ),
-    "groups": (ph.Poisson, "poisson", "count ~ x + (1 | g) + offset(log(nights)) + (1 | way)", {}),
-    "groups of logicals and numbers": (
-        ph.NormalRegression, "normal_regression", "income ~ (1 | code) + (1 | old)",
-        {"prior_scale_groups": 4.0, **NORMAL},
-    ),
-    "groups of a declared category": (
-        ph.Bernoulli, "bernoulli", "member ~ 0 + x + (1 | area)", {"prior_scale_groups": 1.0},
     ),
     "mixture of one": (ph.MixtureRegression, "normal_mixture", "income ~ x", {"n_components": 1}),
 }  # fmt: skip
@@ -170,7 +162,6 @@ def test_r_hands_over_the_data_that_python_does(case: str, r: Callable[..., Any]
     ("poisson", NORMAL), ("poisson, normal prior", {"prior_scale": 1.4}),
     ("beta, scaled", {"upper": 401.0}), ("beta_regression at the edge", {"edge": 0.02}),
     ("log normal", {"unit": 0.6}), ("normal_mixture", {"min_sd": 0.2}),
-    ("groups", {"prior_scale_groups": 2.4}),
 ])  # fmt: skip
 def test_another_setting_would_be_seen(
     case: str, other: dict[str, Any], r: Callable[..., Any]

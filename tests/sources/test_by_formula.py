@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> str:
 
 
 MODELS = {
-    "poisson": POISSON, "group levels": ph.NegativeBinomial("visits ~ age + (1 | region)"),
+    "poisson": POISSON,
     "zeros": ph.ZeroInflated(POISSON),
     "two levels": ph.Bernoulli("often ~ cut(age, breaks=c(19, 22, 30)) + region"),
     "levels": ph.Categorical("rating ~ age"), "ordered": ph.Ordinal("rating ~ age + region"),

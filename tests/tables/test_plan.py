@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -42,30 +41,6 @@ def test_kinds_give_models(plan: Any) -> None:
         "voted": "bernoulli", "region": "categorical", "visits": "negative_binomial",
         "wage": "normal", "income": "normal",
     }  # fmt: skip
-
-
-@pytest.mark.long
-def test_predictors_of_many_levels_are_groups() -> None:
-    """From twelve levels on, in models that read them; the plan says so; a release is strict."""
-    rng = np.random.default_rng(1)
-    df = pd.DataFrame({name: rng.integers(0, k, 300) for name, k in (("code", 12), ("few", 11))})
-    df = df.assign(won=rng.random(300) < 0.3 + 0.04 * df["code"], rank=rng.integers(0, 3, 300))
-    levels = {name: ph.Nominal(levels=tuple(range(k))) for name, k in (("code", 12), ("few", 11))}
-    types = {
-        **levels, "won": ph.Nominal(levels=(False, True)), "rank": ph.Nominal(levels=(0, 1, 2)),
-    }  # fmt: skip
-    plan = ph.Table(df, sensitive=["won", "rank"], keep=["code", "few"], types=types).plan()
-    assert plan["won"].formula(plan.kinds) == "won ~ (1 | code) + few"
-    assert plan["rank"].formula(plan.kinds) == "rank ~ code + few + won"
-    assert "code: 12 levels or more enter as (1 | g)" in str(plan)
-    one = plan.with_column("rank", model="perturbed_histogram", options={"levels": (0, 1, 2)})
-    release = ph.synthesize_table(
-        one, epsilon=8, reference=df.assign(few=(df["few"] + 1) % 11), seed=1, engine="embedded",
-        on_not_converged="warn", holds_no_released_record=True,
-    )  # fmt: skip
-    assert release.charge.kind == "strict"
-    shares = release.synthetic[0].groupby(df["code"] > 5)["won"].mean()
-    assert shares[True] > shares[False]
 
 
 @pytest.mark.parametrize(("kind", "model", "options"), [

@@ -563,13 +563,13 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
 
 def _predictors(bound: BoundModel) -> FloatArray:
-    """The design matrix, without levels of groups; no column for models that are no regression, all
+    """The design matrix; no column for models that are no regression, all
     of whose records are taken as alike."""
     inner = getattr(bound, "inner", bound)  # of a survey's
     if not isinstance(inner, BoundRegression | BoundParts):
         return np.empty((bound.n, 0))
     own = inner.matrix if isinstance(inner, BoundParts) else inner.design
-    return own.X[:, own.group == 0]
+    return own.X
 
 
 def _regressions(bound: BoundModel) -> int:

@@ -30,9 +30,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.base import ReleasedByMechanism
-from pyhybrid.models.families.regression import Offset, Parameters, Positions, RegressionModel
-from pyhybrid.models.formula.groups import grouped_hints
-from pyhybrid.models.formula.terms import has_groups
+from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
 from pyhybrid.models.grid import GridForm, PoissonForm
 from pyhybrid.models.initialization import Family, quadratic, rough_fit
 
@@ -65,17 +63,12 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         e.g. ``I((age - 50) / 10)``.
     prior_scale_intercept : float, default 10
         The same for the intercept, which is the linear predictor where all predictors are 0.
-    prior_scale_groups : float, default 2.5
-        Of terms ``(1 | g)``, under either prior: the intercepts of the levels of g are N(0, tau^2),
-        tau ~ half-t_3(0, prior_scale_groups), the choice that users of brms know. Public, too.
     """
 
     _: KW_ONLY
     prior: str = "published"
     prior_scale: float = 2.5
     prior_scale_intercept: float = 10.0
-    prior_scale_groups: float = 2.5
-    takes_groups: ClassVar[bool] = True
     grid: ClassVar[type[PoissonForm] | None] = None
     grid_priors: ClassVar[tuple[str, ...]] = ("published",)
     canonical: ClassVar[Family]
@@ -86,14 +79,11 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         check_choice(self.prior, "prior", PRIORS)
         check_positive(self.prior_scale, "prior_scale")
         check_positive(self.prior_scale_intercept, "prior_scale_intercept")
-        check_positive(self.prior_scale_groups, "prior_scale_groups")
 
     def describe(self) -> dict[str, Any]:
-        """Public settings; the prior's where it is not the published one, or of groups."""
+        """Public settings; the prior's where it is not the published one."""
         names = ("prior", "prior_scale", "prior_scale_intercept")
         own = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
-        if has_groups(self.formula):
-            own["prior_scale_groups"] = self.prior_scale_groups
         return {**super().describe(), **own}
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
@@ -115,7 +105,7 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
             return None
         if self.prior == "normal":
             return FirstTry(acceptance=NORMAL_ACCEPTANCE)
-        many = len(columns) >= _MANY_COLUMNS and not has_groups(self.formula)
+        many = len(columns) >= _MANY_COLUMNS
         metric = "adapted" if many else "unit"
         return FirstTry(acceptance=_PUBLISHED_ACCEPTANCE, metric=metric)
 
@@ -133,7 +123,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         return {
             "normal_prior": int(self.prior == "normal"),
             "prior_scale": scales,
-            "prior_scale_groups": self.prior_scale_groups,
         }
 
     @abstractmethod
@@ -164,9 +153,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         """The mode of beta, roughly; finite where predictors separate levels."""
         fit = rough_fit(y, X, weight, self.canonical, offset)
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
-
-    def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
-        return grouped_hints(hints, group, self.prior_scale_groups)
 
 
 def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:

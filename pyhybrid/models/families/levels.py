@@ -53,7 +53,7 @@ class LeveledModel(RegressionModel):
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
         design = read_design(
-            self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups,
+            self.formula, df, self._places, at, any_rank=self.any_rank,
             one_value=self.levels is not None,  # a refusal would tell of the last of another level
         )  # fmt: skip
         self.check_outcome(design, df.index)

@@ -55,9 +55,9 @@ def published_data(
 ) -> dict[str, Any]:
     """Data block of a published program. A cap is refused, but of `Beta` about 0: a record with
     extreme predictors makes Stan's own functions fail, which tells more than any cap."""
-    if design.has_offset or design.n_terms:
+    if design.has_offset:
         raise InvalidInput(
-            "program='published' takes neither offset() nor (1 | g), which the papers do not have: "
+            "program='published' takes no offset(), which the papers do not have: "
             "leave program= out, the default one samples the same posterior"
         )
     if cap is not None and model.program_name != "beta":

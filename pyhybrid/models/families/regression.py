@@ -112,9 +112,9 @@ def frozen_rows(
     """Distinct rows of the records of a design, or of those `chosen`, with weights and center;
     those with the same predictors are neighbors, as programs of many levels want them."""
     places = np.arange(design.y.size) if chosen is None else chosen
-    table = np.column_stack([design.y, design.keys, design.offset, alpha])[places]
+    table = np.column_stack([design.y, design.X, design.offset, alpha])[places]
     rows = distinct_rows(table)
-    order = np.argsort(distinct_rows(design.keys[places[rows.first]]).row_of, kind="stable")
+    order = np.argsort(distinct_rows(design.X[places[rows.first]]).row_of, kind="stable")
     first = places[rows.first[order]]
     return FrozenRows(
         y=design.y[first],
@@ -170,7 +170,6 @@ class RegressionModel(ABC):
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
-    takes_groups: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check the settings; classes below check their own and call this."""
@@ -209,10 +208,6 @@ class RegressionModel(ABC):
         """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
         return {}
 
-    def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
-        """Hints for a design whose columns (K,) are of the terms (1 | g) `group`."""
-        return hints
-
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
         """How the parameters lie on a grid, for a design of these columns, or None."""
         return None
@@ -220,9 +215,9 @@ class RegressionModel(ABC):
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
         """Join the model to `df`, or to its records at the positions `at` (k,) alone; raises
         InvalidInput as `read_design` does, and for outcomes the model cannot take."""
-        rank, groups = self.any_rank, self.takes_groups
+        rank = self.any_rank
         design = read_design(
-            self.formula, df, at=at, any_rank=rank, groups=groups,
+            self.formula, df, at=at, any_rank=rank,
             one_value=rank and not self.density_above_one,
         )  # fmt: skip
         self.check_outcome(design, df.index if at is None else df.index[at])
@@ -393,7 +388,7 @@ class BoundRegression:
     def rows(self) -> Rows:
         """Distinct rows of (outcome, predictors, offset)."""
         own = self.design
-        return distinct_rows(np.column_stack([own.y, own.keys, own.offset]), self.times)
+        return distinct_rows(np.column_stack([own.y, own.X, own.offset]), self.times)
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -421,7 +416,7 @@ class BoundRegression:
         y, X, offset, weights, frequency = _some(*chosen, rows.frequency)
         hints = self._hints(y, X, frequency * weights, offset)
         data = {
-            **dispersed(self.model.grouped(hints, self.design.group), dispersion),
+            **dispersed(hints, dispersion),
             **self.model.prior_data(self.design.columns),
             "n": y.size,
             "K": X.shape[1],
@@ -480,8 +475,7 @@ class BoundRegression:
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood, and the prior scales of the coefficients."""
-        names = (*self.model.monitored_parameters, *(("tau",) if self.design.n_terms else ()))
-        return {name: draws.variables[name] for name in names}
+        return {name: draws.variables[name] for name in self.model.monitored_parameters}
 
     def replicate(
         self,

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_names, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.coding import (
-    Categories,
     Coded,
     Numbers,
     State,
@@ -34,10 +32,6 @@ from pyhybrid.models.formula.coding import (
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
 from pyhybrid.models.formula.values import first_row, kind_of, numbers_of, row_label
 
-_WITH_GROUPS = (
-    "Poisson, NegativeBinomial, Bernoulli, BetaBinomial, BetaRegression, NormalRegression, "
-    "LogNormal and Gamma"
-)
 _ENOUGH = 5000  # records that are coded again
 _DIGITS = 1e-10
 Positions = npt.NDArray[np.intp]
@@ -46,14 +40,12 @@ Positions = npt.NDArray[np.intp]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
     """A design matrix (n, K) with the sum of offsets (n,), each column's name, which may hold a
-    level, and term, which does not; `group` (K,) is the term (1 | g) from 1, 0 for the others,
-    which come first."""
+    level, and term, which does not."""
 
     X: FloatArray
     offset: FloatArray
     columns: tuple[str, ...]
     terms: tuple[str, ...]
-    group: Positions
 
     def named(self, place: int) -> str:
         """How messages name a column: by its term, and by its place among the columns of the term
@@ -94,18 +86,6 @@ class Design(Matrix):
         """True if the formula has an ``offset()``."""
         return self.coding is not None and bool(self.coding.formula.offsets)
 
-    @property
-    def n_terms(self) -> int:
-        """Number of terms (1 | g)."""
-        return int(self.group[-1])
-
-    @cached_property
-    def keys(self) -> FloatArray:
-        """Rows (n, k) that are equal where rows of X are; the levels of a group are one number."""
-        terms = (self.X[:, self.group == t] for t in range(1, self.n_terms + 1))
-        levels = [indicators @ np.arange(indicators.shape[1]) for indicators in terms]
-        return np.column_stack([self.X[:, self.group == 0], *levels])
-
     def matrix_of(self, df: pd.DataFrame) -> FloatArray:
         return self.recoded(df).X
 
@@ -123,7 +103,6 @@ def read_design(
     at: Positions | None = None,
     *,
     any_rank: bool = False,
-    groups: bool = False,
     one_value: bool = False,
 ) -> Design:
     """Evaluate `formula` on `df`; no message holds a value of the data.
@@ -133,8 +112,8 @@ def read_design(
     records the outcome is read from these alone, and may be constant there; the predictors are
     coded with those of all records, so that which ones were chosen does not change the coding, and
     their rank is that of all. With `any_rank` the columns may be combinations of others, or all
-    zero: a proper prior on each coefficient makes up for it. With `groups` the formula may have
-    terms (1 | g). With `one_value` the outcome may be the same for all records."""
+    zero: a proper prior on each coefficient makes up for it. With
+    `one_value` the outcome may be the same for all records."""
     _check_table(df)
     parsed = parse_formula(formula, df)
     values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
@@ -142,12 +121,6 @@ def read_design(
     if at is None and not one_value and np.ptp(y) == 0:
         raise InvalidInput(
             f"outcome {parsed.outcome!r} must vary: all {y.size} records have the same value"
-        )
-    if parsed.groups and not groups:
-        name = next(iter(parsed.groups[0].columns.values()))
-        raise InvalidInput(
-            f"formula {parsed.text!r} has {parsed.groups[0].text}, which {_WITH_GROUPS} take: "
-            f"write {name} here, a coefficient for each level"
         )
     matrix, coding = _code_table(parsed, df)
     _check_rank(matrix, any_rank=any_rank)
@@ -220,37 +193,17 @@ def _numbers_as_text(values: pd.Series) -> bool:
         return False
 
 
-def _check_groups(matrix: Matrix) -> None:
-    """Refuse groups with one level, or with one for each record."""
-    for number in range(1, int(matrix.group[-1]) + 1):
-        of_group = matrix.group == number
-        text = matrix.terms[int(np.flatnonzero(of_group)[0])]
-        used = int(matrix.X[:, of_group].any(axis=0).sum())
-        if used == 1:
-            raise InvalidInput(
-                f"group {text} must have 2 levels or more: all records have the same; leave it "
-                "out, e.g. y ~ x"
-            )
-        if used == len(matrix.X):
-            raise InvalidInput(
-                f"group {text} must have records in common: each of the {used} has a level of its "
-                "own; write it as a predictor if it is a number, e.g. y ~ x, or leave it out"
-            )
-
-
 def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
-    """Refuse groups, and other columns that are combinations of earlier ones, by pivoted QR of the
-    scaled design."""
+    """Refuse columns that are combinations of earlier ones, by pivoted QR of the scaled design."""
     from scipy.linalg import qr
 
-    X = matrix.X[:, matrix.group == 0]
+    X = matrix.X
     with np.errstate(over="ignore"):
         size = np.sqrt((X**2).sum(axis=0))
     if not np.isfinite(size).all():
         raise InvalidInput("predictors must be small enough to square: rescale the large ones")
     if any_rank:
         return
-    _check_groups(matrix)
     zero = np.flatnonzero(size == 0)
     if zero.size:
         raise InvalidInput(
@@ -318,10 +271,7 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
     `spec` is that of another table, where it was decided which columns are left out to keep full
     rank."""
     table, context = {}, {}
-    grouped = {factor.text for factor in formula.groups}
     for text, values in coded.items():
-        if text in grouped:
-            continue
         if isinstance(values, Numbers) and not values.names:
             table[text] = values.values[:, 0]
         else:
@@ -338,24 +288,16 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
         )
     terms = [str(part.term) for part in made.model_spec.structure for _ in part.columns]
     columns = [str(column) for column in made.columns]
-    levels = [(text, values) for text, values in coded.items() if text in grouped]
-    groups = [(text, values) for text, values in levels if isinstance(values, Categories)]
-    groups.sort(key=lambda named: len(named[1].levels))
-    for text, values in groups:
-        columns += [f"{text}[{level}]" for level in values.levels]
-        terms += [text] * len(values.levels)
-    sizes = [X.shape[1], *(len(values.levels) for _, values in groups)]
     offset = np.zeros(n)
     for values in (coded[factor.text] for factor in formula.offsets):
         assert isinstance(values, Numbers)
         with np.errstate(over="ignore"):  # refused later, with its row
             offset = offset + values.values[:, 0]
     matrix = Matrix(
-        X=np.hstack([X, *(np.eye(len(values.levels))[values.codes] for _, values in groups)]),
+        X=X,
         offset=offset,
         columns=tuple(columns),
         terms=tuple(terms),
-        group=np.repeat(np.arange(len(sizes)), sizes),
     )
     return matrix, made.model_spec
 

@@ -76,6 +76,7 @@ _CHARACTERS: Mapping[str, str] = {
     "@": "no '@': terms are made record by record; make a column of it",
     "!": "no '!': write a comparison, such as I(x == 0)",
     "%": "no '%': write a:b for a %in% b, or make a column of it",
+    "|": "no '|': write g, a coefficient for each level, in the place of (1 | g)",
     "$": "names of columns without '$'",
     "{": "no '{': write I(...)",
     "\\": "no backslash: make a column of it",
@@ -88,8 +89,6 @@ _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
 _CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
 _DOTTED = re.compile(r"\b(include|Boundary)\.(lowest|knots)\b")
 _SUBTRACTED = re.compile(r"-\s*offset\s*\(")
-_GROUP_TERM = re.compile(r"\(\s*(?P<left>[^|(]*?)\s*\|\s*(?P<right>.*?)\s*\)", re.DOTALL)
-_COLUMN = re.compile(r"[A-Za-z_.][\w.]*|`[^`]+`")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,20 +115,18 @@ class Factor:
 @dataclass(frozen=True, kw_only=True)
 class Formula:
     """Outcome and terms of a formula: `terms` in R's order, the intercept being the one without
-    factors, `offsets`, which have no coefficient, and columns g of `groups`, the terms ``(1 |
-    g)``."""
+    factors, and `offsets`, which have no coefficient."""
 
     text: str
     outcome: str
     terms: tuple[tuple[Factor, ...], ...]
     offsets: tuple[Factor, ...] = ()
-    groups: tuple[Factor, ...] = ()
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """Each factor once, in the order in which the terms name them."""
         in_terms = (f for term in self.terms for f in term)
-        return tuple({f.text: f for f in (*in_terms, *self.offsets, *self.groups)}.values())
+        return tuple({f.text: f for f in (*in_terms, *self.offsets)}.values())
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -153,7 +150,6 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
             f"outcome {outcome!r} must be a column of the data{did_you_mean(outcome, columns)}: "
             f"found {known}{_backticks(formula, columns)}"
         )
-    right, groups = _without_groups(formula, right, columns)
     _check_text(formula, _bare(right), columns)
     terms = tuple(
         tuple(
@@ -163,7 +159,7 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
         )
         for term in _terms(formula, right, columns, outcome)
     )
-    parsed = _without_offsets(Formula(text=formula, outcome=outcome, terms=terms, groups=groups))
+    parsed = _without_offsets(Formula(text=formula, outcome=outcome, terms=terms))
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
@@ -185,11 +181,6 @@ def divided(formula: str, units: Mapping[str, float]) -> str:
         for term in terms
     ]
     return formula.rstrip().removesuffix(right) + " + ".join(made)
-
-
-def has_groups(formula: str) -> bool:
-    """True if the text of a formula that can be read has a term (1 | g)."""
-    return isinstance(formula, str) and "|" in _bare(formula)
 
 
 def unquoted(text: str) -> tuple[str, dict[str, str]]:
@@ -243,25 +234,6 @@ def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
         raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
 
 
-def _without_groups(
-    formula: str, right: str, columns: Sequence[str]
-) -> tuple[str, tuple[Factor, ...]]:
-    """The right-hand side without its terms (1 | g), and these, in their order."""
-    plain = _bare(right)
-    if "|" not in plain:
-        return right, ()
-    kept, groups = [], []
-    for start, stop in _summands(plain):
-        if "|" in plain[start:stop]:
-            groups.append(_group(formula, right[start:stop].strip(), columns))
-        elif right[start:stop].strip():
-            kept.append(right[start:stop])
-    twice = {group.text for group in groups if groups.count(group) > 1}
-    if twice:
-        raise InvalidInput(f"formula {formula!r} must have each group once: {min(twice)} is twice")
-    return "+".join(kept) or "1", tuple(groups)
-
-
 def _summands(plain: str) -> Iterator[tuple[int, int]]:
     """Where what stands between the plus signs begins and ends."""
     start = depth = 0
@@ -271,31 +243,6 @@ def _summands(plain: str) -> Iterator[tuple[int, int]]:
             yield start, place
             start = place + 1
     yield start, len(plain)
-
-
-def _group(formula: str, term: str, columns: Sequence[str]) -> Factor:
-    match = _GROUP_TERM.fullmatch(term)
-    if match is None:
-        raise InvalidInput(
-            f"formula {formula!r} must have '|' in terms (1 | g) alone, with + before them: found "
-            f"{term!r}; write e.g. y ~ x + (1 | region)"
-        )
-    left, name = match["left"], match["right"]
-    if left != "1":
-        raise InvalidInput(
-            f"formula {formula!r} must have no slope by group: found {term!r}; write "
-            f"(1 | {name}) for an intercept by group, or x:{name} for coefficients by level"
-        )
-    if not _COLUMN.fullmatch(name):
-        raise InvalidInput(
-            f"formula {formula!r} must have one column as a group: found {term!r}; for nested or "
-            "joined groups make a column of both, df['g_h'] = df['g'] + '/' + df['h'], and write "
-            "(1 | g) + (1 | g_h)"
-        )
-    name = name.strip("`")
-    if name not in columns:
-        raise _no_column(formula, name, columns)
-    return Factor(text=f"(1 | {name})", source="C(column_)", columns={"column_": name})
 
 
 def _without_offsets(formula: Formula) -> Formula:
