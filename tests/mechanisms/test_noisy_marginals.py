@@ -259,7 +259,7 @@ def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame, tmp_path: P
 
 def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
     """At an epsilon of .01, five times: always near the data with one, never without; the charge
-    says whose records are not covered, and the same records are no reference."""
+    says whose records are not covered."""
     data = table.iloc[:1500].assign(region=table["region"].iloc[:1500].astype(str))
     other = table.iloc[1500:].assign(region=table["region"].iloc[1500:].astype(str))
     own = mechanism(epsilon=0.01, given=["sex"])
@@ -283,8 +283,6 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
     assert known.settings["reference"] == {"records": 1500, "weight": 1.0, "public": True}
     assert "reference" not in " ".join(told.charge.not_covered)
     for wrong, words in (
-        (data.sample(frac=1.0, random_state=1), "must be other records"),
-        (data.iloc[:200], "must be other records"),
         (other.drop(columns="sex"), "must have the column 'sex'"),
         (other.assign(region="east"), "reference: column 'region' must"),
         (other.iloc[:0], "must have rows"),

@@ -30,7 +30,7 @@ def table() -> pd.DataFrame:
 def test_rounds_and_release_cost_what_was_given(table: pd.DataFrame, tmp_path: Path) -> None:
     made = calibrate_privately(POISSON, table, epsilon=1, **OPTIONS)
     assert (made.bought.epsilon, made.bought.kind, made.cap) == (0.4, "strict", 0.3)
-    assert made.shared_with(POISSON.bind(table)) is False, "they are charged"
+    assert not made.unconfirmed, "they are charged"
     made.save(tmp_path / "c")
     loaded = ph.mechanisms.Calibration.load(tmp_path / "c")
     assert loaded.bought == made.bought

@@ -15,7 +15,6 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.censored.center import more_alike_than_by_chance
 from pyhybrid.sources import by_formula, synthesize_by_formula
 from pyhybrid.sources.rows import CountedRows, count_rows
 from tests.sources.test_by_formula import POISSON, READ, censored, table
@@ -122,18 +121,6 @@ def test_a_calibration_is_held_against_all_records(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="asymptotic local"):
         local = synthesize_by_formula(folder, same, out=tmp_path / "local", seed=2)
     assert local.charge.kind == "asymptotic local"
-
-
-def test_records_alike_are_shared_as_often_as_they_occur() -> None:
-    rng = np.random.default_rng(3)
-    rows = rng.integers(0, 2**60, 300).astype(np.uint64)
-    times = rng.integers(1, 9, 300)
-    every = np.repeat(rows, times)
-    for one in (every, rng.permutation(every)[:700], rng.choice(rows, 900), rows):
-        answer = more_alike_than_by_chance(one, every)
-        assert more_alike_than_by_chance(one, rows, times.astype(float)) == answer
-    assert not more_alike_than_by_chance(rng.choice(rows, 900), every)
-    assert more_alike_than_by_chance(rows, rows), "the control: without numbers it is the same"
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {

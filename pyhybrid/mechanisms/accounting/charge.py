@@ -41,14 +41,7 @@ SAY_SO = (
     "ph.synthesize_table, "
     "ph.Table, ph.NoisyMarginals and ph.mechanisms.Calibration.load (--holds-no-released-record)"
 )
-WARNINGS = {
-    "shared": "the calibration was made from records that are released here: {}; calibrate on "
-    "other records",
-    "untold": "the calibration has no digests, so that records that are released here cannot be "
-    "found in it: {}; calibrate on other records",
-    "unsaid": f"the owner has not confirmed that the calibration has other records: {{}}; {SAY_SO}",
-}
-"""Of a calibration's doubts, see `pyhybrid.mechanisms.censored.calibration.Calibration`."""
+UNCONFIRMED = f"the owner has not confirmed that the calibration has other records: {{}}; {SAY_SO}"
 CENTERS = {
     "given": "a public center, given by hand",
     "released": "a center that is public, or was released before under a separate charge",
@@ -106,15 +99,9 @@ _SENTENCES = {
     "before clipping. A term still ranges over no more than the cap's interval.",
     "type": "The type of the synthesized column and the levels of categorical predictors are "
     "public and the same for every possible record.",
-    "shared": "The calibration was made from records that are released here, or from more of them "
-    "than chance explains: weights are assumed not to change for neighbors; a calibration from "
-    "other records would make the guarantee strict.",
-    "untold": "An earlier version of pyhybrid made the calibration, so it is not known whether it "
-    "was made from the records released here. Weights are assumed not to change for neighbors; a "
-    "calibration from other records would make the guarantee strict.",
-    "unsaid": "The owner has not confirmed that the calibration's reference holds no record "
-    "released here, and a comparison detects little where values repeat. Weights and center are "
-    "assumed not to change for neighbors. With the confirmation, the guarantee would be strict.",
+    "unconfirmed": "The owner has not confirmed that the calibration's reference holds no record "
+    "released here. Weights and center are assumed not to change for neighbors. With the "
+    "confirmation, the guarantee would be strict.",
     "by record": "Each record's weight is a function of that record alone.",
     "same database": "Weights were computed from the same database and are assumed not to change "
     "for its neighbors; a frozen calibration or weights of 1 would make the guarantee strict.",
@@ -318,21 +305,21 @@ def charge_of_censored_fit(
     calibrated: bool,
     relation: str,
     unit: str | None = None,
-    doubt: str | None = None,
+    unconfirmed: bool = False,
     center: str | None = None,
     **cost: Any,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
     Strict if weights and predictors are functions of single records. If they were computed from the
-    same database (`doubt`, one of `WARNINGS`: perhaps), those of a neighbor differ, which the cap
+    same database, or may have been (`unconfirmed`), those of a neighbor differ, which the cap
     does not bound: the charge stays local. So it does if the draws are not known to come from the
     censored posterior: the chains have not converged, or others ended in another mode. With a
     `center` (one of `CENTERS`) a term has either sign: a draw costs the length of the cap's
     interval under `remove` and twice that under `replace`. `cost` as of `charge_of_fit`.
     """
     assert fit.cap is not None
-    by_record = record_indexed and doubt is None and why_local(bound) is None
+    by_record = record_indexed and not unconfirmed and why_local(bound) is None
     strict = by_record and fit.converged and not fit.n_elsewhere
     of_others = calibrated and center != "bought"
     return _charge(
@@ -341,7 +328,7 @@ def charge_of_censored_fit(
         mechanism=mechanism,
         kind=STRICT if strict else ASYMPTOTIC_LOCAL,
         bound=fit.cap.span / 2,
-        assumes=_of_censored(fit, bound, record_indexed, of_others, doubt, center, relation),
+        assumes=_of_censored(fit, bound, record_indexed, of_others, unconfirmed, center, relation),
         not_covered=(
             *_not_covered(bound, unit, computed=False),
             *_said(
@@ -471,7 +458,7 @@ def _of_censored(
     bound: BoundModel,
     record_indexed: bool,
     of_others: bool,
-    doubt: str | None,
+    unconfirmed: bool,
     center: str | None,
     relation: str,
 ) -> tuple[str, ...]:
@@ -491,10 +478,10 @@ def _of_censored(
             "exact": fit.exact is not None,
             "excess": fit.cap is not None and fit.cap.frozen is not None,
             "type": True,
-            **{name: doubt == name for name in WARNINGS},
-            "by record": doubt is None and record_indexed,
-            "same database": doubt is None and not record_indexed,
-            "owners word": doubt is None and of_others,
+            "unconfirmed": unconfirmed,
+            "by record": not unconfirmed and record_indexed,
+            "same database": not unconfirmed and not record_indexed,
+            "owners word": not unconfirmed and of_others,
             **_of_model(bound, fit.n_elsewhere),
             **(_of_chains(fit) if fit.exact is None else {}),
         },

@@ -6,8 +6,7 @@ f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
 r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
 is strict. The reference database itself is not protected by releases of the new one. Its owner must
 confirm that it holds none of the records to be released. Without that nothing is strict, as weights
-would depend on other records. Keyed digests help to find errors in that; see
-`pyhybrid.mechanisms.censored.center` for how often they do.
+would depend on other records.
 
 On disk it is one folder of readable files:
 
@@ -19,7 +18,6 @@ frozen.csv        rows of the reference, of which the excess and the region are 
                   each distinct record, its weight, count and center, and what its model reads of
                   it; of a model of several steps columns have the step's name before a point, and
                   are empty where a record does not reach it
-reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
 """
 
@@ -52,9 +50,7 @@ from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.center import (
     REGION,
     Center,
-    ReferenceRecords,
     center_of_draws,
-    reference_records,
     with_frozen_rows,
 )
 from pyhybrid.mechanisms.mechanism import read_for
@@ -72,7 +68,6 @@ from pyhybrid.running.files import folder_aside, whole_only
 
 _FEWEST_FOR_VARIANCE = 20
 _VERSION = 1
-_KEY_BYTES = 16
 _TERMS = ("alpha", "count", "center")
 _OF_STEP = ": "  # between the names of a step and of a column of its design
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
@@ -129,9 +124,6 @@ class Calibration:
         Names of the columns of the design, in order.
     program_sha256 : str
         Hash of the Stan program the draws came from.
-    reference : ReferenceRecords or None
-        Keyed digests of the reference's records; None in a calibration of an earlier version,
-        whose releases are not strict.
     center : Center or None
         theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
         a calibration of an earlier version.
@@ -153,7 +145,6 @@ class Calibration:
     columns: tuple[str, ...]
     program_sha256: str
     holds_no_released_record: bool = False
-    reference: ReferenceRecords | None = None
     center: Center | None = None
     epsilon: float | None = None
     bought: PrivacyCharge | None = None
@@ -177,25 +168,11 @@ class Calibration:
         bought = {} if self.bought is None else {"bought_at": self.bought.epsilon}
         return {**shown, "center": center, **bought}
 
-    def shared_with(self, bound: BoundModel) -> bool | None:
-        """True if more records of `bound` are in the reference than chance explains.
-
-        None if the calibration holds no digests, so that it cannot be told. See
-        `pyhybrid.mechanisms.censored.center`. False of a privately estimated center.
-        """
-        if self.bought is not None:
-            return False
-        return None if self.reference is None else self.reference.shared_with(bound)
-
-    def doubt(self, bound: BoundModel) -> str | None:
-        """Why releases of `bound` are not strict: "shared", "untold" (no digests) or "unsaid" (not
-        confirmed by the owner). None if they can be, and of a privately estimated center."""
-        if self.bought is not None:
-            return None
-        shared = self.shared_with(bound)
-        if shared is not False:
-            return "shared" if shared else "untold"
-        return None if self.holds_no_released_record else "unsaid"
+    @property
+    def unconfirmed(self) -> bool:
+        """True if the owner has not confirmed that the reference holds no released record, so that
+        no release is strict. A privately estimated center needs no confirmation."""
+        return self.bought is None and not self.holds_no_released_record
 
     def check_fits(self, bound: BoundModel) -> None:
         """Raise InvalidInput if the program has changed, or a column is coded in another way."""
@@ -284,7 +261,7 @@ class Calibration:
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder of readable files (confidential, mode 0700)."""
-        draws, reference, center, bought = self.draws, self.reference, self.center, self.bought
+        draws, center, bought = self.draws, self.center, self.bought
         frozen = None if center is None else center.frozen
         content = {
             "format": _VERSION,
@@ -299,9 +276,6 @@ class Calibration:
             "epsilon": self.epsilon,
             "holds_no_released_record": self.holds_no_released_record,
             "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
-            "reference": None
-            if reference is None
-            else {"key": reference.key, "columns": reference.columns},
         }
         columns = {
             f"{name}.{place}": column
@@ -314,9 +288,6 @@ class Calibration:
             pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
             if frozen is not None:
                 frozen_table(frozen).to_csv(aside / "frozen.csv", index=False)
-            if reference is not None:
-                digests = {"of_model": reference.of_model, "of_row": reference.of_row}
-                pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
 
     @staticmethod
     def load(
@@ -330,8 +301,7 @@ class Calibration:
         ----------
         folder : str or path
         holds_no_released_record : bool, optional
-            The owner's confirmation, see `calibrate`, in place of the stored one; calibrations of
-            version 0.2 hold none.
+            The owner's confirmation, see `calibrate`, in place of the stored one.
 
         Raises
         ------
@@ -365,7 +335,6 @@ class Calibration:
                 epsilon=None if epsilon is None else check_positive(epsilon, "epsilon"),
                 holds_no_released_record=check_flag(word, "holds_no_released_record"),
                 bought=None if bought is None else PrivacyCharge.from_dict(dict(bought)),
-                reference=_read_reference(root / "reference.csv", content.get("reference")),
                 **{name: content[name] for name in _NUMBERS},
             )
             if calibration.bought is not None and not calibration.bought.is_sealed:
@@ -433,8 +402,7 @@ def calibrate(
         True if the reference is public; then the statement shows theta_ref.
     holds_no_released_record : bool, default False
         True confirms that no record of the reference, or of its persons, is among those to be
-        released. Without it no release is strict. Statement and checklist show it. The program
-        alone can detect little where values repeat.
+        released. Without it no release is strict. Statement and checklist show it.
     **options
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
@@ -488,7 +456,6 @@ def calibrate(
         columns=bound.design_columns,
         program_sha256=bound.program.sha256,
         holds_no_released_record=holds_no_released_record,
-        reference=reference_records(bound),
         center=center_of_draws(bound, fit.draws, region=region, public=public)
         if centered
         else None,
@@ -544,20 +511,6 @@ def _read_draws(table: pd.DataFrame, content: Mapping[str, Any]) -> Draws:
         **{**made, "settings": SamplerSettings(**made["settings"]), "notes": tuple(made["notes"])}
     )
     return frozen_draws(values, provenance)
-
-
-def _read_reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:
-    """The digests of the reference, if the calibration has them."""
-    if fields is None:
-        return None
-    table = _exact_numbers(path)
-    digests = {
-        name: np.array([int(digest) for digest in table[name]], dtype=np.uint64)
-        for name in ("of_model", "of_row")
-    }
-    if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
-        raise ValueError("reference")
-    return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
 
 
 def frozen_table(frozen: FrozenTerms) -> pd.DataFrame:

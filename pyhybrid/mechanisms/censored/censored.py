@@ -22,7 +22,7 @@ from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import (
-    WARNINGS,
+    UNCONFIRMED,
     charge_of_censored_fit,
     why_local,
     with_bought,
@@ -289,12 +289,12 @@ class Censored(CappedMechanism):
         """What a strict release of `bound` lacks, as far as can be told before a fit."""
         if not self.record_indexed:
             return "weights of single records: a calibration (--calibration, --reference)"
-        doubt = self._doubt(bound)
-        told = None
-        if doubt is not None:
-            said = WARNINGS[doubt].format("no strict release")
-            told = f"a calibration that can be relied on: {said}"
-        return why_local(bound) or told
+        if (reason := why_local(bound)) is not None:
+            return reason
+        if self._unconfirmed:
+            said = UNCONFIRMED.format("no strict release")
+            return f"a calibration that can be relied on: {said}"
+        return None
 
     @property
     def record_indexed(self) -> bool:
@@ -314,10 +314,9 @@ class Censored(CappedMechanism):
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, accounts: Accounts, **released: int
     ) -> PrivacyCharge:
-        doubt = self._doubt(bound)
-        if doubt is not None:
+        if self._unconfirmed:
             local = "the charge is asymptotic local, and a strict ledger refuses it"
-            warnings.warn(WARNINGS[doubt].format(local), stacklevel=2)
+            warnings.warn(UNCONFIRMED.format(local), stacklevel=2)
         charge = charge_of_censored_fit(
             self.name,
             fit,
@@ -327,7 +326,7 @@ class Censored(CappedMechanism):
             record_indexed=self.record_indexed,
             calibrated=self.calibration is not None,
             unit=self.unit,
-            doubt=doubt,
+            unconfirmed=self._unconfirmed,
             center=self._where_from(),
             **released,
         )
@@ -346,8 +345,9 @@ class Censored(CappedMechanism):
             )
         return 0
 
-    def _doubt(self, bound: BoundModel) -> str | None:
-        return None if self.calibration is None else self.calibration.doubt(bound)
+    @property
+    def _unconfirmed(self) -> bool:
+        return self.calibration is not None and self.calibration.unconfirmed
 
     def _where_from(self) -> str | None:
         """Where the center came from, as `charge_of_censored_fit` takes it."""

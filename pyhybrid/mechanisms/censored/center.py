@@ -1,4 +1,4 @@
-r"""The reference of a censored mechanism: theta_ref, its region, and digests of its records.
+r"""The reference of a censored mechanism: theta_ref and its region.
 
 A record's term is clipped less its value at theta_ref, c_i = log p(x_i | theta_ref): clipping then
 starts where a term has moved by M, and not where it has the size M. theta_ref is public, or comes
@@ -23,38 +23,15 @@ the square of `region`, the ellipsoid of so many posterior standard deviations a
 Beyond, the log density falls by ten nats for each that the reference's own falls, a frozen prior
 that costs nothing. A grid ends there. A truth outside costs accuracy, not privacy;
 `Calibration.drift` says how far it is.
-
-**Shared records.** The program also looks for released records that are in the reference. A
-calibration keeps a digest of each of its records under a key of its own. Records of another
-database coincide with them by chance, often so where values are few; what chance explains is
-computed from how often each record occurs in both databases together:
-
-If both were drawn from one population, any split of the pooled records into parts of n_0 and n_1 is
-as likely as any other. A record that occurs t times in all is then found c_1 times in the new data,
-c_1 hypergeometric, and min(c_1, t - c_1) of its occurrences coincide. The sum over distinct records
-has a mean and a variance under chance alone; records are shared if it is more than 3 standard
-deviations above its mean, or if the two databases hold exactly the same records. Ten records that
-occur in both and nowhere twice in one are found among any number of others. Two databases with few
-distinct records are told apart by their other columns, or not at all: a part of a binary column is
-what any other column of its kind would be. This is a help, and no charge depends on it: the owner
-has to confirm that the reference holds no released record.
-
-Of pairs of databases of 400 records that share half of them in one column, so many are found: of
-1,000 equally likely values 1.00, 100 of them .94, counts about 100 .31, about 5 .01, binary .04.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
@@ -65,15 +42,12 @@ from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap, FrozenTerms
-from pyhybrid.releases.data_fingerprint import normalized
 
 REGION = 10.0
 """Half width of the default region, in posterior standard deviations of the reference."""
 _SIZES = {1: 20_000, 2: 500}  # points of an axis, by the number of axes
 _NODES = {1: 401, 2: 81}  # of the excess, which is smooth
 _MOST_FROZEN = 10_000  # records
-_STANDARD_DEVIATIONS = 3.0
-_FAR = 40.0  # standard deviations, beyond which nothing is left of a law of counts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -247,104 +221,3 @@ def _mean(values: FloatArray) -> FloatArray:
     positive = np.all(values > 0, axis=0)
     log = np.log(np.where(positive, values, 1.0)).mean(axis=0)
     return np.asarray(np.where(positive, np.exp(log), values.mean(axis=0)))
-
-
-Digests = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReferenceRecords:
-    """Keyed digests of a reference's records, ascending: `of_model` (n,) of outcome and predictors,
-    `of_row` (n,) of all `columns`. Confidential, and so is the key."""
-
-    key: str = field(repr=False)
-    columns: tuple[str, ...]
-    of_model: Digests
-    of_row: Digests
-
-    def __repr__(self) -> str:
-        return f"<ReferenceRecords: digests of {self.of_model.size} records>"
-
-    def shared_with(self, bound: BoundModel) -> bool:
-        """True if `bound` has more of the reference's records than chance explains."""
-        times = getattr(bound, "times", None)
-        if more_alike_than_by_chance(self.of_model, _of_model(bound, self.key), times):
-            return True
-        return _columns(bound.table) == self.columns and more_alike_than_by_chance(
-            self.of_row, _digests(bound.table, self.columns, self.key), times
-        )
-
-
-def reference_records(bound: BoundModel) -> ReferenceRecords:
-    """Digests of the records of `bound`, under a new key."""
-    key, columns = secrets.token_hex(16), _columns(bound.table)
-    return ReferenceRecords(
-        key=key,
-        columns=columns,
-        of_model=np.sort(_of_model(bound, key)),
-        of_row=np.sort(_digests(bound.table, columns, key)),
-    )
-
-
-def more_alike_than_by_chance(
-    one: Digests, other: Digests, times: FloatArray | None = None
-) -> bool:
-    """True if two sets of records (n_0,) and (n_1,) share more than chance explains; those of the
-    second each stand for so many `times` alike (n_1,), 1 if omitted."""
-    if not one.size or not other.size:
-        return False
-    from scipy import stats  # slow to import
-
-    records, place = np.unique(np.concatenate([one, other]), return_inverse=True)
-    in_one = np.bincount(place[: one.size], minlength=records.size)
-    others = np.bincount(place[one.size :], weights=times, minlength=records.size)
-    in_other = others.astype(np.int64)
-    if np.array_equal(in_one, in_other):
-        return True
-    shared = int(np.minimum(in_one, in_other).sum())
-    mean, variance, n_other = 0.0, 0.0, int(in_other.sum())
-    in_both, records_of = np.unique(in_one + in_other, return_counts=True)
-    for t, n_records in zip(in_both.tolist(), records_of.tolist(), strict=True):
-        law = stats.hypergeom(one.size + n_other, t, n_other)
-        middle, far = float(law.mean()), _FAR * (1 + float(law.std()))
-        found = np.arange(max(0, int(middle - far)), min(t, int(middle + far)) + 1)
-        chance, alike = law.pmf(found), np.minimum(found, t - found)
-        own_mean = float(chance @ alike)
-        mean += n_records * own_mean
-        variance += n_records * float(chance @ (alike - own_mean) ** 2)
-    return shared - mean > _STANDARD_DEVIATIONS * math.sqrt(max(variance, 0.0))
-
-
-def shares_records(one: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """True if two tables share more records, in these columns, than chance explains."""
-    key = secrets.token_hex(16)
-    digests = [_digests(table, columns, key) for table in (one, other)]
-    return more_alike_than_by_chance(digests[0], digests[1])
-
-
-def _of_model(bound: BoundModel, key: str) -> Digests:
-    return _digests(bound.table, [*bound.synthesized, *bound.predictors], key)
-
-
-def _columns(table: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(sorted(str(name) for name in table.columns))
-
-
-def _digests(table: pd.DataFrame, columns: Sequence[str], key: str) -> Digests:
-    """One digest for each record, of the columns given, shape (n,)."""
-    secret = bytes.fromhex(key)
-
-    def digest(content: bytes) -> bytes:
-        return hashlib.blake2b(content, key=secret, digest_size=8).digest()
-
-    place = {str(name): i for i, name in enumerate(table.columns)}
-    coded = np.empty((len(table), len(columns)), dtype=np.uint64)
-    for i, name in enumerate(columns):
-        values = normalized(table.iloc[:, place[name]])
-        distinct, code = np.unique(values, return_inverse=True)
-        texts = [each.tobytes() if values.dtype.kind == "f" else str(each).encode()
-                 for each in distinct]  # fmt: skip
-        hashed = np.frombuffer(b"".join(map(digest, texts)), dtype=np.uint64)
-        coded[:, i] = hashed[code]
-    rows = b"".join(digest(row.tobytes()) for row in coded)
-    return np.frombuffer(rows, dtype=np.uint64)

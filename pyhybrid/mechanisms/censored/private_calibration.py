@@ -235,7 +235,7 @@ def _from_histogram(
             "of records is public.",
         ),
     )
-    return replace(calibration, reference=None, bought=bought.sealed())
+    return replace(calibration, bought=bought.sealed())
 
 
 def _from_rounds(

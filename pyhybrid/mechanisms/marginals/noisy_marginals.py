@@ -31,7 +31,6 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD, SAY_SO, not_covered_by_noise
-from pyhybrid.mechanisms.censored.center import shares_records
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     ColumnDomain,
@@ -651,8 +650,7 @@ def reference_of(
     given: Sequence[str],
 ) -> tuple[Reference, dict[str, Predictor]]:
     """The reference, and the data's public predictors, coded together; InvalidInput for a reference
-    that lacks a column, has values outside of their domain, or shares more records with the data
-    than chance explains."""
+    that lacks a column, or has values outside of their domain."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
     synthesized = [name for name in domain if name not in given]
@@ -664,11 +662,6 @@ def reference_of(
             )
     if not len(table):
         raise InvalidInput("reference must have rows: it has none")
-    if shares_records(table, df, [*synthesized, *given]):
-        raise InvalidInput(
-            "reference must be other records than those to be released: it shares more of them "
-            "than chance explains, and what is read from it costs no epsilon"
-        )
     both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
     reference = Reference(
         table=table.reset_index(drop=True),
