@@ -16,7 +16,7 @@ $(VENV)/.core: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable ".[dev,docs,report,dp,cluster,tables]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs,report,dp]"
 	touch $@
 
 demo: $(VENV)/.core
@@ -80,10 +80,9 @@ reproduction: $(VENV)/.dev
 	  --out notebooks/reproduction.md --csv notebooks/reproduction.csv
 	$(BIN)/python -m benchmarks.study_programs build/studies/programs A=1 B=1 C=1 D=1 E=1 --store
 
-# R, rstan and PostgreSQL through apt where there is apt and root; else their tests skip and say so.
+# R and rstan through apt where there is apt and root; else their tests skip and say so.
 r-packages: $(VENV)/.dev
 	@bash tests/install_r.sh $(BIN)/python
-	@bash tests/install_postgres.sh
 
 clean:
 	rm -rf $(VENV) pyhybrid-demo pyhybrid-demo-local build dist .pytest_cache .mypy_cache .ruff_cache

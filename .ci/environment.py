@@ -14,7 +14,7 @@ import scipy.linalg  # noqa: F401
 import threadpoolctl
 
 PACKAGES = ("numpy", "scipy", "pandas", "formulaic", "stanli", "cmdstanpy", "arviz", "rpy2",
-            "rpy2-rinterface", "opendp", "duckdb", "ibis-framework", "psycopg", "pytest", "pytest-xdist")  # fmt: skip
+            "rpy2-rinterface", "opendp", "pytest", "pytest-xdist")  # fmt: skip
 IN_R = (
     "cat(R.version.string, '\\nrstan', "
     "if (requireNamespace('rstan', quietly = TRUE)) as.character(packageVersion('rstan')) "

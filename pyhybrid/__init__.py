@@ -17,7 +17,7 @@ __version__ = "0.3.0"
 _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 ROOMS = (
     "arrays", "engines", "masking", "measures", "mechanisms", "models", "primitives", "releases",
-    "reports", "sources", "studies", "tables", "validation",
+    "reports", "studies", "tables", "validation",
 )  # fmt: skip
 """Rooms with public names of their own."""
 __all__ = sorted(set(_names) - set(ROOMS))

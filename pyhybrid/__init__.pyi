@@ -9,7 +9,6 @@ from . import models as models
 from . import primitives as primitives
 from . import releases as releases
 from . import reports as reports
-from . import sources as sources
 from . import studies as studies
 from . import tables as tables
 from . import validation as validation

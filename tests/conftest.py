@@ -84,7 +84,6 @@ def rstan(r: Callable[..., Any]) -> RStanEngine:
 
 SLOWEST = (
     "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
-    "sources/test_by_formula.py",
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
     "models/test_calibration_by_simulation.py", "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_budget.py", "tests/test_r_package.py",
@@ -145,11 +144,6 @@ EVERY_FOURTH = frozenset((
     "tests/security/test_released_form.py::test_the_form_is_that_of_the_declaration",
     "tests/security/test_streams.py::test_no_stream_of_a_release_serves_two_purposes",
     "tests/security/test_streams.py::test_same_seed_same_bytes",
-    "tests/sources/test_by_formula.py::test_sums_over_records_count_them",
-    "tests/sources/test_by_formula.py::test_the_charge_is_that_of_all_rows",
-    "tests/sources/test_by_formula.py::test_weights_by_budget_are_those_of_all_rows",
-    "tests/sources/test_counting.py::test_counts_are_those_of_pandas",
-    "tests/sources/test_counting.py::test_the_cell_of_any_float_is_found_by_comparisons",
     "tests/tables/test_declared_range.py::test_no_released_value_leaves_its_declared_range",
 ))  # fmt: skip
 """Tests of many cases that take long together: `make test` runs one case of four."""

@@ -4,7 +4,7 @@
 
 makes a virtual environment in FOLDER, installs this package with every direct dependency at its
 declared lower bound (what those need is the newest that they allow), and runs TESTS there. What
-only R or a cluster needs is left out.
+only R needs is left out.
 """
 
 import re

@@ -16,14 +16,13 @@ ROOT = Path(ph.__file__).parent
 ROOMS = (
     "core", "rbridge", "running", "privacy", "arrays", "measures", "primitives",
     "engines", "models", "fitting", "releases", "mechanisms",
-    "tables", "sources", "masking", "studies", "reports", "validation", "cli",
+    "tables", "masking", "studies", "reports", "validation", "cli",
 )  # fmt: skip
 """From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""
 ARRAYS = ("core/errors", "core/checks", "privacy", "arrays", "measures/arrays", "primitives")
 """What a statistician checks with pencil and paper: numpy and scipy only."""
 OWNERS = {
     "rpy2": "rbridge", "cmdstanpy": "engines/cmdstan", "stanli": "engines/embedded",
-    "ibis": "sources", "duckdb": "sources", "psycopg": "sources",
     "matplotlib": "reports", "typer": "cli", "rich": "cli",
 }  # fmt: skip
 FILES = sorted(ROOT.rglob("*.py"))
@@ -105,7 +104,7 @@ def test_every_room_is_there_and_in_the_table_of_contributing() -> None:
 
 def test_the_front_is_no_way_up() -> None:
     """It knows every room, so that it could hide an import of any: the pages that a release writes
-    for its owner, its figure, and rows of a source are all that a room below takes through it."""
+    for its owner, and its figure, are all that a room below takes through it."""
     taken = {
         (node.value.attr, node.attr, _room(name))
         for name, path in MODULES.items()
@@ -118,7 +117,6 @@ def test_the_front_is_no_way_up() -> None:
     upward = {(name, room) for above, name, room in taken if ROOMS.index(above) > ROOMS.index(room)}
     assert upward == {
         ("release_pages", "releases"), ("plot_release", "releases"), ("masked_pages", "masking"),
-        ("in_memory", "core"),
     }  # fmt: skip
 
 

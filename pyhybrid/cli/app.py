@@ -130,11 +130,6 @@ def run(arguments: Sequence[str]) -> int:
         from pyhybrid.cli.console import names_in_full  # imports rich, which commands need later
 
         names_in_full()
-    for each in arguments:
-        if "://" in each:  # before a message quotes it
-            from pyhybrid.sources.source import stays_where_it_is
-
-            stays_where_it_is(each)
     try:
         result = command.main(args=list(arguments), prog_name="pyhybrid", standalone_mode=False)
     except OSError as error:

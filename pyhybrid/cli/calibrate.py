@@ -21,7 +21,7 @@ from pyhybrid.privacy.conversions import epsilon_text
 
 @options
 def calibrate(
-    data: str,
+    data: Path,
     formula: str,
     epsilon: float,
     out: Path,
@@ -49,7 +49,7 @@ def calibrate(
     """Freeze weights and cap on reference records, for strict releases of new ones.
 
     Options:
-    data (argument): Reference records, .csv or .parquet, or a table that stays where it is.
+    data (argument): Reference records, .csv or .parquet.
     formula: As in R, e.g. 'salary ~ gender'.
     epsilon: Epsilon of one released draw; sets the cap.
     out: Folder for the calibration, new or empty; private.
@@ -67,7 +67,7 @@ def calibrate(
     histogram: With --private, no predictors: public ends and number of bins.
     """
     check_output_folder(out, overwrite=overwrite)
-    source = read_table(data, formula)
+    source = read_table(data)
     unsaid = (None, None, None, False)
     if private and (scale, shift, center, public or holds_no_released_record) != unsaid:
         raise InvalidInput(

@@ -20,7 +20,7 @@ from pyhybrid.cli.options import (
     options,
     sampler_settings,
 )
-from pyhybrid.cli.tables import read_table, shown_name
+from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_count, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
@@ -42,7 +42,7 @@ DEFAULT_SET = {
 
 @options
 def compare(
-    data: str,
+    data: Path,
     formula: str,
     out: Path,
     model: str | None = None,
@@ -92,7 +92,7 @@ def compare(
     from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(shown_name(data), *source.frame.shape), formula]
+    facts = [*facts_of_table(data.name, *source.frame.shape), formula]
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         page = comparison_report(found, facts)
@@ -161,7 +161,7 @@ def _estimates(found: comparing.Comparison) -> Table:
 
 @options
 def curve(
-    data: str,
+    data: Path,
     formula: str,
     out: Path,
     scales: str = "1,0.8,0.6,0.4",
@@ -193,7 +193,7 @@ def curve(
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
     check_count(workers, "--workers")
-    source = read_table(data, formula)
+    source = read_table(data)
     if model is None:
         chosen = default_model(formula, source.frame)
     chosen.bind(source.frame)  # bad data leave no file behind
@@ -224,7 +224,7 @@ def curve(
     from pyhybrid.reports.figures import figure_png, plot_curve
     from pyhybrid.reports.opening import facts_of_table
 
-    facts = [*facts_of_table(shown_name(data), *source.frame.shape), formula]
+    facts = [*facts_of_table(data.name, *source.frame.shape), formula]
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         contents: dict[str, str | bytes] = {

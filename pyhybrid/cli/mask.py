@@ -11,7 +11,7 @@ from rich.markup import escape
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.measures import read_keys
 from pyhybrid.cli.options import listed, names_of, options
-from pyhybrid.cli.tables import read_table, shown_name
+from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
@@ -37,7 +37,7 @@ _KINDS = {"Ordered": "ordered", "Nominal": "nominal"}  # others are of numbers
 
 @options
 def mask(
-    data: str,
+    data: Path,
     key: list[str],
     out: Path,
     copies: int = 20,
@@ -135,7 +135,7 @@ def mask(
 
     page = mask_report(
         release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned,
-        table=shown_name(data),
+        table=data.name,
     )  # fmt: skip
     source.restore(release).save(
         out, overwrite=overwrite, file_format=file_format or source.file_format, report=False,

@@ -14,14 +14,12 @@ from rich.table import Table
 
 from pyhybrid.cli.console import check_outputs, note, progress_bars, show, table_of
 from pyhybrid.cli.options import check_once, names_of, options, survey_design
-from pyhybrid.cli.sources import sample_where_it_is, utility_where_it_is
-from pyhybrid.cli.tables import read_table, shown_name
+from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.running.files import write_files
 from pyhybrid.running.tasks import named_progress
-from pyhybrid.sources.source import stays_where_it_is
 
 _NOTE = (
     "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
@@ -31,7 +29,7 @@ _NOTE = (
 
 @options
 def utility(
-    real: str,
+    real: Path,
     synthetic: list[Path],
     versus: list[Path] | None = None,
     columns: list[str] | None = None,
@@ -42,7 +40,6 @@ def utility(
     interactions: bool = False,
     permutations: int = 20,
     weights: str | None = None,
-    types: Path | None = None,
     seed: int = 1,
     json_out: str | None = None,
     html: Path | None = None,
@@ -61,15 +58,9 @@ def utility(
     permutations: Permutations for the null expectation of CART.
     weights: Column of design weights, or a survey as in synthesize --survey:
         weights=COLUMN,clusters=COLUMN,...
-    types: JSON file of types, for a table that stays where it is: counts and means of all rows, no
-        models, which otherwise have a sample of its rows.
     seed: Seed of resamples and permutations.
     overwrite: Replace files that exist.
     """
-    if types is not None and stays_where_it_is(real):
-        utility_where_it_is(real, synthetic[0], types)
-        show(_NOTE)
-        return
     check_outputs(json_out, html, overwrite=overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
     data, versions = _read_versions(real, synthetic, versus or ())
@@ -92,7 +83,7 @@ def utility(
             )
             for name, sets in versions.items()
         }
-    table = shown_name(real), data
+    table = real.name, data
     _finish("utility", found, utility_as_dict(found), json_out, html, overwrite, table)
 
 
@@ -111,7 +102,7 @@ def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> l
 
 @options
 def risk(
-    real: str,
+    real: Path,
     synthetic: list[Path],
     key: list[str],
     sensitive: list[str] | None = None,
@@ -153,7 +144,7 @@ def risk(
         )
         for name, sets in versions.items()
     }
-    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (shown_name(real), data))
+    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (real.name, data))
 
 
 def read_keys(
@@ -186,21 +177,15 @@ def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
 
 
 def _read_versions(
-    real: str, synthetic: Sequence[Path], versus: Sequence[Path]
+    real: Path, synthetic: Sequence[Path], versus: Sequence[Path]
 ) -> tuple[pd.DataFrame, dict[str, list[pd.DataFrame]]]:
-    """The data, and the sets of each version; a folder stands for the sets of a release. Of what
-    stays where it is, rows by chance."""
+    """The data, and the sets of each version; a folder stands for the sets of a release."""
     versions = {
-        name: [_read(str(path)) for path in _sets(paths)]
+        name: [read_table(path).frame for path in _sets(paths)]
         for name, paths in {"synthetic": synthetic, "versus": versus}.items()
         if paths
     }
-    first = versions["synthetic"][0]
-    return _read(real, [str(name) for name in first.columns]), versions
-
-
-def _read(path: str, columns: Sequence[str] = ()) -> pd.DataFrame:
-    return sample_where_it_is(path, columns) if stays_where_it_is(path) else read_table(path).frame
+    return read_table(real).frame, versions
 
 
 def _sets(paths: Sequence[Path]) -> list[Path]:
@@ -210,8 +195,7 @@ def _sets(paths: Sequence[Path]) -> list[Path]:
             files.append(path)
             continue
         inside = path / "public" if (path / "public").is_dir() else path
-        sets = [own for own in inside.glob("synthetic_*")
-                if own.is_dir() or own.suffix in (".csv", ".parquet")]  # fmt: skip
+        sets = [own for own in inside.glob("synthetic_*") if own.suffix in (".csv", ".parquet")]
         if not sets:
             raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
         files += sorted(sets, key=lambda each: (len(each.name), each.name))

@@ -59,8 +59,8 @@ MODEL_NAMES = (*BUILT, OWN_PROGRAM)
 """What --model can name."""
 
 _SHARED = f"""
-data (argument): Confidential records, .csv or .parquet, or a table that stays where it is.
-real (argument): Confidential records, .csv or .parquet, or a table that stays where it is.
+data (argument): Confidential records, .csv or .parquet.
+real (argument): Confidential records, .csv or .parquet.
 synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
 formula: As in R, e.g. 'visits ~ age + region'.
 model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.

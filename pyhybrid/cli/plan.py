@@ -34,8 +34,6 @@ from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_ty
 from pyhybrid.models.formula.values import are_dates
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.running.files import check_new_file, write_files
-from pyhybrid.sources.drafting import LookedAt, columns_to_look_at
-from pyhybrid.sources.source import open_source, stays_where_it_is
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.plan import Plan, Table
 from pyhybrid.tables.table_spec import kinds_of
@@ -52,7 +50,7 @@ _IDENTIFIES = "it may be an identifier: nearly all values differ"
 
 @options
 def plan(
-    data: str,
+    data: Path,
     sensitive: list[str],
     out: Path,
     identifier: str | None = None,
@@ -79,11 +77,6 @@ def plan(
     reference: Public or historical records that types are read from.
     split: How epsilon is split over columns: equal or need.
     """
-    if stays_where_it_is(data):
-        raise InvalidInput(
-            "a plan must be of a file, .csv or .parquet: a table that stays where it is is "
-            "released without one (pyhybrid synthesize), as a whole or by --formula"
-        )
     check_new_file(out, overwrite=overwrite, what="plan")
     own_types = {} if types is None else read_types(types)
     source, like = _declared(read_table(data), own_types, reference)
@@ -111,27 +104,16 @@ def plan(
 
 
 @options
-def describe(data: str) -> None:
+def describe(data: Path) -> None:
     """Show what a table holds: kinds of columns, missing values, and what needs a decision."""
-    if stays_where_it_is(data):
-        with open_source(data) as source:
-            names, looked_at = list(source.columns), columns_to_look_at(source, [*source.columns])
-        columns, n, risky = looked_at.columns, looked_at.n, undecided_of(looked_at)
-        risky = _with_repeated(risky, looked_at.repeated)
-        gone = {name: own / max(n, 1) for name, own in looked_at.missing.items()}
-    else:
-        df = read_table(Path(data)).frame
-        names, n, risky = [str(name) for name in df], len(df), to_decide(df)
-        columns = dict(zip(names, (own for _, own in df.items()), strict=True))
-        gone = {name: float(own.isna().mean()) for name, own in columns.items()}
-    rows = []
-    for name in names:
-        kind = _seen(columns[name]) if name in columns else None
-        share = gone.get(name, 0.0)
+    df = read_table(data).frame
+    risky, rows = to_decide(df), []
+    for name, column in df.items():
+        kind, share = _seen(column), column.isna().mean()
         missing = f"{share:.1%}" if share >= _SHOWN else "<0.1%" if share else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
-        rows.append([name, *shown, missing, risky.get(name, "")])
-    title = f"{data}: {n:,} rows, {len(names)} columns"
+        rows.append([str(name), *shown, missing, risky.get(str(name), "")])
+    title = f"{data}: {len(df):,} rows, {df.shape[1]} columns"
     show(table_of(title, ("column", "kind", "values", "missing", "to decide"), rows,
                   left=("kind", "values", "to decide")))  # fmt: skip
 
@@ -308,11 +290,6 @@ def _to_mend(df: pd.DataFrame) -> dict[str, str]:
         elif are_dates(own) and (n_dates := own.nunique()) > _MOST_DATES:
             reasons[str(name)] = f"it holds {n_dates:,} dates: {_DAYS}"
     return reasons
-
-
-def undecided_of(looked_at: LookedAt) -> dict[str, str]:
-    """The same of a table that stays where it is, by the rows that were looked at."""
-    return {**dict.fromkeys(looked_at.unread, _UNREAD), **undecided(looked_at.table)}
 
 
 def _nearly_distinct(column: pd.Series) -> bool:

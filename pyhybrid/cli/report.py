@@ -7,27 +7,24 @@ from pathlib import Path
 
 from pyhybrid.cli.console import note, show
 from pyhybrid.cli.options import options
-from pyhybrid.cli.sources import is_in_parts, sampled_release
-from pyhybrid.cli.tables import read_table, shown_name, typed_sets
+from pyhybrid.cli.tables import read_table, typed_sets
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
-from pyhybrid.sources.source import stays_where_it_is
 
 _PAGE = Path("confidential", "report.html")
 
 
 @options
 def report(
-    release: Path, data: str | None = None, out: Path | None = None, overwrite: bool = False
+    release: Path, data: Path | None = None, out: Path | None = None, overwrite: bool = False
 ) -> None:
     """Show where the report of a release is, or make it from the confidential table.
 
     Options:
     release (RELEASE): Folder of a release.
-    data: Confidential table that the release was made from: a file, or where it stays. The report
-        is made anew, without what only the fits show (chains, posterior predictive checks); of what
-        stays where it is, and of a release in parts, from about 50,000 rows of each by chance.
+    data: Confidential table that the release was made from. The report is made anew, without what
+        only the fits show (chains, posterior predictive checks).
     out: HTML file, confidential. [default: confidential/report.html of the release]
     overwrite: Replace --out, or the report of the release.
     """
@@ -38,11 +35,8 @@ def report(
 
     target = release / _PAGE if out is None else out
     check_new_file(target, overwrite=overwrite, what="report")
-    if stays_where_it_is(data) or is_in_parts(release):
-        made, frame = sampled_release(release, data)
-    else:
-        made, frame = typed_sets(Release.load(release)), read_table(data).frame
-    write_files({target: release_report(made, frame, table=shown_name(data))}, private=True)
+    made, frame = typed_sets(Release.load(release)), read_table(data).frame
+    write_files({target: release_report(made, frame, table=data.name)}, private=True)
     show(f"{target}: the report, confidential")
 
 

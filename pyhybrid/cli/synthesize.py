@@ -55,7 +55,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
-from pyhybrid.mechanisms.mechanism import Mechanism, MechanismSettings
+from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model
@@ -67,7 +67,6 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.sources.source import stays_where_it_is
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
@@ -91,7 +90,7 @@ _OF_MECHANISM = (
 @options
 def synthesize(
     context: typer.Context,
-    data: str,
+    data: Path,
     out: Path,
     formula: list[str] | None = None,
     model: list[str] | None = None,
@@ -143,15 +142,12 @@ def synthesize(
     public: list[str] | None = None,
     ledger: Path | None = None,
     allow_unlike: bool = False,
-    workers: int = 1,
     overwrite: bool = False,
 ) -> None:
     """Release synthetic data: a whole table, or columns by formulas, with the others unchanged.
 
     Options:
-    data (argument): Confidential records: .csv or .parquet; or a table that stays where it is: a
-        folder or pattern of Parquet files, duckdb:///FILE::TABLE,
-        postgres://USER@HOST/DATABASE::TABLE. --formula reads only the columns that it names.
+    data (argument): Confidential records, .csv or .parquet.
     out: Folder for the release, new or empty.
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
@@ -209,7 +205,6 @@ def synthesize(
     public: With --rows: columns that are public and are not changed; with commas between,
         repeatable.
     ledger: Ledger to charge; it refuses a release beyond its budget.
-    workers: Processes that count and draw a table that stays where it is.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
     of_counts = mechanism in (None, ["marginals"], ["noisy_marginals"])
@@ -236,24 +231,11 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    if whole and stays_where_it_is(data):
-        _where_it_is(context)
-        return
-    if not whole and stays_where_it_is(data):
-        from pyhybrid.cli.sources import rows_that_stay
-
-        n = rows_that_stay(data)
-        if n:
-            _by_distinct_rows(context, n, fitting)
-            return
     if whole:
         made = _by_plan(context, asked, fitting)
     else:
-        if rows_per_unit is not None or workers != 1:
-            raise InvalidInput(
-                "--rows-per-unit goes with a whole table, and --workers with one that stays where "
-                "it is (Parquet files, a database): leave out --formula"
-            )
+        if rows_per_unit is not None:
+            raise InvalidInput("--rows-per-unit goes with a whole table: leave out --formula")
         if types is not None:
             raise InvalidInput(
                 "--types goes with a whole table: leave out --formula, or declare what the outcome "
@@ -269,59 +251,6 @@ def synthesize(
         made.release, asked, made.source, made.decisions, out, seed=seed, overwrite=overwrite,
         file_format=file_format, ledger=made.book,
     )  # fmt: skip
-
-
-def _where_it_is(context: typer.Context) -> None:
-    """A whole table that is not read into memory."""
-    from pyhybrid.cli.sources import TAKEN, release_where_it_is
-
-    given: Mapping[str, Any] = context.params
-    if given["plan"] is not None:
-        raise InvalidInput(
-            "a table that stays where it is is released as a whole by noisy marginals, or by "
-            "--formula: leave out --plan"
-        )
-    if given["epsilon"] is None:
-        raise InvalidInput("--epsilon must be given for a whole table, e.g. --epsilon 1")
-    texts, relation = ["marginals"], given["relation"] or "remove"
-    _check_taken_by_plan(context, texts, relation, TAKEN)
-    given = _with_delta_of_ledger(given)
-    book = open_ledger(given, texts[0], relation, given["delta"] or None, given["epsilon"])
-    release_where_it_is(given["data"], given, book)
-
-
-def _by_distinct_rows(context: typer.Context, n: int, fitting: dict[str, Any]) -> None:
-    """A column of n rows, more than are read into memory, by a model of distinct ones."""
-    from pyhybrid.cli.sources import check_taken_by_rows, release_distinct_rows, rows_to_choose_by
-
-    check_taken_by_rows(context)
-    given: Mapping[str, Any] = context.params
-    if (
-        given["delta"] is None
-        and given["accounting"] in (None, "gaussian")
-        and not _is_strict(given)
-    ):
-        delta = None if given["ledger"] is None else Ledger(given["ledger"]).delta
-        given = {**given, "delta": delta or default_delta(n)}
-    formulas, models = given["formula"] or [], given["model"] or []
-    options = {name: given[name] for name in _OF_MECHANISM}
-    texts = mechanisms_asked_for(given, formulas, _target(given, formulas), options)
-    chosen, like = _chosen(given, texts, models, options), None
-    if given["reference"] is not None:
-        like = _read(given["reference"], given, chosen).frame
-    if like is not None:
-        chosen = _chosen(given, texts, [reference_model(models, formulas[0], like)], options)
-    elif not models and given["calibration"] is None:
-        rows = rows_to_choose_by(given["data"], formulas[0])
-        chosen = _chosen(given, texts, default_models(texts, models, formulas, rows), options)
-    assert isinstance(chosen, PseudoPosteriorMechanism)
-    book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
-    with progress_bars() as progress:
-        if like is not None:
-            chosen = _calibrated_on(like, given, chosen, progress, fitting)
-        release_distinct_rows(
-            given, chosen, book, strict=_is_strict(given), progress=progress, **fitting
-        )
 
 
 def _is_strict(given: Mapping[str, Any]) -> bool:
@@ -410,12 +339,12 @@ def _by_formula(
     chosen = _chosen(given, texts, models, options)
     check_output_folder(given["out"], overwrite=given["overwrite"])
     book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
-    source = _read(given["data"], given, chosen, _DECIDED)
+    source = read_table(given["data"])
     if book is None and given["delta"] is given["reference"] is given["calibration"] is None:
         options["delta"] = _delta_of_many(chosen, len(source.frame))
         texts = mechanisms_asked_for(given, formulas, target, options)
     decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
-    like = None if given["reference"] is None else _read(given["reference"], given, chosen)
+    like = None if given["reference"] is None else read_table(given["reference"])
     by_kind: list[Model | str | None]
     if like is not None:
         by_kind = [reference_model(models, formulas[0], like.frame)]
@@ -466,26 +395,6 @@ def _delta_of_many(chosen: Mechanism, n: int) -> float | None:
     """Delta for n records, where the mechanism's own is not below 1 / n."""
     own = chosen.delta_of_charge
     return None if own is None or own * n < 1 else default_delta(n)
-
-
-def _read(
-    path: Any, given: Mapping[str, Any], chosen: Mechanism, options: Sequence[str] = ()
-) -> SourceTable:
-    """A file, or what is read of a table that stays where it is: columns of formulas, of mechanisms
-    and of `options`."""
-    if not stays_where_it_is(path):
-        return read_table(path)
-    from pyhybrid.cli.sources import columns_where_they_are
-
-    if given["calibration"] is not None or given["survey"] is not None:
-        raise InvalidInput(
-            "--calibration and --survey take a file: ph.sources.read_columns reads one in Python"
-        )
-    steps = getattr(chosen, "mechanisms", (chosen,))
-    own = [step.reads().values() for step in steps if isinstance(step, MechanismSettings)]
-    others = [name for each in own for columns in each for name in columns]
-    named = [text for name in options for text in given[name] or ()]
-    return columns_where_they_are(str(path), given["formula"], others, named, given["seed"])
 
 
 def _at_known_levels(source: SourceTable, name: str, levels: tuple[Any, ...] | None) -> SourceTable:

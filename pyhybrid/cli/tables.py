@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.cli.console import note
-from pyhybrid.core.checks import check_names, in_memory
+from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Kind
@@ -77,26 +77,12 @@ class SourceTable:
         return release.with_marks(marks, whole)
 
 
-def shown_name(data: str | Path) -> str:
-    """What a report calls a table: the name of its file, or its URL without user and options."""
-    from pyhybrid.sources.source import without_secrets  # imports all of its room
-
-    url, _, table = str(data).rpartition("::")
-    return f"{without_secrets(url)}::{table}" if "://" in url else Path(data).name
-
-
-def read_table(path: str | Path, *formulas: str) -> SourceTable:
+def read_table(path: str | Path) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
     and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
     record where there is one column. Row labels with a name that pandas left in a Parquet file are
-    columns, as other programs see them. Of a table that stays where it is (`open_source`) the
-    columns of `formulas` are read, or all, of up to 5,000,000 rows."""
-    from pyhybrid.sources.source import stays_where_it_is  # imports all of its room
-
+    columns, as other programs see them."""
     source = Path(path)
-    if not source.is_file() and stays_where_it_is(path):
-        rows = in_memory(path, formulas)
-        return SourceTable(frame=rows, text=None, file_format="parquet", name=shown_name(path))
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
     kind = _SUFFIXES.get(source.suffix.lower())

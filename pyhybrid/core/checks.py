@@ -205,18 +205,6 @@ def not_a_frame(data: Any, name: str = "data") -> InvalidInput:
     )
 
 
-def in_memory(data: Any, *columns: Any, **how: Any) -> Any:
-    """`data`, or, of a table that stays where it is, its rows: `pyhybrid.sources.rows.in_memory`,
-    which a room below takes through the front, as ibis is not installed everywhere."""
-    room = type(data).__module__.partition(".")[0]
-    is_source = room in ("ibis", "duckdb", "_duckdb") or hasattr(data, "in_words")
-    if not (is_source or isinstance(data, (str, os.PathLike))):
-        return data
-    import pyhybrid
-
-    return pyhybrid.sources.in_memory(data, *columns, **how)
-
-
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """The end of a message on a name that is not known: the nearest one, or nothing."""
     names = {str(each).lower(): str(each) for each in known}

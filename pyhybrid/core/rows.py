@@ -18,8 +18,8 @@ class Rows:
     frequency: FloatArray  # (d,) how often each occurs
 
 
-def distinct_rows(rows: FloatArray, times: FloatArray | None = None) -> Rows:
-    """Distinct rows of a matrix of shape (n, k), whose rows each stand for so many `times` (n,)."""
+def distinct_rows(rows: FloatArray) -> Rows:
+    """Distinct rows of a matrix of shape (n, k)."""
     order = np.lexsort(rows.T[::-1])  # many times faster than np.unique with an axis; stable
     ordered = rows[order]
     new = np.ones(len(rows), dtype=bool)
@@ -29,5 +29,5 @@ def distinct_rows(rows: FloatArray, times: FloatArray | None = None) -> Rows:
     rank[np.argsort(first)] = np.arange(first.size)
     row_of = np.empty(len(rows), dtype=np.intp)
     row_of[order] = rank[np.cumsum(new) - 1]
-    frequency = np.bincount(row_of, weights=times, minlength=first.size).astype(np.float64)
+    frequency = np.bincount(row_of, minlength=first.size).astype(np.float64)
     return Rows(first=np.sort(first), row_of=row_of, frequency=frequency)

@@ -219,8 +219,7 @@ class FitSession:
     @property
     def n_units(self) -> int:
         """Number of units of privacy, records if there are none."""
-        own: int = getattr(self.bound, "n_records", self.bound.n)
-        return own if self.units is None else self.units.n
+        return self.bound.n if self.units is None else self.units.n
 
     @property
     def owner(self) -> npt.NDArray[np.intp]:

@@ -21,7 +21,6 @@ from pyhybrid.core.checks import (
     check_count,
     check_names,
     did_you_mean,
-    in_memory,
     not_a_frame,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -290,7 +289,7 @@ def key_kinds(
 ) -> dict[str, str]:
     """Type of each key, in the order of `keys`."""
     names, said = checked_names(keys, "keys"), types or {}
-    table = _checked_table(in_memory(df, columns=names))
+    table = _checked_table(df)
     check_keys(names, table)
     return {k: read_column(table[k], what="key", kind=said.get(k)).kind for k in names}
 

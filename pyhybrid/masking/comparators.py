@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count, check_flag, in_memory
+from pyhybrid.core.checks import FloatArray, check_count, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.masking.columns import BoundKeys, Column, KeySynthesis, bind_keys
@@ -59,7 +59,6 @@ class _SequentialComparator(KeySynthesis, ABC):
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
         """Release sets as `MaskedImputation.release` does; keys and predictors must be complete."""
-        df = in_memory(df, seed=seed)
         bound, left_out = bind_keys(self, df)
         for column in (*bound.keys, *bound.incomplete):
             if column.missing.any():

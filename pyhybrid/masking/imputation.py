@@ -20,7 +20,6 @@ from pyhybrid.core.checks import (
     check_count,
     check_fraction,
     check_positive,
-    in_memory,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -148,8 +147,7 @@ class MaskedImputation(KeySynthesis):
         Parameters
         ----------
         df : DataFrame
-            The confidential data; not modified. Of what `pyhybrid.sources.open_source` takes, all
-            rows, up to 5,000,000, in a random order, which the sets keep.
+            The confidential data; not modified.
         seed : int, optional
             For tests and papers; from the operating system if omitted.
         progress : callable, optional
@@ -170,8 +168,6 @@ class MaskedImputation(KeySynthesis):
     ) -> MaskedFit:
         """Fit the association model; it does not depend on the masks, and can be used for many."""
         source = streams(seed)
-        if self.subgroups is None:  # which are of rows in their order
-            df = in_memory(df, seed=seed)
         bound, left_out = bind_keys(self, df)
         self._check(bound, df)
         model = ASSOCIATIONS[self.association](bound, source.generator("masking: start"))

@@ -37,7 +37,7 @@ from pyhybrid.measures.tables.matching import (
 )
 from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
 from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
-from pyhybrid.measures.tables.reconcile import Tables, is_numeric, of_sources, reconcile_tables
+from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
 _LESS, _MORE = "smaller is more useful", "larger is more useful"
@@ -300,7 +300,6 @@ class RiskSummary:
 
 
 @bar_in_notebooks
-@of_sources
 def utility_summary(
     real: Any,
     synthetic: Any,
@@ -358,7 +357,6 @@ def utility_summary(
     )
 
 
-@of_sources
 def risk_summary(
     real: Any,
     synthetic: Any,

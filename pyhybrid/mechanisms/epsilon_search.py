@@ -39,7 +39,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks, html_rows
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
-from pyhybrid.mechanisms.mechanism import read_by
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.weighted.weight_maps import (
@@ -177,7 +176,7 @@ def meet_epsilon(
     mechanism : PseudoPosteriorMechanism
         `LipschitzWeighted`, `CountWeighted`, `ScalarWeighted` or `Truncated`; what they hold of the
         setting that is looked for (scale, the target of the scalar weight, the cap) is not used.
-    df : DataFrame, or a table that stays where it is
+    df : DataFrame
         Confidential records.
     target_epsilon : float
         For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0.
@@ -319,7 +318,6 @@ def _solved(
     tolerance = check_positive(tolerance, "tolerance")
     draws = check_count(n_draws_released, "n_draws_released")
     max_fits = check_count(max_fits, "max_fits")
-    df = read_by([mechanism], df, options.get("seed"))
     session = open_session(mechanism.model.bind(df), **options)
     low, high = setting.limits(mechanism, session.by_unit(mechanism.unit))
     fits: dict[float, Fitted] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -20,7 +20,6 @@ from pyhybrid.core.checks import (
     check_fraction,
     check_names,
     did_you_mean,
-    in_memory,
     not_a_frame,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -103,10 +102,8 @@ class Mechanism(ABC):
 
         Parameters
         ----------
-        df : DataFrame, or a table that stays where it is
-            Confidential records. Not modified. Of what `pyhybrid.sources.open_source` takes, the
-            columns that the mechanism reads, of all rows, up to 5,000,000, in an order by chance;
-            they alone are in the release.
+        df : DataFrame
+            Confidential records. Not modified.
         n_synthetic : int, default 1
             m, the number of synthetic data sets. Honest intervals from `NoisyMarginals` need many:
             20 or more.
@@ -153,7 +150,7 @@ class Mechanism(ABC):
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        return self._release(read_by([self], df, seed), m, released, options, leave_one_out)
+        return self._release(df, m, released, options, leave_one_out)
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         return check_draws_released(n_draws_released, m)
@@ -163,42 +160,6 @@ class Mechanism(ABC):
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
     ) -> Release:
         """See `release`; `k` is `leave_one_out`."""
-
-
-def read_by(mechanisms: Iterable[Any], df: Any, seed: int | None) -> Any:
-    """`df`, or, of a table that stays where it is, the columns that mechanisms read, all rows."""
-    steps = [step for own in mechanisms for step in getattr(own, "mechanisms", (own,))]
-    models = [step.model for step in steps if hasattr(step, "model")]
-    columns: list[str] = []
-    for step in steps:
-        if hasattr(step, "model"):
-            columns += [name for names in step.reads().values() for name in names]
-        else:
-            columns += [*step.synthesizes, *getattr(step, "given", ())]
-            columns += [step.unit] if step.unit else []
-    return read_for(models, df, seed, columns)
-
-
-def read_for(models: Iterable[Any], df: Any, seed: int | None, columns: Sequence[str] = ()) -> Any:
-    """The same of models and of `columns` beside."""
-    if isinstance(df, pd.DataFrame):
-        return df
-    formulas, named = [], list(columns)
-    for model in models:
-        told = model.describe()
-        formulas += _formulas_in(told)
-        named += getattr(getattr(model, "design", None), "columns", ())
-        if "program_sha256" in told:  # of the user: what it reads is not known
-            return in_memory(df, seed=seed)
-    return in_memory(df, formulas, named, seed=seed)
-
-
-def _formulas_in(told: Mapping[str, Any]) -> list[str]:
-    """Formulas of a model and of its parts, by what it says of itself."""
-    parts = [
-        text for own in told.values() if isinstance(own, Mapping) for text in _formulas_in(own)
-    ]
-    return parts if told.get("formula") is None else [str(told["formula"]), *parts]
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:

@@ -29,7 +29,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
 from pyhybrid.mechanisms.marginals.noisy_marginals import PUBLIC, BoundTables, NoisyMarginals
-from pyhybrid.mechanisms.mechanism import Made, Mechanism, read_by, without_weights
+from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.weighted.weight_maps import BudgetWeighted
@@ -171,7 +171,7 @@ class SequentialSynthesis(Mechanism):
         workers : int, default 1
             Processes that columns are fitted in; what is released does not depend on it.
         executor : Executor, optional
-            In place of `workers`, e.g. a Dask client's ``get_executor()``. The confidential table
+            In place of `workers`, any of `concurrent.futures`. The confidential table
             travels to it.
 
         Returns
@@ -200,8 +200,7 @@ class SequentialSynthesis(Mechanism):
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        read = read_by([self], df, seed)
-        return self._release(read, m, drawn, options, leave_one_out, workers, executor)
+        return self._release(df, m, drawn, options, leave_one_out, workers, executor)
 
     def _release(
         self,

@@ -63,26 +63,6 @@ class CrossTable:
         return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CountedTable:
-    """A table of `n` whole records, each in one cell of `counts` (K, L), that were counted
-    elsewhere. Confidential, but for its shape."""
-
-    counts: IntArray
-    n: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the table."""
-        n_rows, n_columns = self.counts.shape
-        return n_rows, n_columns
-
-    def in_blocks(self, block: IntArray) -> CountedTable:
-        """The same records in the block (K,) of each row, whose neighbors share one."""
-        starts = np.flatnonzero(np.diff(block, prepend=-1))
-        return replace(self, counts=np.add.reduceat(self.counts, starts, axis=0))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Price:
     """Price of tables, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or rho
@@ -160,7 +140,7 @@ class NoisyTables(PrivateAnswer):
 
 
 def noisy_tables(
-    tables: Sequence[CrossTable | CountedTable],
+    tables: Sequence[CrossTable],
     *,
     price: Price,
     relation: str = "replace",
@@ -203,18 +183,13 @@ def size_of_noise(price: Price, relation: str) -> float:
     return math.sqrt(2 / math.pi) * math.sqrt(changed / (2 * price.rho))
 
 
-def cross_counts(tables: Sequence[CrossTable | CountedTable], *, unit: int = 1) -> IntArray:
+def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
     """The counts, in parts of a record, shape (B,); refused unless every record adds exactly `unit`
     to each table. Confidential."""
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")
     found = []
     for place, table in enumerate(tables, start=1):
-        if isinstance(table, CountedTable):
-            if (table.counts < 0).any() or table.counts.sum() != table.n:
-                raise InvalidInput(f"counts of table {place} must add to its number of records")
-            found.append(table.counts.ravel() * unit)
-            continue
         _check_table(table, place, unit)
         n = table.codes.size
         rows = sparse.csr_array(

@@ -56,14 +56,10 @@ def _forget(gone: weakref.ref[Any]) -> None:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogLik:
     """Unweighted log-likelihood f_si in nats; each call of `make` yields the matrix again in blocks
-    (S, b), one column per distinct row. Confidential: a function of the data.
-
-    Each of the n may stand for so many `times` alike; sums over records count them, and what is by
-    record is so of any of them."""
+    (S, b), one column per distinct row. Confidential: a function of the data."""
 
     make: Callable[[], Iterable[FloatArray]]
     row_of: IntArray  # (n,) column of each record
-    times: FloatArray | None = None  # (n,); 1 if None
 
     @classmethod
     def of_draws(
@@ -72,10 +68,9 @@ class LogLik:
         draws: Any,
         make: Callable[[Any], Iterable[FloatArray]],
         row_of: IntArray,
-        times: FloatArray | None = None,
     ) -> LogLik:
         """`make(draws)`, held after it was computed while `bound` and `draws` are in use."""
-        own = cls(make=lambda: _held(bound, draws, make), row_of=row_of, times=times)
+        own = cls(make=lambda: _held(bound, draws, make), row_of=row_of)
         small = draws.n_draws * own.n_rows <= _HELD_ELEMENTS
         return own if small else replace(own, make=lambda: make(draws))
 
@@ -147,8 +142,7 @@ class LogLik:
         return np.column_stack([self._by_row(own) for own in weights.T])
 
     def _by_row(self, weight: FloatArray) -> FloatArray:
-        own = weight if self.times is None else weight * self.times
-        return np.bincount(self.row_of, weights=own, minlength=self.n_rows).astype(np.float64)
+        return np.bincount(self.row_of, weights=weight, minlength=self.n_rows).astype(np.float64)
 
     def total(self, weight: FloatArray) -> FloatArray:
         """sum_i weight_i f_si, shape (S,); records of weight 0 do not count."""
@@ -190,8 +184,7 @@ class LogLik:
         pairs, place = np.unique(
             np.column_stack([self.row_of, alpha])[used], axis=0, return_inverse=True
         )
-        times = None if self.times is None else self.times[used]
-        count = np.bincount(place.reshape(-1), weights=times, minlength=len(pairs))
+        count = np.bincount(place.reshape(-1), minlength=len(pairs))
         row_of_pair, alpha_of_pair = pairs[:, 0].astype(np.intp), pairs[:, 1]
 
         def part(rows: slice, block: FloatArray) -> FloatArray:

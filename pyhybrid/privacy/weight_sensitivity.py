@@ -138,20 +138,14 @@ class WeightsWithout:
         """`part`, or all for None; itself where no draws are read."""
         return self if part is None or self.part is None else self.part(part)
 
-    def changes(self, records: IntArray, times: FloatArray | None = None) -> FloatArray:
-        """Change as each record leaves: its weight, and of others alpha_j less that without it. Of
-        rows that each stand for so many `times` records alike (n,), one leaves: of its row it is
-        the mean over those of its weight and their changes."""
-        return self.change_to(self.without(records), records, times)
+    def changes(self, records: IntArray) -> FloatArray:
+        """Change as each record leaves: its weight, and of others alpha_j less that without it."""
+        return self.change_to(self.without(records), records)
 
-    def change_to(
-        self, weights: FloatArray, records: IntArray, times: FloatArray | None
-    ) -> FloatArray:
+    def change_to(self, weights: FloatArray, records: IntArray) -> FloatArray:
         """`changes` to `weights` (n, k) without each of the records."""
         change, column = self.alpha[:, None] - weights, np.arange(records.size)
         change[records, column] = self.alpha[records]
-        if times is not None:
-            change[records, column] -= (1 - 1 / times[records]) * weights[records, column]
         return change
 
     def terms(self, matrix: FloatArray) -> FloatArray:
@@ -237,7 +231,7 @@ class RiskDraws:
         """`risks` (n,) without each of the records, (n, k), from the draws at hand but a `part`."""
         if self.frozen:
             return np.repeat(risks[:, None], records.size, axis=1)
-        changes = self.weights.of_part(part).changes(records, self.log_lik.times)
+        changes = self.weights.of_part(part).changes(records)
         return self.risks_under(risks, -self.by_row @ self.log_lik.summed_by_row(changes), part)
 
     def risks_under(
@@ -275,8 +269,7 @@ class RiskDraws:
             return risks
         weights = self.weights.refitted(record, refit)
         if self.risk == "depth":
-            place, times = np.array([record]), self.log_lik.times
-            change = self.weights.change_to(weights[:, None], place, times)
+            change = self.weights.change_to(weights[:, None], np.array([record]))
             log_ratio = -self.by_row @ self.log_lik.summed_by_row(change)
             return self.risks_under(risks, log_ratio)[:, 0]
         without = refit(weights)
@@ -366,16 +359,12 @@ def risk_weights_without(
     part: int | None = None,
 ) -> WeightsWithout:
     """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed; `before` has
-    weights of 1 if omitted. `one_less` is the map of a record less, if it is another. Risks of rows
-    that stand for several records are those of one of them. How they move is read from all draws
-    but a `part`, if one is given."""
+    weights of 1 if omitted. `one_less` is the map of a record less, if it is another. How they move
+    is read from all draws but a `part`, if one is given."""
     base = constant_weights(np.ones(risks.size)) if before is None else before
-    times = draws.log_lik.times
 
     def one(i: int, alpha: FloatArray, moved: FloatArray) -> FloatArray:
-        kept, weights = np.arange(risks.size), np.zeros(risks.size)
-        if times is None or times[i] == 1:
-            kept = np.delete(kept, i)
+        kept, weights = np.delete(np.arange(risks.size), i), np.zeros(risks.size)
         if kept.size:
             weights[kept] = (one_less or weigh)(alpha[kept], moved[kept])
         return weights
@@ -464,29 +453,26 @@ def budget_without(
     mu: float,
     n_parameters: int,
     unit: IntArray | None = None,
-    times: FloatArray | None = None,
     n_parts: int = 1,
     outcomes: str = "counts",
 ) -> tuple[WeightsWithout, WeightsWithout]:
     """`budget_leverage`, in the place of weights, and the public weights, once for each record or
     unit, with and without each of them; but for refits the public weights are held, by which
-    leverages were found: what they change is of second order. Rows may each stand for so many
-    `times` records alike, of which one leaves; the model may be `n_parts` regressions on X."""
+    leverages were found: what they change is of second order. The model may be `n_parts`
+    regressions on X."""
     owner = np.arange(len(X)) if unit is None else unit
     others = n_parameters - n_parts * X.shape[1]
     n_others = max(others, 0 if X.shape[1] else 1)
-    each = np.ones(len(X)) if times is None else times
-    n = int(owner.max()) + 1 if times is None else round(times.sum())
+    n = int(owner.max()) + 1
     how: Any = {"n_parameters": n_parameters, "outcomes": outcomes}
     here, there = (budget_mu(mu, n=max(k, 1), **how) for k in (n, n - 1))
     how = {"n_others": n_others, "n_parts": n_parts}
-    by_record = leverage_of_rows(X, mu=here, unit=unit, times=each, **how)
+    by_record = leverage_of_rows(X, mu=here, unit=unit, **how)
     power = budget_power(by_record, mu=here)
     first = np.unique(owner, return_index=True)[1]
-    leverage, total = by_record[first], (power * each).sum()
-    root = np.sqrt(each)[:, None]
-    basis = linalg.orth(root * X) / root
-    share = (power * each / n_parts)[:, None]
+    leverage, total = by_record[first], power.sum()
+    basis = linalg.orth(X)
+    share = (power / n_parts)[:, None]
     whitened = linalg.solve_triangular(
         np.linalg.cholesky((basis * share).T @ basis), basis.T, lower=True
     )
@@ -506,10 +492,9 @@ def budget_without(
         return np.column_stack(columns)
 
     def refitted(record: int, _: Refitted) -> FloatArray:
-        stay = each - (owner == record)
-        kept, found = stay > 0, np.asarray(leverage.copy())
+        kept, found = owner != record, np.asarray(leverage.copy())
         others = None if unit is None else owner[kept]
-        left = leverage_of_rows(X[kept], mu=there, unit=others, times=stay[kept], **how)
+        left = leverage_of_rows(X[kept], mu=there, unit=others, **how)
         found[np.unique(owner[kept])] = left[np.unique(owner[kept], return_index=True)[1]]
         return found
 
@@ -658,7 +643,7 @@ def moved_terms(log_lik: LogLik, weights: WeightsWithout, records: IntArray) -> 
     """T of some records, shape (S, k), of a log-likelihood in blocks."""
     width = max(1, _ELEMENTS // weights.alpha.size)
     parts = [
-        log_lik.totals(weights.changes(records[start : start + width], log_lik.times))
+        log_lik.totals(weights.changes(records[start : start + width]))
         for start in range(0, records.size, width)
     ]
     return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))

@@ -245,14 +245,12 @@ def leverage_of_rows(
     mu: float,
     n_others: int,
     unit: FloatArray | IntArray | None = None,
-    times: FloatArray | None = None,
     n_parts: int = 1,
 ) -> FloatArray:
-    """`budget_leverage` of a checked matrix (n, K), whose rows may each stand for so many `times`
-    records alike (n,): that of one of them, shape (n,). So many regressions on it, the `n_parts` of
-    a model, tell so many times as much."""
+    """`budget_leverage` of a checked matrix (n, K), shape (n,). So many regressions on it, the
+    `n_parts` of a model, tell so many times as much."""
     owner = np.zeros(len(matrix)) if unit is None else unit
-    rows = distinct_rows(np.column_stack([matrix, owner]), times)
+    rows = distinct_rows(np.column_stack([matrix, owner]))
     count, of = rows.frequency, np.unique(owner[rows.first], return_inverse=True)[1]
     basis = linalg.orth(np.sqrt(count)[:, None] * matrix[rows.first]) / np.sqrt(count)[:, None]
     power = np.ones(count.size)

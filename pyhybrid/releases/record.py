@@ -40,8 +40,7 @@ _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 class Origin:
     """Data and models that the owner's report needs; never saved. Confidential. `session` is shared
     by the fits; `remarks` is the mechanism's word on the data; `compared` sets have its rows;
-    `table` names the file, if there is one. Data and sets that are samples of so many `rows` are in
-    no common order."""
+    `table` names the file, if there is one."""
 
     data: pd.DataFrame
     model: Model | None = None
@@ -50,7 +49,6 @@ class Origin:
     compared: Sequence[pd.DataFrame] | None = None
     steps: Sequence[Origin] = ()
     table: str = ""
-    rows: int | None = None
 
     def of_step(self, place: int) -> Origin:
         """Where step `place` of a sequence comes from, counted from 0; of this one's data."""

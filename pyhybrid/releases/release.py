@@ -125,8 +125,7 @@ class Release(ReleaseRecord):
     @property
     def statement(self) -> str:
         """The privacy statement in plain words (Markdown), fit to be published."""
-        n = None if self.origin is None else self.origin.rows
-        return privacy_statement(self, n_records=n or len(self.synthetic[0]), parts=self.parts)
+        return privacy_statement(self, n_records=len(self.synthetic[0]), parts=self.parts)
 
     @property
     def data(self) -> DataMark | None:

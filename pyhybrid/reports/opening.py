@@ -75,9 +75,7 @@ def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     models = {str(s["model"]) for s in named if s.get("model")}
     made = " and ".join(sorted(models)[:3]) if models else ""
     by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
-    n = len(data) if release.origin is None else release.origin.rows or len(data)
-    sampled = [f"a sample of {n:,} records, as of each set"] if n > len(data) else []
-    known = [*facts_of_table(table, *data.shape), *sampled, by]
+    known = [*facts_of_table(table, *data.shape), by]
     return [*known, sets_in_words(charge.n_synthetic), f"{charge.cost}, {charge.kind}"]
 
 

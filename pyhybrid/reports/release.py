@@ -153,8 +153,6 @@ def beside_data(release: Release, data: pd.DataFrame, baseline: Release | None =
     if release.origin is not None and release.origin.compared is not None:
         release = replace(release, synthetic=list(release.origin.compared))
     _check_records(release, data, baseline)
-    if release.origin is not None and release.origin.rows is not None:
-        return release
     own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
     return replace(release, synthetic=[joined(data, table) for table in own])
 

@@ -104,7 +104,6 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
     near = [column for column in columns.synthesized if is_numeric(real[column])]
     found = {}
     versions = {name: each.synthetic[:_MOST_SETS] for name, each in releases.items()}
-    aligned = all(each.origin is None or each.origin.rows is None for each in releases.values())
     for name, sets in {**versions, "the data themselves": [data]}.items():
         synthetic = [table[columns.all].iloc[rows] for table in sets]
         risk = matching_risk(
@@ -113,7 +112,7 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
             keys=columns.all,
             radius=dict.fromkeys(near, _WITHIN),
             kind=dict.fromkeys(near, "relative"),
-            rows_correspond=aligned,
+            rows_correspond=True,
         )
         found[name] = {"matching_risk": risk.mean_risk}
         own = {measure: getattr(risk, measure) for measure in _RISKS}

@@ -123,14 +123,6 @@ def make_private(folder: Path) -> None:
         path.chmod(_FOLDER[True] if path.is_dir() else _FILE[True])
 
 
-def put_in_place(aside: Path, target: Path, *, overwrite: bool) -> None:
-    """Put a folder that is whole in the place of `target`, an older one if `overwrite`, or none."""
-    try:
-        _swap(aside, target, _FOLDER[False], overwrite=overwrite)
-    except OSError as error:
-        raise SaveFailed(f"{target} could not be saved: {error}") from None
-
-
 @contextlib.contextmanager
 def whole_only(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn whatever a damaged file makes its reader raise into InvalidInput, without its values."""

@@ -565,10 +565,8 @@ class Table(DescribedTable):
 
     Parameters
     ----------
-    df : DataFrame, or a table that stays where it is
-        Confidential records, one row each. Not modified. Of what `pyhybrid.sources.open_source`
-        takes, all columns but those of `drop` are read, up to 5,000,000 rows
-        (`pyhybrid.sources.synthesize_source` reads none).
+    df : DataFrame
+        Confidential records, one row each. Not modified.
     sensitive : sequence of str
         Columns to synthesize.
     id : str, optional

@@ -19,7 +19,6 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.core.checks import in_memory
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import Engine, SamplerSettings
@@ -176,7 +175,7 @@ def calibrate_table(
         If the reference lacks a column, or has values that its type cannot hold.
     """
     ended = _calibrations(
-        plan, in_memory(reference, columns=list(plan.kinds)), epsilon=epsilon,
+        plan, reference, epsilon=epsilon,
         n_draws_released=n_draws_released, seed=seed, workers=workers, executor=executor,
         relation=relation, public=public,
         holds_no_released_record=holds_no_released_record, engine=engine, settings=settings,

@@ -18,7 +18,6 @@ from pyhybrid.core.checks import (
     check_flag,
     check_fraction,
     check_positive,
-    in_memory,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -162,7 +161,6 @@ def synthesize_table(
     if mechanism in ("censored", "marginals"):
         check_declared(plan)
         _check_word(plan, reference, calibration or {}, holds_no_released_record)
-    reference = in_memory(reference, columns=list(plan.kinds))
     told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
     decisions, exposed = plan.decisions, exposed_columns(table.df, own)
@@ -389,7 +387,6 @@ def marginals_by_plan(
             f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
             "mechanism='censored', or leave rules out"
         )
-    reference = in_memory(reference, columns=list(plan.kinds))
     domain = domains_of({c.name: c.kind.kind for c in plan.columns}, reference)
     names = [column.name for column in plan.columns]
     pairs = {name: (*plan.kept, *names[:place]) for place, name in enumerate(names)}

@@ -14,7 +14,6 @@ from pyhybrid.core.checks import (
     check_flag,
     check_names,
     did_you_mean,
-    in_memory,
     not_a_frame,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -68,16 +67,10 @@ class DescribedTable:
         check_flag(self.holds_no_released_record, "holds_no_released_record")
         for name in ("sensitive", "drop", "keep"):
             object.__setattr__(self, name, _listed(getattr(self, name), name))
-        read = in_memory(self.df, left_out=self.drop)
-        if not isinstance(read, pd.DataFrame):
-            raise not_a_frame(read, "df")
-        if len(read) < 2:
-            raise InvalidInput(f"df must have two rows or more: found {len(read)}")
-        if read is not self.df:
-            left = {name: own for name, own in self.types.items() if name not in self.drop}
-            for name, own in {"df": read, "types": left, "drop": ()}.items():  # not read
-                object.__setattr__(self, name, own)
-        object.__setattr__(self, "reference", in_memory(self.reference))
+        if not isinstance(self.df, pd.DataFrame):
+            raise not_a_frame(self.df, "df")
+        if len(self.df) < 2:
+            raise InvalidInput(f"df must have two rows or more: found {len(self.df)}")
         if not self.sensitive:
             raise InvalidInput("sensitive must name at least one column: it names none")
         object.__setattr__(self, "types", kinds_of(self.types))

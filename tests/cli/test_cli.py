@@ -257,4 +257,4 @@ def test_row_labels_of_a_file_are_columns_if_they_have_a_name(tmp_path: Path) ->
     path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
     assert list(read_table(path).frame.columns) == ["visits", "b"]
     (tmp_path / "none").mkdir()
-    refuses("must be Parquet files: there is none", read_table, tmp_path / "none")
+    refuses("must exist and be a file: it does not", read_table, tmp_path / "none")

@@ -23,7 +23,6 @@ from pyhybrid.reports.figures import (
     plot_pairs,
     plot_propensities,
 )
-from pyhybrid.sources import rows
 from tests.refusals import refuses
 
 
@@ -139,23 +138,6 @@ def test_a_release_folder_stands_for_its_sets(
         (folder / f"synthetic_{place}.csv").rename(f"out/public/synthetic_{place}.csv")
     assert run(["risk", "real.csv", "out", "--key", "age", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["versions"]["synthetic"]["n_synthetic"] == 2
-
-
-def test_of_what_stays_where_it_is_rows_are_taken(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All, with the numbers of the files, or some, and this is said."""
-    for name, place in (("real", "table"), ("synthetic_1", "out/public/synthetic_1")):
-        Path(place).mkdir(parents=True)
-        pd.read_csv(f"{name}.csv").to_parquet(Path(place, "part_00001.parquet"))
-    asked = ["--key", "age", "--sensitive", "income:radius=5", "--json", "-"]
-    assert run(["risk", "real.csv", "synthetic_1.csv", *asked, "--no-rows-correspond"]) == 0
-    whole = json.loads(capsys.readouterr().out)
-    assert run(["risk", "table", "out", *asked, "--no-rows-correspond"]) == 0
-    assert json.loads(capsys.readouterr().out) == whole
-    monkeypatch.setattr(rows, "_SAMPLE", 100)
-    assert run(["utility", "table", "out", "--permutations", "2"]) == 0
-    assert re.search(r"table: \d+ of 200 rows, by chance", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

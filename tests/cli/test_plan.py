@@ -156,7 +156,6 @@ def test_data_that_do_not_fit_the_plan_are_refused(run: Run, refused: Any, csv: 
 
 
 _VALUES = {
-    "--workers": "2",  # of a table that stays where it is
     "--formula": "voted ~ 1", "--model": "poisson", "--calibration": "x", "--scale": "0.5",
     "--shift": "0.1", "--transform": "linear", "--threshold": "1", "--draw-quantile": "1",
     "--safety-factor": "1.01", "--accounting": "range", "--target-epsilon": "1",

@@ -96,30 +96,6 @@ def test_parts_of_a_model_are_regressions_of_a_unit_each() -> None:
     assert (budget_without(X, **how)[1].alpha[:4] > 1.2 * parts[1].alpha[:4]).all()
 
 
-def test_rows_stand_for_records_alike() -> None:
-    """One of them leaves; all of them at once are told apart."""
-    rng = np.random.default_rng(6)
-    X = np.column_stack([np.ones(40), rng.normal(size=40), rng.random(40) < 0.2])
-    times = rng.integers(1, 30, 40).astype(float)
-    every = np.repeat(np.arange(40), times.astype(int))
-    how: Any = {"mu": 0.5, "n_parameters": 5}
-    for few, whole in zip(
-        budget_without(X, times=times, **how), budget_without(X[every], **how), strict=True
-    ):
-        np.testing.assert_allclose(few.alpha[every], whole.alpha, rtol=1e-12)
-        for place in (int(times.argmax()), int(times.argmin())):
-            gone = int(np.searchsorted(every, place))
-            moved, refitted = few.without(np.array([place])), few.refitted(place, lambda _: None)  # type: ignore[arg-type,return-value]
-            left = np.delete(whole.without(np.array([gone]))[:, 0], gone)
-            np.testing.assert_allclose(np.delete(moved[every, 0], gone), left, rtol=1e-9)
-            anew = whole.refitted(gone, lambda _: None)  # type: ignore[arg-type,return-value]
-            np.testing.assert_allclose(
-                np.delete(refitted[every], gone), np.delete(anew, gone), rtol=1e-9
-            )
-    alone = budget_without(X, **how)[0].alpha
-    assert np.abs(alone / few.alpha - 1).max() > 0.1
-
-
 def test_a_parameter_that_one_record_has_alone_is_nobody_elses() -> None:
     """Found by fuzzing: the information left without it is 0."""
     X = np.column_stack([np.ones(20), np.arange(20) == 7])

@@ -1,9 +1,8 @@
-"""Tasks on processes and executors: what fails loses only itself; a Dask cluster works, too."""
+"""Tasks on processes and executors: what fails loses only itself."""
 
 import os
 import subprocess
 import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -108,53 +107,6 @@ def test_results_are_counted_as_they_end_and_the_first_failure_is_raised_at_last
     fails(SamplingError, "", got.extend, made)
     assert got == [(2, 4), (3, 9), (4, 16), (5, 25)]
     assert steps == [("fits", done, 7) for done in range(2, 8)]
-
-
-DASK = """
-    import numpy as np, pandas as pd
-    from distributed import Client, LocalCluster
-    import pyhybrid as ph
-    from pyhybrid.studies import risk_utility_curve
-    from pyhybrid.engines import SamplerSettings
-    from tests.running.test_tasks import TASKS, _square_or_fail
-    from pyhybrid.running.tasks import run_tasks
-
-    if __name__ == "__main__":
-        table = pd.DataFrame({"y": np.random.default_rng(1).poisson(3, 60)})
-        model = ph.Poisson("y ~ 1")
-        options = dict(seed=4, engine="embedded", n_synthetic=2,
-                       settings=SamplerSettings(chains=4, warmup=300, draws=400))
-        with LocalCluster(n_workers=2, processes=True, threads_per_worker=1,
-                          dashboard_address=None) as cluster, Client(cluster) as client:
-            pool = client.get_executor()
-            ended = {d.task: d.result for d in run_tasks(_square_or_fail, TASKS, executor=pool)}
-            assert ended == {2: 4, 3: 9, -1: None, 4: 16, 5: 25}, ended
-            curve = risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0],
-                                          executor=pool, **options)
-            compared = ph.compare({"LW": ph.LipschitzWeighted(model), "U": ph.Unweighted(model)},
-                                  table, executor=pool, **options)
-        pd.testing.assert_frame_equal(
-            curve.table,
-            risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0], **options).table,
-        )
-        here = ph.compare({"LW": ph.LipschitzWeighted(model), "U": ph.Unweighted(model)},
-                          table, **options)
-        pd.testing.assert_frame_equal(compared.table, here.table)
-        print("equal")
-"""
-
-
-@pytest.mark.long
-def test_a_dask_cluster_of_two_processes(tmp_path: Path) -> None:
-    script = tmp_path / "cluster.py"
-    script.write_text(textwrap.dedent(DASK))
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": root},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.endswith("equal\n")
 
 
 def _threads() -> list[int]:

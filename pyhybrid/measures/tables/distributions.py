@@ -22,7 +22,7 @@ from pyhybrid.measures.arrays.estimates import (
 )
 from pyhybrid.measures.arrays.utility import TABLE_STATISTICS, TableDistance, table_distance
 from pyhybrid.measures.survey import Weights
-from pyhybrid.measures.tables.reconcile import Tables, of_sources, reconcile_tables
+from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
 """Names of the sources of estimates."""
@@ -49,7 +49,6 @@ class ColumnUtility:
     estimates: pd.DataFrame
 
 
-@of_sources
 def column_utility(
     real: Any,
     synthetic: Any = None,
@@ -160,7 +159,6 @@ class TableUtility:
         return ratios
 
 
-@of_sources
 def table_utility(
     real: Any,
     synthetic: Any = None,

@@ -34,7 +34,6 @@ from pyhybrid.measures.arrays.matching import (
 from pyhybrid.measures.tables.reconcile import (
     Tables,
     keeps_rows,
-    of_sources,
     reconcile_tables,
     synthetic_sets,
 )
@@ -110,7 +109,6 @@ class ReplicatedUniques:
     by_set: FloatArray
 
 
-@of_sources
 def matching_risk(
     real: Any,
     synthetic: Any,
@@ -128,11 +126,10 @@ def matching_risk(
 
     Parameters
     ----------
-    real : DataFrame, n rows, or a table that stays where it is
+    real : DataFrame, n rows
         The data, all of whose records are targets. Confidential; not modified.
     synthetic : DataFrame or sequence of m DataFrames
-        Synthetic sets from anywhere. Of what `pyhybrid.sources.open_source` takes, here and in
-        `real`, about 50,000 rows by chance, which a warning tells.
+        Synthetic sets from anywhere.
     keys : sequence of str
         Columns that the intruder knows.
     radius : number, or mapping of key to number, optional
@@ -173,7 +170,6 @@ def matching_risk(
     return matching_risk_of_counts(boxes.counts(), own)
 
 
-@of_sources
 def attribute_risk(
     real: Any,
     synthetic: Any,
@@ -223,7 +219,6 @@ def attribute_risk(
     )
 
 
-@of_sources
 def replicated_uniques(
     real: Any, synthetic: Any, *, keys: Sequence[str] | None = None
 ) -> ReplicatedUniques:

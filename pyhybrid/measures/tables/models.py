@@ -24,7 +24,7 @@ from pyhybrid.measures.arrays.combining import (
 from pyhybrid.measures.arrays.estimates import average_one
 from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
 from pyhybrid.measures.survey import Sampled, Weights
-from pyhybrid.measures.tables.reconcile import of_sources, reconcile_tables
+from pyhybrid.measures.tables.reconcile import reconcile_tables
 
 NESTED = "nested"
 """Sets that are syntheses of imputations [R04]."""
@@ -231,7 +231,6 @@ class ModelUtility:
         return tidy
 
 
-@of_sources
 def model_utility(
     real: Any,
     synthetic: Any,

@@ -26,7 +26,7 @@ from pyhybrid.measures.arrays.utility import (
     specks,
 )
 from pyhybrid.measures.survey import Weights
-from pyhybrid.measures.tables.reconcile import keeps_rows, of_sources, reconcile_tables
+from pyhybrid.measures.tables.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
 CLASSIFIERS = ("logistic", "cart")
@@ -73,7 +73,6 @@ class PropensityUtility:
 
 
 @bar_in_notebooks
-@of_sources
 def propensity_utility(
     real: Any,
     synthetic: Any = None,
@@ -94,8 +93,7 @@ def propensity_utility(
     ----------
     real, synthetic : DataFrame; DataFrame or sequence of m DataFrames
         Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`, whose
-        `Tables` may be given as `real` alone, without columns or weights. Of what
-        `pyhybrid.sources.open_source` takes, about 50,000 rows by chance, which a warning tells.
+        `Tables` may be given as `real` alone, without columns or weights.
     columns : sequence of str, optional
         What the classifier sees; all columns if omitted.
     categorical : sequence of str

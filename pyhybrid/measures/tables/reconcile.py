@@ -7,22 +7,18 @@ and set. Values of the data are never part of a message.
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, did_you_mean, in_memory, not_a_frame
+from pyhybrid.core.checks import FloatArray, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import average_one
 from pyhybrid.measures.survey import Sampled, SurveyDesign, Weights, read_sampled
 
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
 _DATA = "the data"
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
 
@@ -59,41 +55,6 @@ class Tables:
             if any(each[column].isna().any() for each in (self.real, *self.synthetic)):
                 missing.append(gone.astype(np.float64))
         return np.column_stack([*values, *missing])
-
-
-def of_sources(measure: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """`measure`, whose data and sets may be tables that stay where they are, too
-    (`pyhybrid.sources.open_source`): about 50,000 rows of each, by chance, are then measured."""
-
-    @functools.wraps(measure)
-    def measured(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
-        call = inspect.signature(measure).bind(*args, **options)
-        own = call.arguments
-        if "synthetic" in own:
-            own["synthetic"] = each_in_memory(own["synthetic"], sample=True)
-        first, weights = own.get("synthetic"), own.get("weights")
-        first = first[0] if isinstance(first, list) and first else first
-        columns = [*getattr(first, "columns", ())]
-        columns += weights.columns if isinstance(weights, SurveyDesign) else []
-        columns += [weights] if isinstance(weights, str) and weights not in columns else []
-        given, own["real"] = own["real"], in_memory(own["real"], columns=columns, sample=True)
-        if own["real"] is not given and own.get("rows_correspond"):
-            raise InvalidInput(
-                "rows_correspond=True needs a data frame: rows of a table that stays "
-                "where it is have no order"
-            )
-        if own.get("holdout") is not None:
-            own["holdout"] = in_memory(own["holdout"], columns=columns, sample=True)
-        return measure(*call.args, **call.kwargs)
-
-    return measured
-
-
-def each_in_memory(sets: Any, **how: Any) -> Any:
-    """Sets, or one, with those read that stay where they are; `how` as of `in_memory`."""
-    if isinstance(sets, (list, tuple)):
-        return [in_memory(each, **how) for each in sets]
-    return in_memory(sets, **how)
 
 
 def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:

@@ -329,10 +329,8 @@ def _refit_without(
     without: WeightsWithout | None,
     label: str,
 ) -> Refit:
-    other, times = replace(session, store=FitStore()), getattr(session.bound, "times", None)
+    other = replace(session, store=FitStore())
     left = (session.owner != place).astype(np.float64)
-    if times is not None:  # those alike that stay
-        left[place] = 1 - 1 / times[place]
 
     def fitted(alpha: FloatArray) -> PosteriorFit:
         weights, near = left * np.minimum(alpha, 1.0), fit.draws.warm_start()

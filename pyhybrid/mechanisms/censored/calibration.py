@@ -53,7 +53,6 @@ from pyhybrid.mechanisms.censored.center import (
     center_of_draws,
     with_frozen_rows,
 )
-from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
 from pyhybrid.models.composite.steps import BoundParts
@@ -235,12 +234,11 @@ class Calibration:
             np.greater(f_moved, self.cap, out=met)
         else:
             np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)
-        times = getattr(bound, "times", None)
         outside = (f < self.lowest) | (f > self.highest)
         return Drift(
-            share_outside=float(np.average(outside, weights=times)),
+            share_outside=float(np.mean(outside)),
             censored_then=self.censored,
-            censored_now=float(np.average(met, weights=times)),
+            censored_now=float(np.mean(met)),
             distance=None if self.center is None else self._distance(self.center, bound),
             region=None if self.center is None else self.center.region,
         )
@@ -253,7 +251,7 @@ class Calibration:
         if frozen is None or self.draws.n_draws < _FEWEST_FOR_VARIANCE:
             return None
         assert isinstance(bound, BoundRegression | BoundParts)
-        ratio = getattr(bound, "n_records", bound.n) / frozen.n
+        ratio = bound.n / frozen.n
         new = bound.log_lik(self.draws).total(np.ones(bound.n))
         old = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
         spare = float(np.var(new)) - ratio**2 * float(np.var(old))
@@ -379,7 +377,7 @@ def calibrate(
     ----------
     model : Model
         A built-in model without data-dependent transforms.
-    reference_data : DataFrame, or a table that stays where it is
+    reference_data : DataFrame
         Historical or public records, not those to be released, as must be confirmed
         (`holds_no_released_record`). They are not protected by releases of the new database.
     epsilon, cap : float
@@ -413,7 +411,7 @@ def calibrate(
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
     try:
-        records = read_for([model], reference_data, options.get("seed"))
+        records = reference_data
         bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
         raise InvalidInput(f"reference: {error}") from None

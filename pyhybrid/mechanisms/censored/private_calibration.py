@@ -39,7 +39,6 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate, categorical_levels
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.censored.center import REGION, Center, at_points
-from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram, bins_of
 from pyhybrid.models.base import Model
 from pyhybrid.models.families.regression import BoundRegression, frozen_rows
@@ -116,7 +115,7 @@ def calibrate_privately(
     ----------
     model : Model
         A built-in one.
-    df : DataFrame, or a table that stays where it is
+    df : DataFrame
         The confidential records.
     epsilon : float
         Of the calibration and of one released draw together, nats. A release from it states both:
@@ -159,7 +158,7 @@ def calibrate_privately(
     """
     check_positive(epsilon, "epsilon")
     check_choice(relation, "relation", RELATIONS)
-    bound = model.bind(read_for([model], df, options.get("seed")))
+    bound = model.bind(df)
     if not isinstance(bound, BoundRegression) or not bound.takes_center:
         raise InvalidInput("calibrate_privately needs a built-in model, whose terms have a center")
     if bound.data_dependent:

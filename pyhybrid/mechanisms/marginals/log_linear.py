@@ -458,41 +458,6 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Factors:
-    """The model that rows are drawn from, column by column: what each is given, its cells and its
-    effects (K, 1 + L)."""
-
-    order: Mapping[str, Sequence[str]]
-    domain: Mapping[str, ColumnDomain]
-    effects: Mapping[str, FloatArray]
-
-    def simulate(
-        self,
-        random: Streams,
-        name: str,
-        *,
-        n: int,
-        public: Mapping[str, Predictor],
-        kept: Mapping[str, IntArray] | None = None,
-        even: bool = False,
-    ) -> dict[str, IntArray]:
-        """Cells of every column for n records with these public predictors; `kept` are those of the
-        first columns, not drawn. `even`: so that tables are the model's, not one by one."""
-        cells: dict[str, IntArray] = dict(kept or {})
-        for column in list(self.order)[len(cells) :]:
-            predictors = predictors_of(self.order[column], public, cells, self.domain, n)
-            rng = random.generator(f"{name}/{column}")
-            rows = stacked(predictors)
-            p = probabilities(self.effects[column], rows.cells)
-            if even:
-                widths = [each.cells.shape[1] for each in predictors]
-                cells[column] = balanced(p, rows, widths, rng)
-            else:
-                cells[column] = drawn(p, rows.of_record, rng)
-        return cells
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
     """Models of all columns, in their order: functions of noisy tables and public columns.
 
@@ -512,22 +477,27 @@ class Chain:
         kept: Mapping[str, IntArray] | None = None,
         even: bool = False,
     ) -> dict[str, IntArray]:
-        """Cells of every column for the n records, from effects `draws`, the modes if omitted;
-        `kept` are those of the first columns, not drawn; see `Factors.simulate`."""
-        own = self.modes if draws is None else draws
-        return self.factors(own).simulate(
-            random, name, n=self.n, public=self.public, kept=kept, even=even
-        )
+        """Cells of every column for the n records, from effects `draws`, the modes if omitted.
+        `kept` are those of the first columns, not drawn. `even`: so that tables are the model's,
+        not one by one."""
+        effects = self.modes if draws is None else draws
+        cells: dict[str, IntArray] = dict(kept or {})
+        for link in self.links[len(cells) :]:
+            predictors = predictors_of(link.reads, self.public, cells, self.domain, self.n)
+            rng = random.generator(f"{name}/{link.column}")
+            rows = stacked(predictors)
+            p = probabilities(effects[link.column], rows.cells)
+            if even:
+                widths = [each.cells.shape[1] for each in predictors]
+                cells[link.column] = balanced(p, rows, widths, rng)
+            else:
+                cells[link.column] = drawn(p, rows.of_record, rng)
+        return cells
 
     @property
     def modes(self) -> dict[str, FloatArray]:
         """Effects of every column at the mode."""
         return {link.column: link.model.mode for link in self.links}
-
-    def factors(self, effects: Mapping[str, FloatArray]) -> Factors:
-        """What is drawn from under these effects."""
-        order = {link.column: link.reads for link in self.links}
-        return Factors(order=order, domain=self.domain, effects=effects)
 
     @property
     def repeated(self) -> Chain:

@@ -34,7 +34,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -66,7 +65,6 @@ from pyhybrid.mechanisms.marginals.log_linear import (
 from pyhybrid.models.columns.support import of_steps
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import (
-    CountedTable,
     CrossTable,
     NoisyTables,
     Price,
@@ -96,27 +94,7 @@ _FULL = 0.95  # of a bin that its singles take at most, where others are in it
 _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 
-@runtime_checkable
-class CountedRecords(Protocol):
-    """Records that stay where they are, and are counted there. Confidential."""
-
-    def __len__(self) -> int: ...
-
-    def check_units(self, unit: str | None, rows: int | None) -> None:
-        """Raise InvalidInput if a unit has more than so many rows."""
-
-    def one_way(self, columns: Sequence[str]) -> tuple[CountedTable, ...]:
-        """Columns alone, in their domain."""
-
-    def two_way(
-        self, domain: Mapping[str, ColumnDomain], order: Mapping[str, Sequence[str]]
-    ) -> tuple[CountedTable, ...]:
-        """Each column with each of its predictors, in these cells."""
-
-
-Records = pd.DataFrame | CountedRecords
-"""What is counted."""
-Tables = Sequence[CrossTable | CountedTable]
+Tables = Sequence[CrossTable]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -211,13 +189,13 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def of(self, df: Records) -> Measured:
+    def of(self, df: pd.DataFrame) -> Measured:
         """Count and add noise."""
         self.check_sizes()
         first = None if self.most_bins is None else self.first(df)
         return self._all_tables(df, first)
 
-    def first(self, df: Records) -> First:
+    def first(self, df: pd.DataFrame) -> First:
         """Every column alone, and what that says of it."""
         counted = dict(zip(self.order, self.one_way(df, tuple(self.order)), strict=True))
         blocks = self.blocks()
@@ -248,7 +226,7 @@ class Measuring:
             },
         )
 
-    def _all_tables(self, df: Records, first: First | None) -> Measured:
+    def _all_tables(self, df: pd.DataFrame, first: First | None) -> Measured:
         """Every column with each of its predictors, at once."""
         domain = self.domain if first is None else first.domain
         counted = self.two_way(df, domain)
@@ -302,15 +280,14 @@ class Measuring:
             name: block for name, block in own.items() if block[-1] + 1 < _MOST_BLOCKS * block.size
         }
 
-    def singles(self, df: Records, n_wide: int) -> dict[str, CrossTable]:
+    def singles(self, df: pd.DataFrame, n_wide: int) -> dict[str, CrossTable]:
         """Counts of single numbers of columns of bins, where noise is Gaussian and small beside n,
         and one set is drawn."""
         names = [n for n in self.order if len(self.domain[n].bins) > _FEWEST_EDGES]
         names = [n for n in names if self.domain[n].singles.size]
         noise = self.price.part(self.share / (len(self.order) + n_wide + max(len(names), 1)))
         if (
-            not isinstance(df, pd.DataFrame)
-            or self.price.rho is None
+            self.price.rho is None
             or self.for_intervals
             or _OUT * size_of_noise(noise, self.relation) > _MOST_OF_A_SINGLE * len(df)
         ):
@@ -397,18 +374,14 @@ class Measuring:
         own = self.reference
         return None if own is None else lambda column, reads: own.known(column, reads, domain)
 
-    def one_way(self, df: Records, columns: Sequence[str]) -> Tables:
+    def one_way(self, df: pd.DataFrame, columns: Sequence[str]) -> Tables:
         """Counts of columns alone. Confidential."""
-        if not isinstance(df, pd.DataFrame):
-            return df.one_way(columns)
         cells = of_nothing(len(df)).cells
         own = ((self.domain[name], df[name]) for name in columns)
         return tuple(CrossTable(codes=d.places(y), n_rows=d.n_cells, cells=cells) for d, y in own)
 
-    def two_way(self, df: Records, domain: Mapping[str, ColumnDomain]) -> Tables:
+    def two_way(self, df: pd.DataFrame, domain: Mapping[str, ColumnDomain]) -> Tables:
         """What is counted with predictors: each column with each of its own. Confidential."""
-        if not isinstance(df, pd.DataFrame):
-            return df.two_way(domain, self.order)
         places = {name: domain[name].places(df[name]) for name in self.order}
         return tuple(
             CrossTable(codes=places[column], n_rows=domain[column].n_cells, cells=each.cells)

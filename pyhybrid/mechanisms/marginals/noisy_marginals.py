@@ -41,12 +41,10 @@ from pyhybrid.mechanisms.marginals.domain import (
     read_domain,
     spread,
 )
-from pyhybrid.mechanisms.marginals.log_linear import Chain, Factors
+from pyhybrid.mechanisms.marginals.log_linear import Chain
 from pyhybrid.mechanisms.marginals.measurement import (
-    CountedRecords,
     Measured,
     Measuring,
-    Records,
     Reference,
     leaning,
 )
@@ -476,27 +474,8 @@ class NoisyMarginals(NoiseMechanism):
             ),
         )
 
-    def sets_of(self, records: CountedRecords, m: int, random: Streams) -> SetsToDraw:
-        """The record of m sets, and what they are drawn from, of records that are counted where
-        they are: all columns that it knows are synthesized, without a reference."""
-        if self.given or self.reference is not None:
-            raise InvalidInput(
-                "records that are counted where they are have no public columns and no reference: "
-                "leave out given= and reference="
-            )
-        chain, measured, effects, drawn = self._fitted(records, m, random)
-        return SetsToDraw(
-            charge=self._charge(m),
-            noise=noise_of(measured.answers, measured.choices),
-            settings=self._settings(measured),
-            domain=measured.fine,
-            sets=tuple(
-                (chain.factors(own), alone) for own, alone in zip(effects, drawn, strict=True)
-            ),
-        )
-
     def _fitted(
-        self, records: Records, m: int, random: Streams
+        self, records: pd.DataFrame, m: int, random: Streams
     ) -> tuple[Chain, Measured, Sequence[Mapping[str, FloatArray]], Sequence[Any]]:
         """The model, and effects and shares of each of m sets: several differ honestly; a single
         one, and all at the modes, need no draws."""
@@ -519,33 +498,27 @@ class NoisyMarginals(NoiseMechanism):
         return settings
 
     def _measured(
-        self, df: Records, random: Streams, for_intervals: bool
+        self, df: pd.DataFrame, random: Streams, for_intervals: bool
     ) -> tuple[Chain, Measured]:
         """The noisy tables, and their model."""
-        if isinstance(df, pd.DataFrame):
-            check_columns(df, (*self.synthesizes, *self.given))
+        check_columns(df, (*self.synthesizes, *self.given))
         if self.delta is not None and self.delta * len(df) >= 1:
             raise InvalidInput(
                 f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
                 f"{self.delta:g}; a larger one would allow a record to be published as it is"
             )
-        if isinstance(df, pd.DataFrame):
-            check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-        else:
-            df.check_units(self.unit, self.rows_per_unit)
+        check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
         measuring, private = self._measuring(df, for_intervals), self.select == "private"
         found = chosen_tables(measuring, df, random) if private else measuring.of(df)
         return measuring.chain(found, len(df), random), found
 
-    def _measuring(self, df: Records, for_intervals: bool = False) -> Measuring:
+    def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
         """What is counted: the only step that looks at confidential values."""
         reference: Reference | None = None
         public: dict[str, Predictor] = {}
-        if not isinstance(df, pd.DataFrame):
-            pass
-        elif self.reference is None:
+        if self.reference is None:
             public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
         else:
             reference, public = reference_of(
@@ -562,33 +535,6 @@ class NoisyMarginals(NoiseMechanism):
             reference=reference,
             for_intervals=for_intervals,
         )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class SetsToDraw:
-    """What m sets are drawn from: functions of noisy counts, the `charge` among them. Each of
-    `sets` is its factors and the shares of cells of the columns whose bins were merged."""
-
-    charge: PrivacyCharge
-    noise: str
-    settings: Mapping[str, Any]
-    domain: Mapping[str, ColumnDomain]
-    sets: tuple[tuple[Factors, Mapping[str, FloatArray]], ...]
-
-
-def rows_of(
-    factors: Factors,
-    shares: Mapping[str, FloatArray],
-    domain: Mapping[str, ColumnDomain],
-    random: Streams,
-    index: pd.Index,
-    *,
-    even: bool,
-) -> pd.DataFrame:
-    """So many synthetic rows, without public columns."""
-    with one_blas_thread():
-        cells = factors.simulate(random, "marginals", n=len(index), public={}, even=even)
-        return columns_of(cells, domain, factors.domain, shares, random, "", index, {}, even=even)
 
 
 def columns_of(

@@ -45,6 +45,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, did_you_mean, number_of
@@ -52,10 +53,10 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, IntArray
 from pyhybrid.mechanisms.marginals.log_linear import Chain, Measurement, fit_link
-from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring, Records, Tables
+from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring, Tables
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
-from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, size_of_noise
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
 
 MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
 _CHOICE = 0.1  # of a round's price, for the choice
@@ -70,7 +71,7 @@ Clique = tuple[str, str]
 
 
 def chosen_tables(
-    measuring: Measuring, df: Records, random: Streams, *, most_rounds: int = ROUNDS
+    measuring: Measuring, df: pd.DataFrame, random: Streams, *, most_rounds: int = ROUNDS
 ) -> Measured:
     """Measure all columns alone, then tables chosen by noisy scores: the first round takes
     1 / most_rounds of what is left for rounds, and fewer follow if parts grow."""
@@ -104,7 +105,7 @@ def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
 class _Rounds:
     """What was measured so far, and its model."""
 
-    def __init__(self, measuring: Measuring, df: Records, random: Streams) -> None:
+    def __init__(self, measuring: Measuring, df: pd.DataFrame, random: Streams) -> None:
         """Every column alone, its bins merged, and the model of independent columns."""
         self.measuring, self.random, names = measuring, random, tuple(measuring.order)
         first = measuring.first(df)
@@ -208,16 +209,14 @@ class _Rounds:
         )  # fmt: skip
 
 
-def by_candidate(measuring: Measuring, tables: Tables) -> dict[Clique, CrossTable | CountedTable]:
+def by_candidate(measuring: Measuring, tables: Tables) -> dict[Clique, CrossTable]:
     """Tables as `Measuring.two_way` lists them, but those of columns without predictors."""
     names = [(name, own) for name, reads in measuring.order.items() for own in reads or (ALONE,)]
     return {each: table for each, table in zip(names, tables, strict=True) if each[1] != ALONE}
 
 
-def true_counts(table: CrossTable | CountedTable) -> FloatArray:
+def true_counts(table: CrossTable) -> FloatArray:
     """Records in each cell, (K L,). Confidential."""
-    if isinstance(table, CountedTable):
-        return table.counts.ravel().astype(np.float64)
     return counts_of(table.codes, table.n_rows, table.cells)
 
 

@@ -518,7 +518,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
         how: Any = {"mu": mu, "n_parameters": p, "outcomes": outcomes if others else "levels"}
         maps = budget_maps(n=session.n_units, **how)
         unit = None if session.units is None else session.owner
-        how.update(unit=unit, times=getattr(bound, "times", None), n_parts=_regressions(bound))
+        how.update(unit=unit, n_parts=_regressions(bound))
         return maps, *budget_without(_predictors(bound), **how)
 
     def _leaves_enough(self, session: FitSession, weights: WeightsWithout, p: int) -> bool:
@@ -588,8 +588,7 @@ def _coefficients(bound: BoundModel, p: int) -> int:
 
 def _left(session: FitSession, weights: WeightsWithout) -> float:
     """Sum of public weights over records or units."""
-    times = getattr(session.bound, "times", None)
-    return float(weights.alpha.sum() if times is None else weights.alpha @ times)
+    return float(weights.alpha.sum())
 
 
 @dataclass(frozen=True)

@@ -315,19 +315,6 @@ def in_their_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFra
     return with_columns(table, {name: own.cast(table[name]) for name, own in forms.items()})
 
 
-def level_key(value: Any) -> Any:
-    """An entry as levels are compared: 3, 3.0 and "3" are one. None for missing values, and for
-    what cannot be read: the error would tell of it."""
-    number = number_in(value)
-    if not math.isnan(number):
-        return number
-    try:
-        missing = pd.isna(value)
-        return None if isinstance(missing, bool | np.bool_) and missing else str(value)
-    except Exception:  # of the entry's own type
-        return None
-
-
 def number_in(value: Any) -> float:
     """An entry as a finite number; NaN for what is none."""
     if isinstance(value, str):

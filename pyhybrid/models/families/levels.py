@@ -172,7 +172,7 @@ class BoundManyLevels(BoundLevels):
     def rows(self) -> Rows:
         code = distinct_rows(self.design.X).row_of * self.n_levels + self.design.y.astype(np.intp)
         _, first, row_of = np.unique(code, return_index=True, return_inverse=True)
-        frequency = np.bincount(row_of, weights=self.times).astype(np.float64)
+        frequency = np.bincount(row_of).astype(np.float64)
         return Rows(first=first, row_of=row_of, frequency=frequency)
 
     def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:

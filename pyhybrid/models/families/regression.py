@@ -49,17 +49,12 @@ def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.asarray(rest + np.maximum(x, 0)), np.asarray(rest + np.maximum(-x, 0))
 
 
-def weighted_rows(
-    rows: Rows,
-    alpha: FloatArray,
-    unit: npt.NDArray[np.intp] | None = None,
-    times: FloatArray | None = None,
-) -> Rows:
+def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
     """Rows split further by record weight, and by unit if terms are summed by unit; the rows
     themselves if these agree within each."""
     for own in (alpha, unit):
         if own is not None and not np.array_equal(own[rows.first][rows.row_of], own):
-            rows = distinct_rows(np.column_stack([rows.row_of, own]), times)
+            rows = distinct_rows(np.column_stack([rows.row_of, own]))
     return rows
 
 
@@ -291,14 +286,12 @@ class RegressionModel(ABC):
 class BoundRegression:
     """A regression model joined to a table, a `pyhybrid.models.base.BoundModel`. Confidential.
 
-    `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all.
-    Rows of a table that was counted elsewhere each stand for so many `times` records alike."""
+    `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all."""
 
     model: RegressionModel
     table: pd.DataFrame
     design: Design
     at: Positions | None = None
-    times: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
@@ -306,11 +299,6 @@ class BoundRegression:
     @property
     def n(self) -> int:
         return self.design.y.size
-
-    @property
-    def n_records(self) -> int:
-        """Number of records that the n rows stand for."""
-        return self.n if self.times is None else round(float(self.times.sum()))
 
     @property
     def program(self) -> StanProgram:
@@ -388,7 +376,7 @@ class BoundRegression:
     def rows(self) -> Rows:
         """Distinct rows of (outcome, predictors, offset)."""
         own = self.design
-        return distinct_rows(np.column_stack([own.y, own.X, own.offset]), self.times)
+        return distinct_rows(np.column_stack([own.y, own.X, own.offset]))
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -397,7 +385,7 @@ class BoundRegression:
 
     def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
         """Rows of the data block, in its order: distinct ones of one weight, and unit if given."""
-        return weighted_rows(self.rows, alpha, unit, self.times)
+        return weighted_rows(self.rows, alpha, unit)
 
     def stan_data(
         self,
@@ -452,8 +440,7 @@ class BoundRegression:
         return y if self.density_above_one else y.astype(np.int64)
 
     def log_lik(self, draws: Draws) -> LogLik:
-        row_of, times = self.rows.row_of, self.times
-        return LogLik.of_draws(self, draws, self.log_lik_blocks, row_of, times)
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""

@@ -31,7 +31,6 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.mechanism import read_by
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
@@ -139,7 +138,7 @@ def compare(
     ----------
     mechanisms : mapping of str to PseudoPosteriorMechanism
         Candidates by a name of your own, all over the same model.
-    df : DataFrame, or a table that stays where it is
+    df : DataFrame
         Confidential records. Not modified.
     n_synthetic : int, default 20
         m, of each mechanism.
@@ -150,7 +149,7 @@ def compare(
     workers : int, default 1
         Processes that work on mechanisms at once; does not change the results.
     executor : Executor, optional
-        In place of `workers`, e.g. of a Dask client; it is not shut down.
+        In place of `workers`; it is not shut down.
 
     Returns
     -------
@@ -171,7 +170,7 @@ def compare(
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
     session = open_session(
-        model.bind(read_by(mechanisms.values(), df, seed)),
+        model.bind(df),
         seed=seed,
         engine=engine,
         settings=settings,

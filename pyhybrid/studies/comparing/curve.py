@@ -43,7 +43,6 @@ from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, s
 from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit
 from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
-from pyhybrid.mechanisms.mechanism import read_for
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import check_delta
@@ -137,7 +136,7 @@ def risk_utility_curve(
     Parameters
     ----------
     model : Model
-    df : DataFrame, or a table that stays where it is
+    df : DataFrame
         Confidential records.
     scales, shifts : iterable of float
         c and g of `pyhybrid.lipschitz_weights`; all pairs are points.
@@ -153,7 +152,7 @@ def risk_utility_curve(
         Processes; 1 works in this one. A script that uses more needs the usual
         ``if __name__ == "__main__":``. The results do not depend on the number.
     executor : concurrent.futures.Executor, optional
-        Runs the points in place of `workers`, e.g. a dask client's ``get_executor()``.
+        Runs the points in place of `workers`.
     results : path, optional
         File for finished points, private (0600). A rerun with the same settings and data skips
         what is in it, and may have another grid.
@@ -181,7 +180,6 @@ def risk_utility_curve(
     check_choice(accounting, "accounting", ACCOUNTINGS)
     check_delta(delta)
     workers = check_count(workers, "workers")
-    df = read_for([model], df, seed)
     bound = model.bind(df)
     _check_numbers(bound)
     common = CurveSettings(
