@@ -30,7 +30,7 @@ def test_the_top_is_held_in_the_head_and_every_name_is_there() -> None:
 def test_a_name_that_moved_says_where() -> None:
     for name, room in {
         "pool": "measures", "delta_of_mu": "arrays", "SamplerSettings": "engines",
-        "with_totals": "releases", "dp_kmeans": "primitives", "release_pages": "reports",
+        "LedgerEntry": "releases", "dp_kmeans": "primitives", "release_pages": "reports",
     }.items():  # fmt: skip
         fails(AttributeError, rf": it is ph\.{room}\.{name}$", getattr, ph, name)
         assert getattr(getattr(ph, room), name) is not None

@@ -32,10 +32,6 @@ from pyhybrid.cli.options import (
 )
 from pyhybrid.cli.plan import planned_whole, say_repeated, say_unconfirmed
 from pyhybrid.cli.released import (
-    Afterwards,
-    check_afterwards,
-    predictors_of,
-    read_afterwards,
     save_with_these,
 )
 from pyhybrid.cli.tables import SourceTable, read_table
@@ -74,7 +70,7 @@ from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
 _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
-    "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
+    "file_format", "ledger", "allow_unlike", "overwrite",
     "delta", "select", "holds_no_released_record", "unit", "rows_per_unit",
 )  # fmt: skip
 _TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
@@ -136,10 +132,6 @@ def synthesize(
     drop: list[str] | None = None,
     keep: list[str] | None = None,
     identifier: list[str] | None = None,
-    households: str | None = None,
-    total: list[str] | None = None,
-    rows: int | None = None,
-    public: list[str] | None = None,
     ledger: Path | None = None,
     allow_unlike: bool = False,
     overwrite: bool = False,
@@ -195,15 +187,6 @@ def synthesize(
         fewer than 2,000 records, else 0]
     identifier (--id): Columns whose values are replaced by numbers, separated by commas;
         repeatable.
-    households: Make synthetic rows of a household agree: unit=COLUMN and any of one=COLUMN:VALUE,
-        at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several with + between) and
-        eligible=RULE; e.g. 'unit=home,one=relation:head'.
-    total: Scale a synthesized column to PUBLIC totals: COLUMN:total=NUMBER or
-        COLUMN:by=COLUMN,LEVEL=NUMBER (more levels after commas), either with weights=COLUMN;
-        repeatable.
-    rows: Number of rows to release; whole households with --households.
-    public: With --rows: columns that are public and are not changed; with commas between,
-        repeatable.
     ledger: Ledger to charge; it refuses a release beyond its budget.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
@@ -218,9 +201,6 @@ def synthesize(
     if epsilon is not None:
         check_positive(epsilon, "--epsilon")
     design = survey_design(survey)
-    asked = read_afterwards(
-        households, total, rows, public, unit=unit or (None if design is None else design.unit)
-    )
     fitting: dict[str, Any] = {
         "n_synthetic": check_count(n_synthetic, "--n-synthetic"),
         "n_draws_released": 1 if one_draw else None, "seed": seed, "engine": engine,
@@ -232,7 +212,7 @@ def synthesize(
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     if whole:
-        made = _by_plan(context, asked, fitting)
+        made = _by_plan(context, fitting)
     else:
         if rows_per_unit is not None:
             raise InvalidInput("--rows-per-unit goes with a whole table: leave out --formula")
@@ -246,9 +226,9 @@ def synthesize(
             "support": support_of(support), "design": design,
             "reweighting": reweighting_of(reweight, k, single_step),
         }  # fmt: skip
-        made = _by_formula(context.params, of_mechanism, asked, fitting)
+        made = _by_formula(context.params, of_mechanism, fitting)
     save_with_these(
-        made.release, asked, made.source, made.decisions, out, seed=seed, overwrite=overwrite,
+        made.release, made.source, made.decisions, out, overwrite=overwrite,
         file_format=file_format, ledger=made.book,
     )  # fmt: skip
 
@@ -282,7 +262,7 @@ class _Made:
     book: Ledger | None
 
 
-def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, Any]) -> _Made:
+def _by_plan(context: typer.Context, fitting: Mapping[str, Any]) -> _Made:
     """A whole table, by the file of `pyhybrid plan`, or, of noisy marginals, planned here."""
     given: Mapping[str, Any] = context.params
     own_plan = given["plan"] is None
@@ -310,8 +290,6 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
         planned = Plan.load(given["plan"], lambda kinds: source.read_as(kinds).frame)
         if given["unit"] in planned.kept and given["unit"] not in planned.decisions.keep:
             raise InvalidInput("the column of --unit must be in --drop or --keep of pyhybrid plan")
-    names = [column.name for column in planned.columns]
-    check_afterwards(asked, planned.table.df, names, planned.decisions, planned.kept)
     try:
         release = _release_by_plan(planned, texts[0], given, fitting)
     except SamplingError as error:
@@ -325,7 +303,7 @@ def _by_plan(context: typer.Context, asked: Afterwards, fitting: Mapping[str, An
 
 
 def _by_formula(
-    given: Mapping[str, Any], options: dict[str, Any], asked: Afterwards, fitting: dict[str, Any]
+    given: Mapping[str, Any], options: dict[str, Any], fitting: dict[str, Any]
 ) -> _Made:
     """Columns by their formulas; `options` are those of mechanisms."""
     formulas, models = given["formula"] or [], given["model"] or []
@@ -356,7 +334,7 @@ def _by_formula(
     if like is not None:
         known = None if models else by_kind[0]
         source = _at_known_levels(source, chosen.synthesizes[0], levels_declared(known))
-    _check_columns(source.frame, chosen, decisions, asked)
+    _check_columns(source.frame, chosen, decisions)
     if given["unit"] is None and given["survey"] is None:
         say_repeated(repeated_identifiers(source.frame))
     with progress_bars() as progress:
@@ -585,20 +563,15 @@ def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: R
         note(f"few {few} set epsilon: --mechanism budget --epsilon 1 costs at most 1")
 
 
-def _check_columns(
-    table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions, asked: Afterwards
-) -> None:
-    """Columns that need a decision are named, and refused without one, before any fit; those that
-    will hold sums of synthetic values need none. So is what cannot be done afterwards."""
-    replaced, sums = mechanism.synthesizes, asked.sums
+def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:
+    """Columns that need a decision are named, and refused without one, before any fit."""
+    replaced = mechanism.synthesizes
     if not set(replaced) <= set(table.columns):
         return  # what is wrong is said when the model is bound
     exposed = {**exposed_columns(table, replaced), **mechanism.undecided}
-    exposed = {n: reason for n, reason in exposed.items() if n in table.columns and n not in sums}
+    exposed = {n: reason for n, reason in exposed.items() if n in table.columns}
     columns = [str(name) for name in table.columns]
-    check_decided(exposed, decisions, columns, [*replaced, *sums])
+    check_decided(exposed, decisions, columns, replaced)
     for name, reason in exposed.items():
         if name in decisions.keep:
             note(f"--keep {name}: it is published unchanged, although {reason}")
-    read = predictors_of(mechanism, table) if asked.rows is not None else []
-    check_afterwards(asked, table, replaced, decisions, read)

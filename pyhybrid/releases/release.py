@@ -34,7 +34,7 @@ from pyhybrid.releases.record import (
     record_digests,
     tables_digest,
 )
-from pyhybrid.releases.statement import check_still_published, privacy_statement
+from pyhybrid.releases.statement import privacy_statement
 
 _SETS = "the synthetic tables are the list release.synthetic"
 _RIGHT_CALLS = {
@@ -262,7 +262,6 @@ class Release(ReleaseRecord):
         names = [*map(str, table.columns), *labels, *before.drop]
         whole = before.with_these(decisions)
         check_decided(self.exposed, whole, names, self.synthesized)
-        check_still_published(self.settings, decisions.drop, decisions.ids)
         if whole == before:
             return self
         new = Decisions.of(

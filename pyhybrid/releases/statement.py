@@ -1,107 +1,33 @@
-"""Public words on a release: the privacy statement, what was done afterwards, metadata.
+"""Public words on a release: the privacy statement and metadata.
 
 Made only of what may be published: no weight, no bound, no seed; of settings those that were asked
-for, as those that ran may depend on the data. What is done to a release after it was made is
-post-processing of released values and public settings, and costs nothing; the statement, the
-reviewer's checklist and the metadata say it. The columns that it read as they are in the data must
-be published with the release: values that were changed by what the reader does not have would tell
-of it, and no epsilon covers that.
+for, as those that ran may depend on the data.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.words import Words, in_one_line
 
-AFTERWARDS = "afterwards"
-"""Name of the public setting: a list of what was done, in its order."""
 _MOST_LISTED = 12
-_READ_FOR = {
-    "households": "make rows of a household agree",
-    "totals": "scale values to totals",
-    "rows": "draw whole units",
-}
 _WORDS = Words("pyhybrid.releases")
-
-
-def afterwards_of(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What was done, in its order; empty if nothing was."""
-    return list(settings.get(AFTERWARDS, ()))
-
-
-def read_afterwards(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Columns that were read as they are in the data, and what for."""
-    return {
-        column: _READ_FOR[what]
-        for done in afterwards_of(settings)
-        for what, own in done.items()
-        for column in own.get("reads", ())
-    }
-
-
-def check_still_published(
-    settings: Mapping[str, Any], hidden: Iterable[str], numbered: Iterable[str]
-) -> None:
-    """Raise InvalidInput if a column that was read afterwards is left out, or replaced by numbers:
-    only the unit may have numbers, as which rows belong together is all that was read of it."""
-    units = {own.get("unit") for done in afterwards_of(settings) for own in done.values()}
-    gone = {*hidden, *(name for name in numbered if name not in units)}
-    for column, what in read_afterwards(settings).items():
-        if column in gone:
-            raise InvalidInput(
-                f"{column!r} must be published as it is: it was read to {what}, and no epsilon "
-                "covers what the changed values would disclose of it; publish it, or do not"
-            )
-
-
-def afterwards_sentences(settings: Mapping[str, Any]) -> list[str]:
-    """What was done, one sentence for each, without line breaks."""
-    return [
-        " ".join(_WORDS.sentence("afterwards", what, done=own, parts=_agreements(own)).split())
-        for done in afterwards_of(settings)
-        for what, own in done.items()
-    ]
-
-
-def _taken_as_public(settings: Mapping[str, Any]) -> list[str]:
-    """What the owner declared to be public, for the statement's list of what is not covered."""
-    return [
-        " ".join(text.split())
-        for done in afterwards_of(settings)
-        for what, own in done.items()
-        for text in _WORDS.rendered("not covered", what, done=own)
-    ]
-
-
-def _agreements(own: Mapping[str, Any]) -> list[str]:
-    """What rows of a household were made to meet together."""
-    eligible = own.get("eligible")
-    only = f" (one with {eligible}, where there is any)" if eligible else ""
-    parts = [f"one value of {column}" for column in own.get("same", ())]
-    for key, number in (("one", "exactly one row has"), ("at_most_one", "at most one row has")):
-        parts += [f"{number} {name} = {value}{only}" for name, value in own.get(key, {}).items()]
-    return [
-        *parts,
-        *(f"{whole} is the sum of {part}" for whole, part in own.get("sums", {}).items()),
-    ]
 
 
 def privacy_statement(
     release: ReleaseRecord, *, n_records: int, parts: Sequence[ReleaseRecord] = ()
 ) -> str:
     """The statement as Markdown, for tables of `n_records`; `parts` are steps of a sequence."""
-    charge, decisions, settings = release.charge, release.decisions, release.settings
+    charge, decisions = release.charge, release.decisions
     shaped = shaping_columns(release, parts)
     hidden = in_one_line(*(name for name in (*decisions.drop, *decisions.ids) if name in shaped))
     untold = _WORDS.rendered("not covered", "hidden", hidden=hidden)
@@ -113,18 +39,12 @@ def privacy_statement(
         "## Assumed",
         _bullets(charge.assumes),
         "## Not covered",
-        _bullets([*charge.not_covered, *untold, *_taken_as_public(settings)]),
+        _bullets([*charge.not_covered, *untold]),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
     ]
     if decisions.sentences:
         blocks.append(_bullets(decisions.sentences))
-    done = afterwards_sentences(settings)
-    if done:
-        blocks += [
-            "## Changed afterwards",
-            _bullets([*done, _WORDS.sentence("afterwards", "free")]),
-        ]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -186,7 +106,7 @@ def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
 
 
 def _how(release: ReleaseRecord) -> list[str]:
-    given = {k: v for k, v in release.settings.items() if k != AFTERWARDS and v is not None}
+    given = {k: v for k, v in release.settings.items() if v is not None}
     read = given.get("predictors")
     if isinstance(read, Mapping) and all(
         [*own] == [*read][:place] for place, own in enumerate(read.values())
@@ -231,8 +151,6 @@ def public_metadata(
     plain JSON under the names of the Data Documentation Initiative (DDI-Codebook 2.5), of nothing
     that tables, charge and statement do not say."""
     first, settings, charge = tables[0], release.settings, release.charge
-    done = (said for each in afterwards_of(settings) for said in each.values())
-    sums = {name for said in done for name in said.get("sums", {})}
     return {
         "standard": "DDI-Codebook 2.5 names, as JSON",
         "stdyDscr": {
@@ -240,7 +158,6 @@ def public_metadata(
             "method": str(settings.get("mechanism", charge.mechanism)),
             "software": {"name": "pyhybrid", "version": pyhybrid.__version__},
             "privacy": charge.public(),
-            "cleanOps": afterwards_sentences(settings),
         },
         "fileDscr": [
             {
@@ -251,14 +168,12 @@ def public_metadata(
             for place, table in enumerate(tables, start=1)
         ],
         "dataDscr": [
-            _variable(str(name), first[name], release.synthesized, sums) for name in first.columns
+            _variable(str(name), first[name], release.synthesized) for name in first.columns
         ],
     }
 
 
-def _variable(
-    name: str, values: pd.Series, synthesized: Collection[str], derived: Collection[str]
-) -> dict[str, Any]:
+def _variable(name: str, values: pd.Series, synthesized: Collection[str]) -> dict[str, Any]:
     numeric = pd.api.types.is_numeric_dtype(values.dtype)
     continuous = numeric and not pd.api.types.is_bool_dtype(values.dtype)
     source = "drawn from the model" if name in synthesized else "as in the confidential data"
@@ -267,5 +182,5 @@ def _variable(
         "intrvl": "contin" if continuous else "discrete",
         "varFormat": str(values.dtype),
         "synthesized": name in synthesized,
-        "source": "summed from drawn values" if name in derived else source,
+        "source": source,
     }

@@ -20,7 +20,6 @@ from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.statement import afterwards_sentences
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page, sentence
 
 COUNTED = {
@@ -163,8 +162,6 @@ def _structure(release: Release) -> Iterator[_Row]:
     )
     found = f"{n} rows, {len(_published(release))} columns in every set"
     yield "Rows and columns", found, _FINE if alike else _LOOK
-    for number, text in enumerate(afterwards_sentences(release.settings), start=1):
-        yield f"Changed\u00a0afterwards,\u00a0{number}", text, _DECIDE
     missing = int(first[list(release.synthesized)].isna().to_numpy().sum())
     yield "Missing values in synthesized columns", str(missing), _FINE
     plain = isinstance(first.index, pd.RangeIndex) or "index" in release.decisions.drop

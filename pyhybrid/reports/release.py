@@ -22,7 +22,6 @@ from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.statement import afterwards_of
 from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.columns import (
@@ -104,13 +103,12 @@ def release_report(
     bounds and data, but not the seed. `baseline` is another release of the same columns of the same
     records, such as Unweighted; `title` names the step of a sequence, `table` the file."""
     statement = release.statement
-    other_rows = any("rows" in each for each in afterwards_of(release.settings))
     release = beside_data(release, data, baseline)
     releases, said = _by_name(release, baseline), statement_sections(statement, level=3)
     if release.parts:  # its steps have a table here
         said = [each for each in said if not each.heading.startswith("Step ")]
         said.append(section("steps elsewhere"))
-    statement_part = section("statement", other_rows=other_rows)
+    statement_part = section("statement")
     lost, judged = lost_relations(release, data), judged_columns(release, data)
     pairs = pairs_section(release, data)
     lost.update((("", ""), text) for each in pairs for text in each.bullets)

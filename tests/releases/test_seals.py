@@ -318,7 +318,7 @@ def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:
         "mechanisms/accounting/charge",
         "mechanisms/censored/private_calibration", "mechanisms/sequential",
         "mechanisms/weighted/weight_maps", "privacy/charge", "privacy/composition",
-        "releases/folder", "releases/postprocess", "releases/release",
+        "releases/folder", "releases/release",
         "tables/synthesis",
     }  # fmt: skip
 

@@ -44,13 +44,6 @@ def histogram(**given: Any) -> Callable[[pd.DataFrame], ph.Release]:
     return ph.PerturbedHistogram(column="y", epsilon=50.0, **given).release
 
 
-def summed(df: pd.DataFrame) -> ph.Release:
-    """The sum of a household in the place of the data's own."""
-    own = df.assign(z=WHOLE % 3 + 1, home=np.arange(N) // 2)
-    made = ph.PerturbedHistogram(column="z", levels=(1, 2, 3), epsilon=50.0).release(own)
-    return ph.releases.with_households(made, unit="home", sums={"y": "z"})
-
-
 def table(mechanism: str, kind: Any) -> Callable[[pd.DataFrame], ph.Release]:
     def release(df: pd.DataFrame) -> ph.Release:
         plan = ph.Table(df, sensitive=["y"], types={"y": kind}).plan()
@@ -126,7 +119,6 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
     "with missing amounts": ("gaps", censored(ph.WithMissing(AMOUNTS))),
     "with missing levels": (
         "texts with gaps", censored(ph.WithMissing(ph.Bernoulli("y ~ x", levels=("a", "b"))))),
-    "sums of numbers": ("numbers", summed), "sums in the place of texts": ("texts", summed),
     "table of marginals": ("gaps", table("marginals", TYPES["y"])),
     "table of models": ("gaps", table("censored", TYPES["y"])),
     "table of tenths": ("numbers", table("censored", ph.Amounts(
