@@ -9,17 +9,10 @@ rough_fit <- function(program, y, X, weights, offset, own) {
     ),
     bernoulli = logit_fit(y, X, weights, offset)[c("information_root", "score")],
     categorical = categorical_fit(y, X, weights, own),
-    beta_binomial = logit_fit(
-      (y - own$least) / own$n_trials, X, weights * own$n_trials, offset
-    ),
     ordinal = ordinal_fit(y, X, weights, own),
     beta = rough_beta(y, weights),
     beta_regression = logit_fit(y, X, weights, offset),
     normal_regression = normal_fit(y - offset, X, weights, own$min_sd),
-    truncated_normal = {
-      found <- normal_fit(y - offset, X, weights, own$min_sd)
-      found[names(found) != "near"]
-    },
     gamma_regression = c(
       log_linear_fit(y, X, weights, offset), list(center_shape = 0, spread_shape = 1)
     ),

@@ -14,10 +14,9 @@
 #' @param weights Record weights alpha in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` and
 #'   `"ordinal"` text, factors, logicals and numbers, `"negative_binomial"` and `"poisson"` whole
-#'   numbers >= 0, `"beta_binomial"` whole numbers from `lower` to `upper`,
+#'   numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
-#'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"truncated_normal"` those within
-#'   bounds, `"gamma_regression"` positive ones. `"published/negative_binomial"` and the others in
+#'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"gamma_regression"` positive ones. `"published/negative_binomial"` and the others in
 #'   `stan/published` are the programs as the papers print or describe them, with their names.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
 #'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"gamma_regression"`, and `"published"` for the others. Not
@@ -27,8 +26,8 @@
 #' @param levels Of `"categorical"` and `"ordinal"`: all values of the outcome, in their order; if
 #'   `NULL` those of the factor, else those that are there, sorted.
 #' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is
-#'   without a limit for counts, and 1 for the beta programs, if `NULL`. Not for the normal
-#'   programs.
+#'   without a limit for counts, and 1 for the beta programs, if `NULL`. For counts and
+#'   the beta programs.
 #' @param edge Of the beta programs: outcomes nearer to an end are moved to this distance from it, on
 #'   the unit scale.
 #' @param transform,unit,min_sd Of the normal programs: the likelihood is that of the transform
@@ -82,21 +81,9 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   } else if (startsWith(program, "normal")) {
     y <- transformed_outcome(design$y, transform, unit)
     if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
-  } else if (program == "truncated_normal") {
-    ends <- ends_of(design$y, if (missing(lower)) -Inf else lower, if (is.null(upper)) Inf else upper)
-    y <- transformed_outcome(design$y, transform, unit)
-    if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
-    if (transform == "log" && ends[1] <= 0) ends[1] <- -Inf
-    finite <- is.finite(ends)
-    ends[finite] <- transformed_outcome(ends[finite], transform, unit)
   } else if (program == "gamma_regression") {
     first_wrong(design$y <= 0, "be above 0")
-    ends <- ends_of(design$y, lower, if (is.null(upper)) Inf else upper) / check_positive(unit, "unit")
-    if (ends[1] <= 0) ends[1] <- -Inf
-    y <- design$y / unit
-  } else if (program == "beta_binomial") {
-    if (is.null(upper)) invalid_input("upper must be given for program 'beta_binomial'")
-    y <- count_outcome(design$y, lower, upper)
+    y <- design$y / check_positive(unit, "unit")
   } else if (startsWith(program, "beta")) {
     y <- unit_outcome(design$y, lower, if (is.null(upper)) 1 else upper, edge)
   } else if (program == "bernoulli") {
@@ -113,15 +100,12 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
   )
   own <- switch(program,
-    beta_binomial = c(linear, priors, list(least = lower, n_trials = upper - lower)),
     categorical = ,
     ordinal = c(
       linear[c("K", "X")], priors["prior_scale"], list(n_levels = length(attr(design$y, "levels")))
     ),
     beta = beta_sums(y, weights),
     normal_regression = c(linear, priors, list(min_sd = min_sd)),
-    truncated_normal = c(linear, priors, interval_of(ends), list(min_sd = min_sd)),
-    gamma_regression = c(linear, priors, interval_of(ends)),
     normal_mixture = {
       if (check_count(n_components, "n_components") > n) {
         invalid_input("n_components must be at most the number of records, ", n)
@@ -166,14 +150,12 @@ options_of_programs <- local({
     negative_binomial = c(prior, "lower", "upper"),
     poisson = c(prior, "lower", "upper"),
     bernoulli = prior,
-    beta_binomial = c(prior, "lower", "upper"),
     categorical = c("prior_scale", "prior_scale_intercept", "levels"),
     ordinal = c("prior_scale", "prior_scale_intercept", "levels"),
     beta = c("lower", "upper", "edge"),
     beta_regression = c(prior, "lower", "upper", "edge"),
     normal_regression = c(prior, normal),
-    truncated_normal = c(prior, normal, "lower", "upper"),
-    gamma_regression = c(prior, "lower", "upper", "unit"),
+    gamma_regression = c(prior, "unit"),
     normal_mixture = c(normal, "n_components")
   )
 })
@@ -198,22 +180,6 @@ count_outcome <- function(y, lower, upper) {
   first_wrong(y < 0 | y != floor(y), "be a count >= 0")
   first_wrong(y < lower | y > upper, paste0("be in [", short(lower), ", ", short(upper), "]"))
   y
-}
-
-# Lower and upper end, which the outcomes must be within.
-ends_of <- function(y, lower, upper) {
-  if (!(upper > lower)) invalid_input("upper must be above lower")
-  first_wrong(y < lower | y > upper, paste0("be in [", short(lower), ", ", short(upper), "]"))
-  c(lower, upper)
-}
-
-# The ends as the programs take them; 0 where there is none.
-interval_of <- function(ends) {
-  has <- is.finite(ends)
-  list(
-    has_lower = as.integer(has[1]), lower_end = if (has[1]) ends[1] else 0,
-    has_upper = as.integer(has[2]), upper_end = if (has[2]) ends[2] else 0
-  )
 }
 
 # Scaled to the unit interval, at least `edge` from its ends.

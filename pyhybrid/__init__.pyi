@@ -33,7 +33,6 @@ from .mechanisms.censored.calibration import calibrate as calibrate
 from .mechanisms.sequential import SequentialSynthesis as SequentialSynthesis
 from .models import Bernoulli as Bernoulli
 from .models import Beta as Beta
-from .models import BetaBinomial as BetaBinomial
 from .models import BetaRegression as BetaRegression
 from .models import Categorical as Categorical
 from .models import Gamma as Gamma

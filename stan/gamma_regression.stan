@@ -1,6 +1,6 @@
-// Gamma regression of positive outcomes with record weights, log link, within bounds if given.
+// Gamma regression of positive outcomes with record weights, log link.
 //
-//   y_i ~ Gamma(shape, rate shape / mu_i) given lower <= y_i <= upper, log mu_i = offset_i + X_i beta
+//   y_i ~ Gamma(shape, rate shape / mu_i),   log mu_i = offset_i + X_i beta
 //   shape ~ exponential(1)                                         [rstanarm's default for Gamma]
 //   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2);   with normal_prior = 0:
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
@@ -10,28 +10,6 @@
 functions {
 #include functions/pseudo_log_lik.stan
 #include functions/coefficients.stan
-#include functions/truncation.stan
-  // log probability of the interval, by row; 0 without bounds.
-  vector gamma_log_mass(vector eta, real shape, int has_lower, real lower_end, int has_upper,
-                        real upper_end) {
-    vector[rows(eta)] mass = rep_vector(0, rows(eta));
-    if (has_lower + has_upper > 0) {
-      for (i in 1:rows(eta)) {
-        real rate = shape * exp(-eta[i]);
-        if (has_lower == 0) {
-          mass[i] = gamma_lcdf(upper_end | shape, rate);
-        } else if (has_upper == 0) {
-          mass[i] = gamma_lccdf(lower_end | shape, rate);
-        } else {
-          mass[i] = log_mass(gamma_lcdf(lower_end | shape, rate),
-                             gamma_lcdf(upper_end | shape, rate),
-                             gamma_lccdf(lower_end | shape, rate),
-                             gamma_lccdf(upper_end | shape, rate));
-        }
-      }
-    }
-    return mass;
-  }
 }
 data {
   int<lower=1> n;                              // rows
@@ -41,10 +19,6 @@ data {
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
   vector[n] offsets;                           // added to X beta; 0 without offset()
-  int<lower=0, upper=1> has_lower;
-  real<lower=0> lower_end;                     // read only if has_lower = 1
-  int<lower=0, upper=1> has_upper;
-  real<lower=0> upper_end;                     // read only if has_upper = 1
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
 #include blocks/coefficients_data.stan
@@ -64,7 +38,6 @@ data {
 }
 transformed data {
   real freedom = K + 11;                       // K - 1 + 2 eta, eta = 6
-  int within = has_lower + has_upper > 0;
   vector[n] log_y = log(y);
   vector[n] weight = frequency .* weights;
   vector[n] weighted_y = weight .* y;
@@ -92,18 +65,12 @@ model {
     vector[n] eta = offsets + X * beta;
     real constant = shape * log(shape) - lgamma(shape);
     if (use_cap == 1) {
-      vector[n] f = constant + (shape - 1) * log_y - shape * (eta + y .* exp(-eta))
-                    - gamma_log_mass(eta, shape, has_lower, lower_end, has_upper, upper_end);
+      vector[n] f = constant + (shape - 1) * log_y - shape * (eta + y .* exp(-eta));
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);
     } else {
       target += sum_weight * constant + (shape - 1) * sum_log_y
                 - shape * (weight_X * beta + weight_offset + dot_product(weighted_y, exp(-eta)));
-      if (within == 1) {
-        target += -dot_product(weight,
-                               gamma_log_mass(eta, shape, has_lower, lower_end, has_upper,
-                                              upper_end));
-      }
     }
   }
 }
@@ -116,9 +83,8 @@ generated quantities {
   }
   if (emit_log_lik == 1) {
     vector[n] eta = offsets + X * beta;
-    vector[n] mass = gamma_log_mass(eta, shape, has_lower, lower_end, has_upper, upper_end);
     for (i in 1:n) {
-      log_lik[i] = gamma_lpdf(y[i] | shape, shape * exp(-eta[i])) - mass[i];
+      log_lik[i] = gamma_lpdf(y[i] | shape, shape * exp(-eta[i]));
     }
   }
 }

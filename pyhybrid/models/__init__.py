@@ -10,7 +10,7 @@ from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.default_model import DefaultModel, default_name
 from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
-from pyhybrid.models.families.counts import BetaBinomial, NegativeBinomial, Poisson
+from pyhybrid.models.families.counts import NegativeBinomial, Poisson
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
 from pyhybrid.models.families.normal_mixture import MixtureRegression
 from pyhybrid.models.families.proportions import Beta, BetaRegression
@@ -20,7 +20,6 @@ __all__ = [
     "MODELS",
     "Bernoulli",
     "Beta",
-    "BetaBinomial",
     "BetaRegression",
     "BoundModel",
     "Categorical",
@@ -46,7 +45,6 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "poisson": Poisson,
     "beta": Beta,
     "beta_regression": BetaRegression,
-    "beta_binomial": BetaBinomial,
     "normal": NormalRegression,
     "mixture": MixtureRegression,
     "bernoulli": Bernoulli,

@@ -44,7 +44,6 @@ COUNTED = (HISTOGRAM, MARGINALS)
 MOST_LEVELS = 30
 """Levels beyond which a column is synthesized without predictors, and is none itself."""
 _BINS = 30
-_NEAR_ENDS = 20
 _POINT, _ZEROS = 0.2, 0.1  # of the values
 _MANY = 500  # values that two regressions need at a small epsilon
 _NEARER = 0.05  # to a normal distribution than to that of counts, as hours worked with zeros are
@@ -107,11 +106,6 @@ def _counts(kind: Counts) -> dict[str, Any]:
             "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
 
 
-def _near(lower: float | None, upper: float | None) -> bool:
-    """True for two ends between which whole numbers are beta-binomial."""
-    return lower is not None and upper is not None and upper - lower <= _NEAR_ENDS
-
-
 def _under_dispersed(kind: Counts) -> bool:
     """Less spread than a Poisson distribution and far from 0, as weeks of pregnancy are."""
     center, unit = kind.typical or (0.0, 1.0)
@@ -161,10 +155,6 @@ RULES: tuple[ModelRule, ...] = (
         "zero_inflated", "counts, and zeros beyond them", Counts,
         lambda kind: {name: own for name, own in _counts(kind).items() if name != "lower"},
         lambda kind, _: kind.extra_zeros,
-    ),
-    ModelRule(
-        "beta_binomial", f"whole numbers between two ends, {_NEAR_ENDS} apart at most",
-        Counts, _counts, lambda kind, _: _near(kind.lower, kind.upper),
     ),
     ModelRule(
         "normal", "whole numbers of less spread than counts have by chance",
@@ -240,11 +230,12 @@ def name_and_options(
     rule = rule_for(kind, predicted=True)
     name, options = rule.model, dict(rule.options(kind))
     if isinstance(kind, Counts) and kind.upper is None:
-        if not of_reference and held.var() < held.mean():
-            ends = {"lower": int(held.min()), "upper": int(held.max())}
-            return "beta_binomial", {"prior": "normal", **ends}
         by_mean = partial(_by_mean, formula, df, "negative_binomial", "normal")
-        if _from_normal(held, half=0.5) < _from_counts(held) - _NEARER or by_mean() == "normal":
+        if (
+            (not of_reference and held.var() < held.mean())
+            or _from_normal(held, half=0.5) < _from_counts(held) - _NEARER
+            or by_mean() == "normal"
+        ):
             name = "normal"
         elif name == "negative_binomial" or not of_reference:
             reads = df[list(parse_formula(formula, df).predictors)]

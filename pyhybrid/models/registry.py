@@ -104,9 +104,7 @@ def within(model: Any, lower: float | None, upper: float | None) -> Any:
     if isinstance(model, CountModel):
         own["lower"] = math.ceil(own["lower"] or 0)
         own["upper"] = None if own["upper"] is None else math.floor(own["upper"])
-    elif isinstance(model, BoundedModel):
-        own["truncated"] = "draws" if (low, high) == (None, None) else model.truncated
-    elif (low, high) != (own["lower"], own["upper"]):
+    elif not isinstance(model, BoundedModel) and (low, high) != (own["lower"], own["upper"]):
         raise InvalidInput(
             f"{model.name} must keep to the declared range of its column: it takes no ends that "
             "replicates are drawn within; take another model, or declare no lower and upper"

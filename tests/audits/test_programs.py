@@ -57,7 +57,6 @@ CASES: list[tuple[Any, tuple[pd.DataFrame, float]]] = [
     (ph.BetaRegression("y ~ x"), _SHARES),
     (ph.NormalRegression("y ~ x"), _REAL),
     (ph.Bernoulli("y ~ x"), _TWO),
-    (ph.BetaBinomial("y ~ x", upper=50), _COUNTS),
     (ph.Categorical("y ~ x", levels=(0, 1, 2)), _THREE),
     (ph.Ordinal("y ~ x", levels=(0, 1, 2)), _THREE),
     (ph.MixtureRegression("y ~ x", n_components=2), _REAL),

@@ -96,7 +96,7 @@ def _variables(
         return {**own, "phi": positive()}
     if program == "normal_regression":
         return {**own, "sigma": float(data["min_sd"]) + positive()}
-    if program in ("beta_regression", "beta_binomial"):
+    if program == "beta_regression":
         return {**own, "lambda": 0.1 + positive()}
     return own
 

@@ -206,13 +206,6 @@ MODELS: dict[str, Calibrated] = {
         outcome=lambda rng, t: (rng.random(N) < special.expit(DESIGN @ t["beta"])).astype(float),
         usable=_varies, ranked=_BETA, noise=(0.0, 1.0),
     ),
-    "beta_binomial": Calibrated(
-        model=ph.BetaBinomial("y ~ x", lower=1, upper=8),
-        prior=lambda rng, size: {"beta": _coefficients(rng, size, 6), "lambda": _pareto(rng, size)},
-        inside=lambda d: _within(_eta(d), -4, 4) & _within(d["lambda"], 0.3, 1e4),
-        outcome=lambda rng, t: 1.0 + rng.binomial(7, _beta_draws(rng, t)),
-        usable=_varies, ranked={**_BETA, "lambda": lambda d: d["lambda"]}, noise=(1.0, 8.0),
-    ),
     "categorical": Calibrated(
         model=ph.Categorical("y ~ x", levels=(0, 1, 2), prior_scale_intercept=1.5, prior_scale=0.8),
         prior=lambda rng, size: {"beta": _level_contrasts(rng, size)},

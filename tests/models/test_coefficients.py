@@ -1,6 +1,5 @@
 """The coefficients' two priors: the target is the documented one, whatever the rough fit says."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from tests.refusals import refuses
 MODELS: dict[str, Any] = {
     "negative_binomial": ph.NegativeBinomial, "poisson": ph.Poisson,
     "beta_regression": ph.BetaRegression, "normal_regression": ph.NormalRegression,
-    "bernoulli": ph.Bernoulli, "beta_binomial": partial(ph.BetaBinomial, upper=7),
+    "bernoulli": ph.Bernoulli,
 }  # fmt: skip
 ETA = dict.fromkeys(MODELS, 6) | {"normal_regression": 1}
 
@@ -37,7 +36,6 @@ def _table(model: str, n: int = 40) -> pd.DataFrame:
         "beta_regression": lambda: rng.beta(4 * special.expit(eta), 4 * special.expit(-eta)),
         "normal_regression": lambda: rng.normal(eta, 0.8),
         "bernoulli": lambda: rng.random(n) < special.expit(eta),
-        "beta_binomial": lambda: rng.binomial(7, special.expit(eta)),
     }
     y = outcomes[model]()
     return pd.DataFrame({"y": y, "year": year, "income": income})
@@ -87,11 +85,6 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     elif model == "normal_regression":
         sd = float(values["sigma"])
         total = stats.norm.logpdf(y, mu_eta, sd) @ _alpha(bound) + stats.t.logpdf(sd, 3)
-    elif model == "beta_binomial":
-        size = float(values["lambda"])
-        mu = special.expit(mu_eta)
-        total = stats.betabinom.logpmf(y, 7, size * mu, size * (1 - mu)) @ _alpha(bound)
-        total += stats.pareto.logpdf(size, 1.5, scale=0.1)
     elif model == "bernoulli":
         total = stats.bernoulli.logpmf(y, special.expit(mu_eta)) @ _alpha(bound)
     elif model == "negative_binomial":

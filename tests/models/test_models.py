@@ -132,7 +132,6 @@ _AMOUNT: Any = {"decimals": 0, "unit": 100.0}
 NAMED: dict[str, Any] = {
     "bernoulli:levels=no+yes,prior_scale=1":
         ph.Bernoulli("voted ~ age", levels=("no", "yes"), prior_scale=1.0),
-    "beta_binomial:lower=1,upper=5": ph.BetaBinomial("y ~ x", lower=1, upper=5),
     "mixture:n_components=5,transform=log":
         ph.MixtureRegression("y ~ x", n_components=5, transform="log"),
     "normal:unit=1000": ph.NormalRegression("y ~ x", unit=1000),

@@ -194,7 +194,7 @@ def test_no_message_about_names_is_lost() -> None:
 
 @pytest.mark.parametrize("other", [
     "poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture", "gamma_regression",
-    "truncated_normal", "categorical", "ordinal",
+    "categorical", "ordinal",
 ])  # fmt: skip
 def test_the_joint_text_of_every_program_compiles(other: str) -> None:
     """Names of the parts do not meet, and nothing that a part declares is left without suffix."""

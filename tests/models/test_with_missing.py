@@ -150,7 +150,7 @@ def test_a_column_that_holds_no_missing_value_gets_none() -> None:
     ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.Gamma("y ~ x", decimals=1)),
     ph.Categorical("y ~ x", levels=(1, 2, 3)), ph.Ordinal("y ~ x", levels=(1, 2, 3)),
     ph.Bernoulli("y ~ x", levels=("3", "a")), ph.LogNormal("y ~ x", decimals=1),
-    ph.BetaBinomial("y ~ x", upper=9), ph.BetaRegression("y ~ x", lower=0, upper=9, decimals=1),
+    ph.Poisson("y ~ x", upper=9), ph.BetaRegression("y ~ x", lower=0, upper=9, decimals=1),
 ], ids=lambda model: model.name)  # fmt: skip
 def test_the_last_value_that_is_there_is_not_told_by_a_refusal(model: Any) -> None:
     """Seen: a release was refused without it. The control: where it is declared never missing."""

@@ -36,9 +36,6 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
     ),
     "bernoulli": (ph.Bernoulli, "bernoulli", f"member ~ {TERMS}", {}),
     "bernoulli, published prior": (ph.Bernoulli, "bernoulli", "member ~ x", {"prior": "published"}),
-    "beta_binomial": (
-        ph.BetaBinomial, "beta_binomial", f"count ~ {TERMS}", {"lower": 0, "upper": 60, **NORMAL},
-    ),
     "categorical": (ph.Categorical, "categorical", "way ~ x * g", {}),
     "categorical, declared": (
         ph.Categorical, "categorical", "way ~ 0 + g",
@@ -65,18 +62,9 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
         ph.LogNormal, "normal_regression", f"share ~ {TERMS}",
         {"transform": "log", "unit": 0.5, "prior": "normal"},
     ),
-    "log normal within bounds": (
-        ph.LogNormal, "truncated_normal", f"share ~ {TERMS}",
-        {"transform": "log", "lower": 0.0, "upper": 1.5, "prior": "normal"},
-    ),
-    "normal within bounds": (
-        ph.NormalRegression, "truncated_normal", "income ~ x",
-        {"lower": -300.0, "upper": 400.0, "unit": 20.0, "min_sd": 0.1},
-    ),
     "gamma": (ph.Gamma, "gamma_regression", f"share ~ {TERMS}", {"unit": 0.5}),
-    "gamma within bounds": (
-        ph.Gamma, "gamma_regression", "share ~ x",
-        {"lower": 0.001, "upper": 2.0, "prior": "published"},
+    "gamma, published prior": (
+        ph.Gamma, "gamma_regression", "share ~ x", {"prior": "published"},
     ),
     "signed log": (
         ph.NormalRegression, "normal_regression", "income ~ x", {"transform": "signed_log"},

@@ -208,7 +208,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "declared levels": lambda: ph.Bernoulli("visits ~ 1", levels=("a", "b")).bind(
         people().astype({"visits": str})
     ),
-    "beyond a count's end": lambda: ph.BetaBinomial("visits ~ 1", upper=9).bind(people()),
+    "beyond a count's end": lambda: ph.Poisson("visits ~ 1", upper=9).bind(people()),
     "one of many levels": lambda: ph.Categorical("visits ~ 1", levels=("a", "b", "c")).bind(
         people().astype({"visits": str})
     ),

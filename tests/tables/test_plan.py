@@ -44,7 +44,6 @@ def test_kinds_give_models(plan: Any) -> None:
 
 
 @pytest.mark.parametrize(("kind", "model", "options"), [
-    (ph.Counts(lower=1, upper=7), "beta_binomial", {"lower": 1, "upper": 7}),
     (ph.Counts(lower=0, upper=21), "negative_binomial", {"lower": 0, "upper": 21}),
     (ph.Counts(unit=3), "negative_binomial", {"lower": 0, "upper": None}),
     (ph.Counts(unit=3, extra_zeros=True), "zero_inflated", {"upper": None}),

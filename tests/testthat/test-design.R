@@ -36,9 +36,7 @@ test_that("every program gets the data that its block declares", {
     if (program == "bernoulli") outcome <- "I(y > 3)"
     terms <- if (program == "beta") "1" else "x + offset(x / 7)"
     if (program %in% programs_of_levels) terms <- "x"
-    options <- switch(program,
-      normal_mixture = list(n_components = 2), beta_binomial = list(upper = 9), list()
-    )
+    options <- switch(program, normal_mixture = list(n_components = 2), list())
     formula <- paste(outcome, "~", terms)
     for (weights in list(rep(1, 6), rep(0, 6))) {
       given <- c(list(formula, data, weights, program = program), options)

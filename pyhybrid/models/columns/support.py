@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.values import column_like, first_row
 from pyhybrid.privacy.histogram import in_steps
 
@@ -69,7 +69,6 @@ TRANSFORMS: Mapping[str, Transform] = {
 
 FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
-_FEW = 0.01  # of the values, which may be put at the ends
 _TRIES = 1000
 
 
@@ -98,8 +97,8 @@ def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
             f"outcome {outcome!r} must have more than {FEW} different values for the default model "
             "to be chosen: with fewer, as codes, ratings and 0/1 columns have, give --model "
             "bernoulli if it has two, ordinal:levels=1+2+3 for ratings, negative_binomial if these "
-            "are counts without an upper end, and beta_binomial:lower=...,upper=... or "
-            "poisson:lower=...,upper=... with one, so that nothing outside is released"
+            "are counts without an upper end, and poisson:lower=...,upper=... with one, so that "
+            "nothing outside is released"
         )
 
 
@@ -141,7 +140,8 @@ def draw_within(
 ) -> FloatArray:
     """n outcomes by `draw`, which gets rows, those outside of the limits, or at the value that is
     made apart from them, drawn again: the model given that it lies within, a function of the draw
-    and public limits, which costs nothing."""
+    and public limits, which costs nothing. Where it has next to no probability within, values are
+    at the nearer end, with a warning."""
     low, high = limits
     values = draw(slice(None))
     left: npt.NDArray[np.intp] = np.arange(n)
@@ -151,20 +151,14 @@ def draw_within(
             return values
         values[left] = draw(left)
     left = left[(values[left] < low) | (values[left] > high)]
-    if not left.size:
-        return values
-    if left.size <= _FEW * n:  # far out, the truncated law is about that of its end
+    if left.size:  # far out, the truncated law is about that of its end
         values[left] = np.clip(values[left], low, high)
         warnings.warn(
-            f"{left.size} of {n} synthetic values are at an end of the declared range: "
-            "the model has next to no probability within it there",
+            f"{left.size} of {n} synthetic values are at an end of the declared range: the model "
+            "has next to no probability within it there; give another model, or other limits",
             stacklevel=2,
         )
-        return values
-    raise SamplingError(
-        f"released values must lie in the support of their column: the model has next to no "
-        f"probability there for {left.size} of {n} records; give another model, or other limits"
-    )
+    return values
 
 
 _MOST_READ = 8

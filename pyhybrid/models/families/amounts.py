@@ -1,4 +1,4 @@
-"""Amounts: normal regression of a transformed outcome, gamma regression, their bounds."""
+"""Amounts: normal regression of a transformed outcome, and gamma regression."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, log_ndtr
+from scipy.special import gammaln
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals, decimals_of
+from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals
 from pyhybrid.models.families.coefficients import PRIORS, LinearModel
 from pyhybrid.models.families.regression import (
     Offset,
@@ -30,62 +30,6 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
-
-Ends = tuple[float, float]
-
-
-def normal_log_mass(mean: FloatArray, sd: FloatArray, ends: Ends) -> FloatArray:
-    """log P(ends[0] <= Y <= ends[1]) of Y ~ N(mean, sd^2), nats; arrays broadcast."""
-    low, high = ((end - mean) / sd for end in ends)
-    return _log_mass(log_ndtr(low), log_ndtr(high), log_ndtr(-low), log_ndtr(-high))
-
-
-def normal_within(mean: FloatArray, sd: float, ends: Ends, rng: np.random.Generator) -> FloatArray:
-    """Draws from N(mean, sd^2) given that they lie within the ends, shape (n,)."""
-    from scipy.stats import truncnorm  # a second to import
-
-    low, high = ((end - mean) / sd for end in ends)
-    drawn = truncnorm.ppf(rng.random(mean.size), low, high)
-    return np.asarray(np.clip(mean + sd * drawn, *ends))  # by what rounding adds
-
-
-def gamma_log_mass(shape: FloatArray, rate: FloatArray, ends: Ends) -> FloatArray:
-    """log P(ends[0] <= Y <= ends[1]) of Y ~ Gamma(shape, rate), nats; arrays broadcast."""
-    low, high = (np.maximum(end, 0.0) * rate for end in ends)
-    with np.errstate(divide="ignore"):
-        below = (np.log(gammainc(shape, x)) for x in (low, high))
-        above = (np.log(gammaincc(shape, x)) for x in (low, high))
-        return _log_mass(*below, *above)
-
-
-def gamma_within(
-    shape: float, rate: FloatArray, ends: Ends, rng: np.random.Generator
-) -> FloatArray:
-    """Draws from Gamma(shape, rate) given that they lie within the ends, shape (n,)."""
-    low, high = (np.maximum(end, 0.0) * rate for end in ends)
-    share = rng.random(rate.size)
-    below = [gammainc(shape, x) for x in (low, high)]
-    above = [gammaincc(shape, x) for x in (low, high)]
-    drawn = np.where(
-        below[1] < above[0],
-        gammaincinv(shape, below[0] + share * (below[1] - below[0])),
-        gammainccinv(shape, above[1] + share * (above[0] - above[1])),
-    )
-    return np.asarray(np.clip(drawn / rate, *ends))
-
-
-def _log_mass(
-    below_lower: FloatArray,
-    below_upper: FloatArray,
-    above_lower: FloatArray,
-    above_upper: FloatArray,
-) -> FloatArray:
-    """log(F(upper) - F(lower)) from the tail that is nearer."""
-    lower_tail = below_upper < above_lower
-    large = np.where(lower_tail, below_upper, above_lower)
-    small = np.where(lower_tail, below_lower, above_upper)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(large + np.log1p(-np.exp(small - large)))
 
 
 @dataclass(frozen=True)
@@ -162,12 +106,9 @@ class TransformedModel(RegressionModel):
         return np.asarray(rounded)
 
 
-TRUNCATED = ("likelihood", "draws")
-
-
 @dataclass(frozen=True)
 class BoundedModel(RegressionModel):
-    """A model of a continuous outcome that may have bounds.
+    """A model of a continuous outcome that may have a declared range.
 
     Parameters
     ----------
@@ -175,43 +116,23 @@ class BoundedModel(RegressionModel):
         Wilkinson formula.
     lower, upper : float, optional
         Smallest and largest value that the column can hold: public, given, never read from the
-        data. The likelihood is that of the model given that the outcome lies within (truncated, not
-        clipped), and replicates are drawn from it by the inverse of its distribution function. Data
-        outside are refused.
-    step : float, optional
-        Released values are multiples of it, e.g. 0.5 or 100: the nearest one within the bounds.
-        That is done to the replicates alone, after they were drawn, and costs nothing; the
-        likelihood knows of no steps. It stands for `decimals`.
-    truncated : {"likelihood", "draws"}
-        What the bounds act on. "draws": replicates alone are drawn from the model given that they
-        lie within; it is fitted as if there were none. Data outside are refused in either case.
+        data. Values outside never leave: replicates are drawn from the model given that they lie
+        within, which is a function of the posterior draw and costs nothing more. The likelihood is
+        not truncated. Data outside are refused.
     """
 
     _: KW_ONLY
     lower: float | None = None
     upper: float | None = None
-    step: float | None = None
-    truncated: str = "likelihood"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("lower", "upper"):
             if getattr(self, name) is not None:
                 check_finite(getattr(self, name), name)
-        check_choice(self.truncated, "truncated", TRUNCATED)
         low, high = self.ends
         if not low < high:
             raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
-        if self.step is None:
-            return
-        check_positive(self.step, "step")
-        if getattr(self, "decimals", None) is not None:
-            raise InvalidInput("give step or decimals, not both")
-        if decimals_of(np.array([self.step])) is None:
-            raise InvalidInput(f"step must have at most 8 decimals: found {self.step!r}")
-        first, last = self._grid_ends
-        if first > last:
-            raise InvalidInput("step must leave a multiple of it between lower and upper")
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -220,71 +141,16 @@ class BoundedModel(RegressionModel):
         return low, math.inf if self.upper is None else self.upper
 
     @property
-    def bounded(self) -> bool:
-        """True if the likelihood is truncated."""
-        return self.truncated == "likelihood" and self.draws_bounded
-
-    @property
-    def draws_bounded(self) -> bool:
-        """True if replicates are drawn from the model given that they lie within ends."""
-        return any(math.isfinite(end) for end in self.model_ends)
-
-    @property
     def declared_support(self) -> tuple[float, float] | None:
-        return self.ends if self.draws_bounded else None
-
-    @property
-    def model_ends(self) -> tuple[float, float]:
-        """The ends on the scale of the likelihood."""
-        return self.ends
+        return None if self.lower is None and self.upper is None else self.ends
 
     def describe(self) -> dict[str, Any]:
-        draws = None if self.truncated == "likelihood" else self.truncated
-        own = {"lower": self.lower, "upper": self.upper, "step": self.step, "truncated": draws}
-        return {**super().describe(), **{k: v for k, v in own.items() if v is not None}}
-
-    @property
-    def given_decimals(self) -> int | None:
-        if self.step is None:
-            return super().given_decimals
-        return decimals_of(np.array([self.step]))
+        ends = {"lower": self.lower, "upper": self.upper}
+        return {**super().describe(), **{k: v for k, v in ends.items() if v is not None}}
 
     def support(self, dtype: Any) -> tuple[float, float]:
         low, high = super().support(dtype)
         return max(low, self.ends[0]), min(high, self.ends[1])
-
-    def within_ends(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Values of the table's scale on the grid of the step, not past the ends by rounding."""
-        low, high = self.ends
-        if self.step is not None:
-            first, last = self._grid_ends
-            values = self.step * np.clip(np.round(values / self.step), first, last)
-            return np.asarray(np.round(values, decimals or 0))
-        if decimals is None:
-            return np.clip(values, low, high)
-        unit = 10.0**-decimals
-        first, last = np.ceil(low / unit - 1e-9) * unit, np.floor(high / unit + 1e-9) * unit
-        return np.asarray(np.round(np.clip(values, first, last), decimals), dtype=np.float64)
-
-    def interval(self) -> dict[str, Any]:
-        """The ends as the programs take them."""
-        low, high = self.model_ends if self.bounded else (-math.inf, math.inf)
-        return {
-            "has_lower": int(math.isfinite(low)),
-            "lower_end": low if math.isfinite(low) else 0.0,
-            "has_upper": int(math.isfinite(high)),
-            "upper_end": high if math.isfinite(high) else 0.0,
-        }
-
-    @property
-    def _grid_ends(self) -> tuple[float, float]:
-        """Smallest and largest multiple of the step, in steps."""
-        assert self.step is not None
-        low, high = self.ends
-        return (
-            math.ceil(low / self.step - 1e-9) if math.isfinite(low) else low,
-            math.floor(high / self.step + 1e-9) if math.isfinite(high) else high,
-        )
 
 
 def advice_on_unit(bound: Any) -> str:
@@ -323,9 +189,9 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     formula : str
         Wilkinson formula, e.g. ``"income ~ age + education"``.
 
-    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, for bounds
-    `pyhybrid.models.families.amounts.BoundedModel` (their program is stan/truncated_normal.stan)
-    and, for the prior on beta, `pyhybrid.models.families.coefficients.LinearModel`.
+    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, for a declared range
+    `pyhybrid.models.families.amounts.BoundedModel` and, for the prior on beta,
+    `pyhybrid.models.families.coefficients.LinearModel`.
 
     References
     ----------
@@ -344,11 +210,9 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         sigma = parameters["sigma"].reshape(-1, 1)
         f = -np.log(sigma) - _HALF_LOG_2PI - ((y - eta) / sigma) ** 2 / 2
-        return np.asarray(f - normal_log_mass(eta, sigma, self.model_ends) if self.bounded else f)
+        return np.asarray(f)
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        if self.draws_bounded:
-            return normal_within(eta, float(parameters["sigma"]), self.model_ends, rng)
         return np.asarray(eta + parameters["sigma"] * rng.standard_normal(eta.size))
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
@@ -378,31 +242,11 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        data = {**data, "min_sd": float(self.min_sd)}
-        if not self.bounded:
-            return data
-        del data["near"]
-        return {**data, **self.interval()}
+        return {**data, "min_sd": float(self.min_sd)}
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         super().check_outcome(design, index)
         refuse_outside(design, index, self.ends)
-
-    @property
-    def stan_program(self) -> str:
-        """Without bounds the one that reads sums over the records."""
-        return "truncated_normal" if self.bounded else super().stan_program
-
-    @property
-    def model_ends(self) -> tuple[float, float]:
-        """The ends on the transformed scale; one that t does not take is none."""
-        kind, (low, high) = TRANSFORMS[self.transform], self.ends
-        lowest = -math.inf if kind.positive and low <= 0 else None
-        ends = kind.forward(np.array([low if lowest is None else high, high]) / self.unit)
-        return float(ends[0]) if lowest is None else lowest, float(ends[1])
-
-    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        return self.within_ends(super().from_support(values, decimals), decimals)
 
 
 def _deviation(
@@ -470,7 +314,7 @@ class Gamma(LinearModel, BoundedModel):
     prior : {"normal", "published"}, default "normal"
         On the coefficients; see `pyhybrid.models.families.coefficients.LinearModel`.
     decimals : int, optional
-        Number of decimals of released values, 0 to 15. A strict charge needs it, or a `step`: if
+        Number of decimals of released values, 0 to 15. A strict charge needs it: if
         omitted it is read from the data, and the charge says so and is not strict. What would round
         to 0 becomes the smallest positive value.
 
@@ -497,12 +341,6 @@ class Gamma(LinearModel, BoundedModel):
         own = {"unit": self.unit, "decimals": self.decimals, "prior": self.prior}
         return {**super().describe(), **own, "density": f"of y / {self.unit:g}"}
 
-    @property
-    def model_ends(self) -> tuple[float, float]:
-        """The ends over the unit; a lower one at or below 0 is none."""
-        low, high = self.ends
-        return (low / self.unit if low > 0 else -math.inf), high / self.unit
-
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         rules = (
             ("be above 0: {} is not; see TwoPart for zeros", design.y <= 0),
@@ -515,24 +353,17 @@ class Gamma(LinearModel, BoundedModel):
         return y / self.unit
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        own = self.within_ends(np.minimum(self.unit * values, LARGEST), decimals)
+        own = np.minimum(self.unit * values, LARGEST)
         rounded = own if decimals is None else np.round(own, decimals)
-        least = self.step or (np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals)
+        least = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
         return np.asarray(np.maximum(rounded, least))
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        shape = parameters["shape"].reshape(-1, 1)
-        f = _log_density(y, eta, shape)
-        return (
-            f - gamma_log_mass(shape, shape * np.exp(-eta), self.model_ends) if self.bounded else f
-        )
+        return _log_density(y, eta, parameters["shape"].reshape(-1, 1))
 
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         shape = float(parameters["shape"])
-        scale = np.exp(eta) / shape
-        if self.draws_bounded:
-            return gamma_within(shape, 1 / scale, self.model_ends, rng)
-        return np.asarray(rng.gamma(shape, scale))
+        return np.asarray(rng.gamma(shape, np.exp(eta) / shape))
 
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
@@ -545,9 +376,6 @@ class Gamma(LinearModel, BoundedModel):
         )
         start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
         return sized_hints("shape", likelihood, X, weight, start, offset)
-
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {**data, **self.interval()}
 
 
 def _log_density(y: FloatArray, eta: FloatArray, shape: FloatArray | float) -> FloatArray:

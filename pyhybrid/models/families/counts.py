@@ -1,4 +1,4 @@
-"""Counts: Poisson, negative binomial and beta-binomial regression."""
+"""Counts: Poisson and negative binomial regression."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaln, digamma, expit, gammaln
+from scipy.special import betaln, expit, gammaln
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
@@ -18,7 +18,6 @@ from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import NegativeBinomialForm, PoissonForm
 from pyhybrid.models.initialization import (
     LOG_LINEAR,
-    LOGIT,
     Family,
     SizedLikelihood,
     rough_fit,
@@ -184,101 +183,3 @@ def _log_density(y: FloatArray, eta: FloatArray, phi: FloatArray) -> FloatArray:
 
 def _clipped(eta: FloatArray) -> FloatArray:
     return np.clip(eta, -50, 50)
-
-
-_SMALLEST = 0.1  # lambda is above it
-_TINY = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True)
-class BetaBinomial(CountModel):
-    r"""Whole numbers from `lower` to `upper`: days of a week, items right, ratings.
-
-    :math:`y_i` - lower is beta-binomial of size upper - lower, with mean share
-    :math:`\mathrm{expit}(o_i + x_i'\beta)` and precision lambda. For a large lambda it is binomial;
-    below 2, most values are at both ends. Its spread is never less than a binomial's:
-    `pyhybrid.Ordinal` has any shape.
-
-    Priors: lambda ~ Pareto(0.1, 1.5) and that of beta, both as in `pyhybrid.BetaRegression`. brms's
-    ``beta_binomial()`` has gamma(0.01, 0.01) for its phi, which is lambda.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"days ~ age + sex"``.
-    lower, upper : int
-        Smallest (default 0) and largest value that the column can hold: public, given, never read
-        from the data. Nothing outside has any probability.
-
-    Other parameters: the prior on beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
-    """
-
-    program_name: ClassVar[str] = "beta_binomial"
-    parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.upper is None:
-            raise InvalidInput(
-                "upper must be given for BetaBinomial: the largest value that the column can hold, "
-                "e.g. upper=7 for days of a week"
-            )
-
-    @property
-    def size(self) -> int:
-        """Number of trials."""
-        assert self.upper is not None
-        return self.upper - self.lower
-
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {**data, "least": self.lower, "n_trials": self.size}
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        return self._log_density(y, eta, parameters["lambda"][:, None])
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        share = rng.beta(*_shapes(eta, parameters["lambda"]))
-        return (self.lower + rng.binomial(self.size, share)).astype(np.float64)
-
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        likelihood = SizedLikelihood(
-            log_lik=lambda eta, t: self._log_density(
-                y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)
-            ),
-            slope=lambda eta, t: self._slope(y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
-            curvature=lambda eta, t: self._curvature(np.clip(eta, -30, 30), np.exp(t)),
-            bounds=(-5.0, 12.0),  # of t = log(lambda - 0.1)
-            # As to a binomial, which counts of less spread approach without end.
-            log_prior=lambda t: float(t - 2.5 * np.log(_SMALLEST + np.exp(t))),
-        )
-        share = (y - self.lower) / self.size
-        start = rough_fit(share, X, weight * self.size, LOGIT, offset).center
-        return sized_hints("lambda", likelihood, X, weight, start, offset)
-
-    def _log_density(self, y: FloatArray, eta: FloatArray, precision: Any) -> FloatArray:
-        above = y - self.lower
-        below = self.size - above
-        one, two = _shapes(eta, precision)
-        choose = gammaln(self.size + 1) - gammaln(above + 1) - gammaln(below + 1)
-        return np.asarray(choose + betaln(above + one, below + two) - betaln(one, two))
-
-    def _slope(self, y: FloatArray, eta: FloatArray, precision: float) -> FloatArray:
-        """Derivative of the log density by eta."""
-        above = y - self.lower
-        one, two = _shapes(eta, precision)
-        moved = digamma(above + one) - digamma(one)
-        moved = moved - digamma(self.size - above + two) + digamma(two)
-        return np.asarray(one * expit(-eta) * moved)
-
-    def _curvature(self, eta: FloatArray, precision: float) -> FloatArray:
-        """The quasi-binomial information of eta."""
-        inflated = 1 + (self.size - 1) / (1 + precision)
-        return np.asarray(self.size * expit(eta) * expit(-eta) / inflated)
-
-
-def _shapes(eta: FloatArray, precision: Any) -> tuple[FloatArray, FloatArray]:
-    """Shapes of the beta distribution of the share, above 0."""
-    one, two = (np.maximum(precision * expit(sign * eta), _TINY) for sign in (1, -1))
-    return one, two

@@ -64,9 +64,6 @@ _OUTCOMES: Mapping[str, Outcome] = {
     "gamma": lambda rng, eta: np.minimum(rng.gamma(2, np.exp(eta) / 2), 8.0) + 1e-3,
     "mixture": _two_components,
     "bernoulli": lambda rng, eta: (rng.random(eta.size) < expit(eta)).astype(np.int64),
-    "beta_binomial": (
-        lambda rng, eta: 1 + rng.binomial(6, rng.beta(3 * expit(eta), 3 * expit(-eta)))
-    ),
     "categorical": _texts,
     "ordinal": (
         lambda rng, eta: np.searchsorted([-1.5, 0.0, 1.0], eta + rng.logistic(size=eta.size))
@@ -75,10 +72,7 @@ _OUTCOMES: Mapping[str, Outcome] = {
     "zero_inflated": _counts_with_more_zeros,
 }
 _FORMULAS = {"beta": "y ~ 1", "zero_inflated": "y ~ age"}
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "mixture": {"n_components": 2},
-    "beta_binomial": {"lower": 1, "upper": 7},
-}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {"mixture": {"n_components": 2}}
 GENERATED = tuple(_OUTCOMES)
 """Models that can be compared without a table of the user's."""
 
