@@ -1,0 +1,636 @@
+"""Scores of the built-in models: gradients of one record's log-likelihood, and what goes with them.
+
+A `Scoring` joins a model to predictors and to no outcome. Its coordinates are unbounded: the
+coefficients, then the logarithm of a second parameter (precision, deviation, shape) above its
+floor. Outcomes are numbers on the scale of the likelihood, NaN where a record has none.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import optimize, special
+from scipy.special import digamma, expit, logit, ndtr
+
+from pyhybrid.core.checks import FloatArray
+
+_STEP = 1e-4
+_LARGEST_ETA = 30.0
+_SMALLEST_PRECISION = 1e-6
+
+NoisyCounts = Callable[[FloatArray, int], FloatArray]
+"""From the bin of each record (n,), NaN for none, and the number of bins, to noisy counts."""
+
+
+class Scoring(ABC):
+    """A model joined to predictors, at unbounded coordinates theta (d,)."""
+
+    names: tuple[str, ...]
+    """Names of the coordinates."""
+
+    @property
+    def d(self) -> int:
+        """Number of coordinates."""
+        return len(self.names)
+
+    @property
+    @abstractmethod
+    def linear(self) -> FloatArray:
+        """Derivative of the linear predictor by the coordinates, (n, d); for the step's length."""
+
+    @abstractmethod
+    def rows(self, at: Any) -> Scoring:
+        """The same for some of the rows."""
+
+    @abstractmethod
+    def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        """Gradient of each record's log-likelihood, (n, d); not finite where y is not."""
+
+    @abstractmethod
+    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        """Log-likelihood of each record, (n,), nats; what `scores` are the gradients of."""
+
+    @abstractmethod
+    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Outcomes drawn anew at theta, (n,), on the scale of the likelihood."""
+
+    @abstractmethod
+    def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient (d,) of the log prior, and its precision (d, d), minus the second derivative."""
+
+    @abstractmethod
+    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        """A first point from `looks` noisy histograms of the outcome alone, whose counts have
+        noise of this deviation."""
+
+    @abstractmethod
+    def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
+        """Parameters of the likelihood, one draw: shape (1, *dims) each."""
+
+    @property
+    def looks(self) -> int:
+        """Histograms that `start` reads."""
+        return 1
+
+
+def numeric_scores(scoring: Scoring, theta: FloatArray, y: FloatArray) -> FloatArray:
+    """Central differences of `log_lik`, (n, d): 2 d evaluations."""
+    columns = []
+    for k in range(scoring.d):
+        step = np.zeros(scoring.d)
+        step[k] = _STEP * max(1.0, abs(theta[k]))
+        moved = (scoring.log_lik(theta + step, y), scoring.log_lik(theta - step, y))
+        columns.append((moved[0] - moved[1]) / (2 * step[k]))
+    return np.column_stack(columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law(ABC):
+    """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u)."""
+
+    size: ClassVar[str | None] = None
+    floor: float = 0.0
+
+    def size_at(self, u: float) -> float:
+        """The second parameter at its coordinate."""
+        return self.floor + float(np.exp(np.clip(u, -_LARGEST_ETA, _LARGEST_ETA)))
+
+    @abstractmethod
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        """Nats, up to a function of y."""
+
+    @abstractmethod
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of the log density by eta and by the second parameter."""
+
+    @abstractmethod
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        """One outcome for each eta."""
+
+    @abstractmethod
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        """Distribution function."""
+
+    def log_prior_of_size(self, u: float) -> float:
+        """Log prior density of u."""
+        return 0.0
+
+    @abstractmethod
+    def first_edges(self) -> FloatArray:
+        """Upper ends of public bins, the last of them infinite."""
+
+    def second_edges(self, low: float, high: float) -> FloatArray | None:
+        """Upper ends of finer bins between two of the first; None if there are none."""
+        return np.append(np.linspace(low, high, 65), np.inf)
+
+    @abstractmethod
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        """The linear predictor whose outcomes lie about y."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonLaw(Law):
+    """Counts with mean exp(eta)."""
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.asarray(y * eta - np.exp(eta))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        return y - np.exp(eta), np.zeros(0)
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        return rng.poisson(np.exp(np.minimum(eta, _LARGEST_ETA))).astype(np.float64)
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.asarray(special.pdtr(np.floor(y), np.exp(eta)))
+
+    def first_edges(self) -> FloatArray:
+        return np.append(np.unique(np.floor(2.0 ** np.arange(0, 31.25, 0.25)) - 1), np.inf)
+
+    def second_edges(self, low: float, high: float) -> FloatArray | None:
+        return np.append(np.unique(np.floor(np.linspace(low, high, 65))), np.inf)
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return np.log(y + 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NegativeBinomialLaw(PoissonLaw):
+    """Counts with mean mu = exp(eta) and variance mu + mu^2 / phi; 1 / phi ~ half-Cauchy(0, 5)."""
+
+    size: ClassVar[str | None] = "phi"
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        choose = -special.betaln(size, y + 1) - np.log(size + y)
+        odds = eta - np.log(size)
+        return np.asarray(choose - y * np.logaddexp(0, -odds) - size * np.logaddexp(0, odds))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        mu = np.exp(eta)
+        residual = (y - mu) / (mu + size)
+        with np.errstate(invalid="ignore"):
+            values, at = np.unique(y, return_inverse=True)
+            rise = (digamma(values + size) - digamma(size))[at]
+        return size * residual, rise - np.log1p(mu / size) - residual
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        mean = np.exp(np.minimum(eta, _LARGEST_ETA))
+        rate = rng.gamma(size, mean / size)
+        return rng.poisson(np.minimum(rate, 1e18)).astype(np.float64)
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        share = size / (size + np.exp(eta))
+        below = special.betainc(size, np.minimum(np.floor(y), 1e15) + 1, share)
+        return np.where(y == np.inf, 1.0, below)
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(-u - np.log1p(np.exp(-2 * u) / 25))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernoulliLaw(Law):
+    """0 or 1 with log odds eta."""
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.asarray(-np.logaddexp(0, (1 - 2 * y) * eta))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        return y - expit(eta), np.zeros(0)
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        return (rng.random(eta.size) < expit(eta)).astype(np.float64)
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.where(y >= 1, 1.0, np.where(y >= 0, expit(-eta), 0.0))
+
+    def first_edges(self) -> FloatArray:
+        return np.array([0.0, np.inf])
+
+    def second_edges(self, low: float, high: float) -> FloatArray | None:
+        return None
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return np.linspace(-8, 8, 33)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalLaw(Law):
+    """Mean eta, deviation sigma; sigma ~ half-t_3(0, 1). `edges` are public bins."""
+
+    size: ClassVar[str | None] = "sigma"
+    edges: tuple[float, ...] = ()
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.asarray(-np.log(size) - ((y - eta) / size) ** 2 / 2)
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        z = (y - eta) / size
+        return z / size, (z * z - 1) / size
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(eta + size * rng.standard_normal(eta.size))
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.asarray(ndtr((y - eta) / size))
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(u - 2 * np.log1p(self.size_at(u) ** 2 / 3))
+
+    def first_edges(self) -> FloatArray:
+        return np.array(self.edges)
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return y
+
+
+@dataclass(frozen=True, kw_only=True)
+class GammaLaw(Law):
+    """Mean exp(eta), variance mean^2 / shape; shape ~ exponential(1)."""
+
+    size: ClassVar[str | None] = "shape"
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        constant = size * np.log(size) - special.gammaln(size)
+        return np.asarray(constant + (size - 1) * np.log(y) - size * (eta + y * np.exp(-eta)))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        ratio = y * np.exp(-eta)
+        return size * (ratio - 1), np.log(size) + 1 - digamma(size) + np.log(ratio) - ratio
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        drawn = rng.gamma(size, np.exp(np.minimum(eta, _LARGEST_ETA)) / size)
+        return np.maximum(drawn, np.finfo(np.float64).tiny)
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.asarray(special.gammainc(size, size * y * np.exp(-eta)))
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(u - self.size_at(u))
+
+    def first_edges(self) -> FloatArray:
+        return np.append(2.0 ** np.arange(-40, 60.5, 0.5), np.inf)
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return np.log(y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetaLaw(Law):
+    """Mean expit(eta), size lambda above 0.1; lambda ~ Pareto(0.1, 1.5)."""
+
+    size: ClassVar[str | None] = "lambda"
+    floor: float = 0.1
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        one, two = size * expit(eta), size * expit(-eta)
+        density = (one - 1) * np.log(y) + (two - 1) * np.log1p(-y) - special.betaln(one, two)
+        return np.asarray(density)
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        mean, other = expit(eta), expit(-eta)
+        one, two = digamma(size * mean), digamma(size * other)
+        by_mean = logit(y) - one + two
+        by_size = mean * by_mean + np.log1p(-y) - two + digamma(size)
+        return size * mean * other * by_mean, by_size
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        tiny = 1e-12
+        drawn = rng.beta(*(np.maximum(size * expit(sign * eta), tiny) for sign in (1, -1)))
+        return np.clip(drawn, 1e-10, 1 - 1e-10)
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        share = special.betainc(size * expit(eta), size * expit(-eta), np.clip(y, 0, 1))
+        return np.asarray(share)
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(u - 2.5 * np.log(self.size_at(u)))
+
+    def first_edges(self) -> FloatArray:
+        return np.append(np.linspace(0, 1, 51)[1:-1], np.inf)
+
+    def second_edges(self, low: float, high: float) -> FloatArray | None:
+        return None
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return logit(np.clip(y, 0.005, 0.995))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearScoring(Scoring):
+    """A law of X beta + offset: coordinates are beta (K,) and, if the law has a size, its u."""
+
+    law: Law
+    X: FloatArray
+    offset: FloatArray
+    columns: tuple[str, ...]
+    prior_sd: FloatArray
+    share: bool = False
+    """True of `Beta`, whose mean phi has a uniform prior."""
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*self.columns, *(() if self.law.size is None else (f"log({self.law.size})",)))
+
+    @property
+    def linear(self) -> FloatArray:
+        beside = self.d - self.X.shape[1]
+        return np.hstack([self.X, np.zeros((len(self.X), beside))])
+
+    def rows(self, at: Any) -> LinearScoring:
+        kept = {**vars(self), "X": self.X[at], "offset": self.offset[at]}
+        return LinearScoring(**kept)
+
+    def _at(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        eta = self.X @ theta[: self.X.shape[1]] + self.offset
+        size = 1.0 if self.law.size is None else self.law.size_at(float(theta[-1]))
+        return eta, size
+
+    def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        eta, size = self._at(theta)
+        with np.errstate(all="ignore"):
+            by_eta, by_size = self.law.slopes(y, eta, size)
+            of_beta = by_eta[:, None] * self.X
+            if self.law.size is None:
+                return np.asarray(of_beta)
+            return np.column_stack([of_beta, by_size * (size - self.law.floor)])
+
+    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return self.law.log_density(y, *self._at(theta))
+
+    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return self.law.draw(*self._at(theta), rng)
+
+    def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        K = self.X.shape[1]
+        if self.share:  # phi uniform: eta is logistic
+            gradient = np.array([1 - 2 * expit(theta[0])])
+            precision = np.array([2 * expit(theta[0]) * expit(-theta[0])])
+        else:
+            gradient, precision = -theta[:K] / self.prior_sd**2, 1 / self.prior_sd**2
+        if self.law.size is not None:
+            u, f = float(theta[-1]), self.law.log_prior_of_size
+            gradient = np.append(gradient, (f(u + _STEP) - f(u - _STEP)) / (2 * _STEP))
+            second = (f(u + 0.01) - 2 * f(u) + f(u - 0.01)) / 0.01**2
+            precision = np.append(precision, -second)
+        return gradient, np.diag(np.maximum(precision, _SMALLEST_PRECISION))
+
+    @property
+    def looks(self) -> int:
+        return 1 if self.law.second_edges(0.0, 1.0) is None else 2
+
+    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        edges = self.law.first_edges()
+        counts = noisy_counts(_bins(y, edges), edges.size)
+        eta, u = fit_histogram(self.law, edges, counts, noise_sd)
+        if self.looks == 2:
+            finer = self.law.second_edges(*_range_of(self.law, edges, eta, u))
+            assert finer is not None
+            counts = noisy_counts(_bins(y, finer), finer.size)
+            eta, u = fit_histogram(self.law, finer, counts, noise_sd, near=(eta, u))
+        beta = _intercept(self.X, eta - float(self.offset.mean()))
+        return beta if self.law.size is None else np.append(beta, u)
+
+    def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
+        beta = theta[: self.X.shape[1]]
+        named = {"phi": expit(beta[:1])} if self.share else {"beta": beta[None]}
+        if self.law.size is not None:
+            named[self.law.size] = np.array([self.law.size_at(float(theta[-1]))])
+        return named
+
+
+def _intercept(X: FloatArray, eta: float) -> FloatArray:
+    """Coefficients (K,) whose linear predictor is about eta: the intercept's if there is one."""
+    ones = np.flatnonzero((X == 1).all(axis=0))
+    if ones.size:
+        beta = np.zeros(X.shape[1])
+        beta[ones[0]] = eta
+        return beta
+    return np.asarray(np.linalg.lstsq(X, np.full(len(X), eta), rcond=1e-8)[0])
+
+
+def _bins(y: FloatArray, edges: FloatArray) -> FloatArray:
+    """Bin of each outcome by its upper end, NaN for none, shape (n,)."""
+    place = np.searchsorted(edges, y, side="left").astype(np.float64)
+    return np.where(np.isfinite(y), place, np.nan)
+
+
+def _range_of(law: Law, edges: FloatArray, eta: float, u: float) -> tuple[float, float]:
+    """The ends of the bins that a law fills, and one bin more on each side."""
+    with np.errstate(all="ignore"):
+        below = law.cdf(edges, eta, law.size_at(u))
+    inside = np.flatnonzero((below > 1e-3) & (below < 1 - 1e-3))
+    first = int(np.searchsorted(below, 1e-3)) if not inside.size else int(inside[0])
+    last = first if not inside.size else int(inside[-1]) + 1
+    finite = edges.size - 2
+    low, high = edges[min(max(first - 2, 0), finite - 1)], edges[min(last + 1, finite)]
+    return float(low), float(max(high, np.nextafter(low, np.inf)))
+
+
+def fit_histogram(
+    law: Law,
+    edges: FloatArray,
+    counts: FloatArray,
+    noise: float,
+    near: tuple[float, float] | None = None,
+) -> tuple[float, float]:
+    """eta and u of the law nearest to counts (B,) in bins with these upper ends, whose noise has a
+    deviation of `noise`; by least squares over single bins, pairs, fours, ... of bins."""
+    n = max(float(counts.sum()), 1.0)
+    finite = edges[np.isfinite(edges)]
+    if finite.size:
+        middle = np.append(np.append(finite[0], (finite[1:] + finite[:-1]) / 2), finite[-1])
+    else:
+        middle = np.zeros(1)
+
+    def loss(at: FloatArray) -> float:
+        with np.errstate(all="ignore"):
+            below = law.cdf(edges[:-1], float(at[0]), law.size_at(float(at[1])))
+        expected = n * np.maximum(np.diff(np.concatenate([[0.0], below, [1.0]])), 0)
+        value, residual, variance = 0.0, counts - expected, noise**2 + expected
+        while residual.size:  # of bins, pairs of bins, ...: single bins are too fine for few values
+            value += float((residual**2 / variance).sum())
+            residual, variance = _pairs(residual), _pairs(variance)
+        return value if np.isfinite(value) else np.inf
+
+    with np.errstate(all="ignore"):
+        etas = law.eta_of(middle)
+    likely = counts > 2 * noise
+    likely[np.argmax(counts)] = True
+    tried = np.unique(etas[likely & np.isfinite(etas)] if etas.size == likely.size else etas)
+    if not tried.size:
+        tried = np.zeros(1)
+    if law.size is None:
+        scales = np.zeros(1)
+    elif isinstance(law, NormalLaw):
+        width = np.diff(finite)
+        span = np.log([width.min() / 4, finite[-1] - finite[0]])
+        scales = np.linspace(span[0], span[1], 40)
+    else:
+        scales = np.linspace(-4, 6, 21)
+    tried = tried[np.unique(np.linspace(0, tried.size - 1, min(tried.size, 40)).astype(int))]
+    grid = [np.array([eta, u]) for eta in tried for u in scales]
+    if near is not None:
+        grid.append(np.array(near))
+    best = min(grid, key=loss)
+    found = optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
+    at = found.x if np.isfinite(found.fun) else best
+    return float(at[0]), float(at[1])
+
+
+def _pairs(values: FloatArray) -> FloatArray:
+    """Sums of neighbors; none of fewer than two."""
+    if values.size < 2:
+        return values[:0]
+    return np.add.reduceat(values, np.arange(0, values.size, 2))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CategoricalScoring(Scoring):
+    """Levels in no order: coordinates are the coefficients (K, C - 1) of all but the first level,
+    row by row; the contrast of any two levels has the same normal prior."""
+
+    X: FloatArray
+    columns: tuple[str, ...]
+    levels: tuple[str, ...]
+    prior_sd: FloatArray
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(f"{column}, {level}" for column in self.columns for level in self.levels[1:])
+
+    @property
+    def linear(self) -> FloatArray:
+        return np.asarray(np.repeat(self.X, len(self.levels) - 1, axis=1))
+
+    def rows(self, at: Any) -> CategoricalScoring:
+        return CategoricalScoring(**{**vars(self), "X": self.X[at]})
+
+    def _log_shares(self, theta: FloatArray) -> FloatArray:
+        eta = self.X @ theta.reshape(self.X.shape[1], -1)
+        return np.asarray(special.log_softmax(np.hstack([np.zeros((len(eta), 1)), eta]), axis=1))
+
+    def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        shares = np.exp(self._log_shares(theta))[:, 1:]
+        level = np.arange(1, len(self.levels))
+        beyond = np.where(np.isfinite(y)[:, None], y[:, None] == level, np.nan) - shares
+        return np.asarray((self.X[:, :, None] * beyond[:, None, :]).reshape(len(y), -1))
+
+    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        known = np.isfinite(y)
+        place = np.where(known, y, 0).astype(np.intp)
+        value = self._log_shares(theta)[np.arange(len(y)), place]
+        return np.where(known, value, np.nan)
+
+    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        below = np.exp(self._log_shares(theta)).cumsum(axis=1)[:, :-1]
+        return (rng.random((len(below), 1)) >= below).sum(axis=1).astype(np.float64)
+
+    def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        beside = len(self.levels) - 1
+        inverse = np.linalg.inv((np.eye(beside) + 1) / 2)
+        precision = np.kron(np.diag(1 / self.prior_sd**2), inverse)
+        return -precision @ theta, precision
+
+    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        shares = _noisy_shares(noisy_counts(y, len(self.levels)), noise_sd)
+        columns = [_intercept(self.X, float(eta)) for eta in np.log(shares[1:] / shares[0])]
+        return np.column_stack(columns).ravel()
+
+    def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
+        return {"beta": theta.reshape(1, self.X.shape[1], -1)}
+
+
+def _noisy_shares(counts: FloatArray, noise_sd: float) -> FloatArray:
+    """Shares (C,) above 0 from noisy counts; one below the noise counts as half of the noise."""
+    kept = np.maximum(counts, max(noise_sd / 2, 0.5))
+    return np.asarray(kept / kept.sum())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OrdinalScoring(Scoring):
+    """Ordered levels: coordinates are the first threshold, the logarithms of the gaps to the next
+    ones (C - 2,), and the coefficients of all columns but the intercept."""
+
+    X: FloatArray
+    columns: tuple[str, ...]
+    levels: tuple[str, ...]
+    prior_sd: FloatArray
+    prior_sd_thresholds: float
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        gaps = tuple(f"log(gap {k})" for k in range(2, len(self.levels)))
+        return ("threshold 1", *gaps, *self.columns[1:])
+
+    @property
+    def linear(self) -> FloatArray:
+        gaps = np.zeros((len(self.X), len(self.levels) - 2))
+        return np.hstack([-np.ones((len(self.X), 1)), gaps, self.X[:, 1:]])
+
+    def rows(self, at: Any) -> OrdinalScoring:
+        return OrdinalScoring(**{**vars(self), "X": self.X[at]})
+
+    def _thresholds(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Thresholds (C - 1,) and their derivative by the first C - 1 coordinates."""
+        gaps = np.exp(np.clip(theta[1 : len(self.levels) - 1], -_LARGEST_ETA, _LARGEST_ETA))
+        by = np.tri(gaps.size + 1) * np.append(1.0, gaps)
+        return theta[0] + np.append(0.0, gaps.cumsum()), by
+
+    def _below(self, theta: FloatArray) -> FloatArray:
+        """P(y < k) for k = 0, ..., C at each row, (n, C + 1)."""
+        eta = self.X[:, 1:] @ theta[len(self.levels) - 1 :]
+        inner = expit(self._thresholds(theta)[0] - eta[:, None])
+        ends = np.zeros((len(eta), 1)), np.ones((len(eta), 1))
+        return np.hstack([ends[0], inner, ends[1]])
+
+    def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        known = np.isfinite(y)
+        place = np.where(known, y, 0).astype(np.intp)
+        below, row = self._below(theta), np.arange(len(y))
+        low, high = below[row, place], below[row, place + 1]
+        with np.errstate(all="ignore"):
+            share = np.where(known, high - low, np.nan)
+            by_threshold = np.zeros((len(y), len(self.levels) + 1))
+            by_threshold[row, place + 1] = high * (1 - high) / share
+            by_threshold[row, place] = -low * (1 - low) / share
+            by_eta = np.where(known, low + high - 1, np.nan)
+        of_thresholds = by_threshold[:, 1:-1] @ self._thresholds(theta)[1]
+        return np.hstack([of_thresholds, by_eta[:, None] * self.X[:, 1:]])
+
+    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        known = np.isfinite(y)
+        place, row = np.where(known, y, 0).astype(np.intp), np.arange(len(y))
+        below = self._below(theta)
+        with np.errstate(all="ignore"):
+            return np.where(known, np.log(below[row, place + 1] - below[row, place]), np.nan)
+
+    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        inner = self._below(theta)[:, 1:-1]
+        return (rng.random((len(inner), 1)) >= inner).sum(axis=1).astype(np.float64)
+
+    def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        thresholds, by = self._thresholds(theta)
+        weight, cut = 1 / self.prior_sd_thresholds**2, len(thresholds)
+        of_thresholds = -weight * by.T @ thresholds
+        of_thresholds[1:] += 1  # the Jacobian of the gaps
+        gradient = np.append(of_thresholds, -theta[cut:] / self.prior_sd**2)
+        precision = np.zeros((self.d, self.d))
+        precision[:cut, :cut] = weight * by.T @ by + _SMALLEST_PRECISION * np.eye(cut)
+        precision[cut:, cut:] = np.diag(1 / self.prior_sd**2)
+        return gradient, precision
+
+    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        shares = _noisy_shares(noisy_counts(y, len(self.levels)), noise_sd)
+        thresholds = logit(shares.cumsum()[:-1])
+        gaps = np.log(np.maximum(np.diff(thresholds), 1e-3))
+        return np.concatenate([thresholds[:1], gaps, np.zeros(self.X.shape[1] - 1)])
+
+    def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
+        thresholds = self._thresholds(theta)[0]
+        beta = np.append(-thresholds[0], theta[len(thresholds) :])
+        return {"beta": beta[None], "threshold": thresholds[None]}

@@ -1,0 +1,258 @@
+r"""Clipped scores: noisy Fisher scoring with bounded influence, arrays in and arrays out.
+
+At a public point :math:`\theta_k` each record has a score :math:`s_i`, the gradient of its
+log-likelihood (d,). With whitening W, :math:`W' I W = 1` for the information I of all records,
+
+.. math::
+
+    \psi_i = W's_i \min(1, C / |W's_i|), \qquad q = \sum_i \psi_i + N(0, (C / \mu_k)^2 1_d),
+
+    \theta_{k+1} = \theta_k + G^{-1} (q - b + W' \nabla \log p(\theta_k)),
+
+    G = \sum_i E[\psi_i s_i'] + W'P, \qquad b = \sum_i E[\psi_i],
+
+with P the precision of the prior. I, G, b and C come from outcomes simulated at :math:`\theta_k`
+and from the predictors, which are public: they cost nothing. q is the only look at the outcomes.
+The change of one record moves the sum by C at most (`remove`) or 2 C (`replace`), so that a round
+is :math:`\mu_k`-GDP and rounds compose to :math:`\mu = \sqrt{\sum \mu_k^2}`. Subtracting b makes
+the step unbiased at the model [KSC89]: clipping costs variance, not bias.
+
+References
+----------
+[KSC89] Kuensch, Stefanski, Carroll (1989), conditionally unbiased bounded-influence estimation,
+JASA 84. [DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B. [ABL23]
+Avella-Medina, Bradshaw, Loh (2023), Annals of Statistics 51.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.core.checks import FloatArray, check_positive
+from pyhybrid.core.errors import InvalidInput
+
+STEPS_OF_CLIP = 2**30
+"""Whole-number steps that the clip C is divided in, for the noise."""
+CLIPS = tuple(0.5 * 2 ** (k / 2) for k in range(13))
+"""Clips that are tried, as multiples of sqrt(d / n)."""
+SLACK = 1.15
+"""The largest clip whose predicted error is within this factor of the smallest is taken."""
+
+
+def whitening_of(information: FloatArray) -> FloatArray:
+    """W (d, d) with W' I W = 1, of a positive definite information (d, d)."""
+    size = 1 / np.sqrt(np.diag(information))
+    values, vectors = np.linalg.eigh(information * np.outer(size, size))
+    smallest = 1e-12 * values.max()
+    return np.asarray(size[:, None] * (vectors / np.sqrt(np.maximum(values, smallest))))
+
+
+def clip_scores(scores: FloatArray, whitening: FloatArray, clip: float) -> FloatArray:
+    """Whitened scores with a norm of at most C.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n, d)
+        One row for each record, or sums over the records of a unit. A row that is not finite
+        becomes 0.
+    whitening : ndarray, shape (d, d)
+    clip : float
+        C, above 0.
+
+    Returns
+    -------
+    ndarray, shape (n, d)
+
+    Examples
+    --------
+    >>> clip_scores(np.array([[3.0, 4.0], [0.3, 0.4], [np.inf, 0.0]]), np.eye(2), 1.0)
+    array([[0.6, 0.8],
+           [0.3, 0.4],
+           [0. , 0. ]])
+    """
+    check_positive(clip, "clip")
+    whitened = _whitened(scores, whitening)
+    return np.asarray(whitened * _shrinkage(whitened, clip)[:, None])
+
+
+def whole_scores(clipped: FloatArray, clip: float) -> npt.NDArray[np.int64]:
+    """Clipped scores as whole numbers of steps of C / 2^30, rounded towards 0, shape (n, d).
+
+    Rounding towards 0 makes no row longer, so that the sensitivity of the sum is 2^30 steps (C),
+    or twice that under `replace`. What floating point may add to a row is taken off again by exact
+    arithmetic: no row of the result is longer than 2^30.
+    """
+    steps = np.trunc(clipped * (STEPS_OF_CLIP / clip)).astype(np.int64)
+    too_long = _longer_than_clip(steps)
+    for _ in range(steps.shape[1] + 1):
+        if not too_long.size:
+            break
+        largest = np.abs(steps[too_long]).argmax(axis=1)
+        steps[too_long, largest] -= np.sign(steps[too_long, largest])
+        too_long = _longer_than_clip(steps)
+    steps[too_long] = 0  # never reached for rows of `clip_scores`
+    return steps
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoringDesign:
+    """What a round knows before it looks at an outcome. Public.
+
+    Attributes
+    ----------
+    whitening : ndarray, shape (d, d)
+        W.
+    clip : float
+        C.
+    information : ndarray, shape (d, d)
+        I, of the records and the prior.
+    jacobian : ndarray, shape (d, d)
+        G.
+    center : ndarray, shape (d,)
+        b, the expected sum of clipped scores.
+    variance : ndarray, shape (d, d)
+        Sum of E[psi psi'], the sampling variance of the sum of clipped scores.
+    """
+
+    whitening: FloatArray
+    clip: float
+    information: FloatArray
+    jacobian: FloatArray
+    center: FloatArray
+    variance: FloatArray
+
+    def covariance(self, noise_sd: float) -> FloatArray:
+        """Covariance (d, d) of the estimate after a step whose noise has this deviation."""
+        inverse = np.linalg.inv(self.jacobian)
+        spread = self.variance + noise_sd**2 * np.eye(len(self.center))
+        return np.asarray(inverse @ spread @ inverse.T)
+
+    def noise_covariance(self, noise_sd: float) -> FloatArray:
+        """The part of `covariance` that is noise."""
+        inverse = np.linalg.inv(self.jacobian)
+        return np.asarray(noise_sd**2 * inverse @ inverse.T)
+
+
+def scoring_design(
+    scores: FloatArray,
+    precision: FloatArray,
+    *,
+    mu: float,
+    sensitivity: float = 1.0,
+    n: int | None = None,
+    weighted: FloatArray | None = None,
+    clips: Sequence[float] | None = None,
+    slack: float = SLACK,
+) -> ScoringDesign:
+    """W, C, G and b of a round, from scores of simulated outcomes.
+
+    C is chosen on a grid of multiples of sqrt(d / n): for each the total variance of the estimate,
+    in units of what the model has without privacy, is predicted, and the largest C within `slack`
+    of the smallest is taken. A larger C forgives a model that does not hold.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (R, n_rows, d)
+        Scores of R simulated outcomes of each record (or unit) at the round's point.
+    precision : ndarray, shape (d, d)
+        P, minus the second derivative of the log prior.
+    mu : float
+        Of the round, above 0.
+    sensitivity : float, default 1
+        Of the sum of clipped scores in units of C: 1 for `remove`, 2 for `replace`.
+    n : int, optional
+        Number of records that the n_rows stand for: n_rows if omitted.
+    weighted : ndarray, shape (R, n_rows, d), optional
+        The scores times survey weights, which are clipped in their place.
+    clips : sequence of float, optional
+        Multiples of sqrt(d / n) that are tried: `CLIPS` if omitted.
+    slack : float, default 1.15
+    """
+    repeats, rows, d = scores.shape
+    total = rows if n is None else n
+    share = total / (rows * repeats)
+    plain = _finite_rows(scores.reshape(-1, d))
+    own = plain if weighted is None else _finite_rows(weighted.reshape(-1, d))
+    information = share * own.T @ own + precision
+    whitening = whitening_of(information)
+    whitened = own @ whitening
+    # In whitened coordinates and units of the prior-free deviation, the criterion is a trace.
+    half = np.linalg.inv(whitening)
+    tried = []
+    for multiple in CLIPS if clips is None else clips:
+        clip = multiple * float(np.sqrt(d / total))
+        shrunk = whitened * _shrinkage(whitened, clip)[:, None]
+        jacobian = share * shrunk.T @ plain + whitening.T @ precision
+        variance = share * shrunk.T @ shrunk
+        # sum E[w] = 0 at the model: the mean of what is clipped off has the smaller error.
+        center = share * (shrunk - whitened).sum(axis=0)
+        design = ScoringDesign(
+            whitening=whitening, clip=clip, information=information, jacobian=jacobian,
+            center=center, variance=variance,
+        )  # fmt: skip
+        try:
+            spread = half @ design.covariance(sensitivity * clip / mu) @ half.T
+        except np.linalg.LinAlgError:
+            continue
+        tried.append((float(np.trace(spread)), design))
+    if not tried:
+        raise InvalidInput("scores must span all coordinates: G is singular at every clip")
+    smallest = min(error for error, _ in tried)
+    return [design for error, design in tried if error <= slack * smallest][-1]
+
+
+def scoring_step(
+    theta: FloatArray,
+    noisy_sum: FloatArray,
+    design: ScoringDesign,
+    prior_gradient: FloatArray,
+    *,
+    predictors: FloatArray | None = None,
+    largest: float = 1.5,
+) -> FloatArray:
+    """The next point (d,), from the noisy sum q (d,) at `theta` (d,).
+
+    Parameters
+    ----------
+    theta, noisy_sum, prior_gradient : ndarray, shape (d,)
+        The last is the gradient of the log prior at theta.
+    design : ScoringDesign
+    predictors : ndarray, shape (n, d), optional
+        Derivative of the linear predictor by the coordinates: the step is shortened until it moves
+        the linear predictor by at most `largest` (root mean square), and a coordinate that the
+        linear predictor does not have (a column of 0) by as much.
+    largest : float, default 1.5
+    """
+    right = noisy_sum - design.center + design.whitening.T @ prior_gradient
+    step = np.linalg.solve(design.jacobian, right)
+    if predictors is not None:
+        moved = float(np.sqrt(np.mean((predictors @ step) ** 2)))
+        others = np.abs(step[~predictors.any(axis=0)]).max(initial=0.0)
+        step = step * min(1.0, largest / max(moved, float(others), 1e-300))
+    return np.asarray(theta + step)
+
+
+def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    return np.flatnonzero((steps * steps).sum(axis=1) > STEPS_OF_CLIP**2)
+
+
+def _whitened(scores: FloatArray, whitening: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return _finite_rows(scores @ whitening)
+
+
+def _finite_rows(values: FloatArray) -> FloatArray:
+    """Rows that are not finite, or whose square is not, as 0."""
+    with np.errstate(all="ignore"):
+        finite = np.isfinite((values * values).sum(axis=1))
+    return values if finite.all() else np.where(finite[:, None], values, 0.0)
+
+
+def _shrinkage(whitened: FloatArray, clip: float) -> FloatArray:
+    """Factor (n,) that takes each row to a norm of at most `clip`."""
+    norm = np.sqrt((whitened * whitened).sum(axis=1))
+    return np.asarray(np.minimum(1.0, clip / np.maximum(norm, 1e-300)))
