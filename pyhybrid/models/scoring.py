@@ -149,7 +149,7 @@ class PoissonLaw(Law):
         return np.asarray(special.pdtr(np.floor(y), np.exp(eta)))
 
     def first_edges(self) -> FloatArray:
-        return np.append(np.unique(np.floor(2.0 ** np.arange(0, 31.25, 0.25)) - 1), np.inf)
+        return np.append(2.0 ** np.arange(32) - 1, np.inf)
 
     def second_edges(self, low: float, high: float) -> FloatArray | None:
         return np.append(np.unique(np.floor(np.linspace(low, high, 65))), np.inf)
@@ -272,7 +272,7 @@ class GammaLaw(Law):
         return float(u - self.size_at(u))
 
     def first_edges(self) -> FloatArray:
-        return np.append(2.0 ** np.arange(-40, 60.5, 0.5), np.inf)
+        return np.append(2.0 ** np.arange(-30, 51), np.inf)
 
     def eta_of(self, y: FloatArray) -> FloatArray:
         return np.log(y)
@@ -446,17 +446,6 @@ def fit_histogram(
         middle = np.append(np.append(finite[0], (finite[1:] + finite[:-1]) / 2), finite[-1])
     else:
         middle = np.zeros(1)
-
-    def loss(at: FloatArray) -> float:
-        with np.errstate(all="ignore"):
-            below = law.cdf(edges[:-1], float(at[0]), law.size_at(float(at[1])))
-        expected = n * np.maximum(np.diff(np.concatenate([[0.0], below, [1.0]])), 0)
-        value, residual, variance = 0.0, counts - expected, noise**2 + expected
-        while residual.size:  # of bins, pairs of bins, ...: single bins are too fine for few values
-            value += float((residual**2 / variance).sum())
-            residual, variance = _pairs(residual), _pairs(variance)
-        return value if np.isfinite(value) else np.inf
-
     with np.errstate(all="ignore"):
         etas = law.eta_of(middle)
     likely = counts > 2 * noise
@@ -473,6 +462,18 @@ def fit_histogram(
     else:
         scales = np.linspace(-4, 6, 21)
     tried = tried[np.unique(np.linspace(0, tried.size - 1, min(tried.size, 40)).astype(int))]
+
+    def loss(at: FloatArray) -> float:
+        with np.errstate(all="ignore"):
+            below = law.cdf(edges[:-1], float(at[0]), law.size_at(float(at[1])))
+        expected = n * np.maximum(np.diff(np.concatenate([[0.0], below, [1.0]])), 0)
+        residual, variance = counts - expected, noise**2 + expected
+        value = float((_beyond(at[0], tried) ** 2 + _beyond(at[1], scales) ** 2) * 100)
+        while residual.size:  # of bins, pairs of bins, ...: single bins are too fine for few values
+            value += float((residual**2 / variance).sum())
+            residual, variance = _pairs(residual), _pairs(variance)
+        return value if np.isfinite(value) else np.inf
+
     grid = [np.array([eta, u]) for eta in tried for u in scales]
     if near is not None:
         grid.append(np.array(near))
@@ -480,6 +481,11 @@ def fit_histogram(
     found = optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
     at = found.x if np.isfinite(found.fun) else best
     return float(at[0]), float(at[1])
+
+
+def _beyond(value: float, tried: FloatArray) -> float:
+    """How far a value lies outside of what was tried."""
+    return float(max(tried[0] - value, value - tried[-1], 0.0))
 
 
 def _pairs(values: FloatArray) -> FloatArray:

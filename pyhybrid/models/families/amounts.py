@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln
 
@@ -30,6 +31,7 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
+from pyhybrid.models.scoring import GammaLaw, Law, NormalLaw
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,10 @@ class TransformedModel(RegressionModel):
         own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
         scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
         return {**super().describe(), **own, "decimals": self.decimals, "density": scale}
+
+    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
+        known = super().takes(y) & (np.abs(y) <= LARGEST)
+        return known & (y > 0) if TRANSFORMS[self.transform].positive else known
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         rules = [(f"be at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
@@ -207,6 +213,18 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         if TRANSFORMS[self.transform].positive and self.ends[1] <= 0:
             raise InvalidInput(f"upper must be above 0: found {self.ends[1]:g}")
 
+    @property
+    def law(self) -> Law:
+        """Public bins of the first look: equal ones within declared ends, else powers of two."""
+        low, high = self.model_ends
+        if math.isfinite(low) and math.isfinite(high):
+            edges = np.linspace(low, high, 65)
+        else:
+            kind, sizes = TRANSFORMS[self.transform], 2.0 ** np.arange(-20, 41)
+            values = sizes if kind.positive else np.concatenate([-sizes[::-1], [0.0], sizes])
+            edges = np.unique(kind.forward(values))
+        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf))
+
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         sigma = parameters["sigma"].reshape(-1, 1)
         f = -np.log(sigma) - _HALF_LOG_2PI - ((y - eta) / sigma) ** 2 / 2
@@ -329,6 +347,7 @@ class Gamma(LinearModel, BoundedModel):
     program_name: ClassVar[str] = "gamma_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "shape")
     density_above_one: ClassVar[bool] = True
+    law: ClassVar[Law] = GammaLaw()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         check_positive(self.unit, "unit")
@@ -340,6 +359,9 @@ class Gamma(LinearModel, BoundedModel):
     def describe(self) -> dict[str, Any]:
         own = {"unit": self.unit, "decimals": self.decimals, "prior": self.prior}
         return {**super().describe(), **own, "density": f"of y / {self.unit:g}"}
+
+    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
+        return super().takes(y) & (y > 0) & (y <= LARGEST)
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         rules = (

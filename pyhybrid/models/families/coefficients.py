@@ -28,11 +28,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.base import ReleasedByMechanism
 from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
+from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm, PoissonForm
 from pyhybrid.models.initialization import Family, quadratic, rough_fit
+from pyhybrid.models.scoring import Law, LinearScoring, Scoring
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
@@ -153,6 +156,17 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         """The mode of beta, roughly; finite where predictors separate levels."""
         fit = rough_fit(y, X, weight, self.canonical, offset)
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
+
+    @property
+    def law(self) -> Law:
+        """Scores of one linear predictor."""
+        raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
+
+    def scoring(self, matrix: Matrix) -> Scoring:
+        scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
+        return LinearScoring(
+            law=self.law, X=matrix.X, offset=matrix.offset, columns=matrix.columns, prior_sd=scales
+        )
 
 
 def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:

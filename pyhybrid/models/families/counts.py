@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.special import betaln, expit, gammaln
 
@@ -23,6 +24,7 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
+from pyhybrid.models.scoring import Law, NegativeBinomialLaw, PoissonLaw
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
 
@@ -68,6 +70,9 @@ class CountModel(LinearModel):
         low, high = super().support(dtype)
         return max(low, self.lower), high if self.upper is None else min(high, self.upper)
 
+    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
+        return super().takes(y) & (y == np.floor(y)) & (y <= _LARGEST_COUNT)
+
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         largest = _LARGEST_COUNT if self.upper is None else min(self.upper, _LARGEST_COUNT)
         rules = (
@@ -109,6 +114,7 @@ class Poisson(CountModel):
     grid: ClassVar[type[PoissonForm] | None] = PoissonForm
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
+    law: ClassVar[Law] = PoissonLaw()  # type: ignore[misc]
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
@@ -143,6 +149,7 @@ class NegativeBinomial(CountModel):
     grid: ClassVar[type[PoissonForm] | None] = NegativeBinomialForm
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
+    law: ClassVar[Law] = NegativeBinomialLaw()  # type: ignore[misc]
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         return _log_density(y, eta, parameters["phi"][:, None])

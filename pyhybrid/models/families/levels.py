@@ -24,6 +24,7 @@ from pyhybrid.models.columns.form import (
     form_of_levels,
     level_places,
     outcome_levels,
+    places_of_levels,
 )
 from pyhybrid.models.families.coefficients import PRIORS, LinearModel, prior_scales
 from pyhybrid.models.families.regression import (
@@ -34,9 +35,16 @@ from pyhybrid.models.families.regression import (
     RegressionModel,
     softplus,
 )
-from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.grid import BernoulliForm, PoissonForm
 from pyhybrid.models.initialization import LOGIT, Family, log_of_levels, rough_levels, rough_ordinal
+from pyhybrid.models.scoring import (
+    BernoulliLaw,
+    CategoricalScoring,
+    Law,
+    OrdinalScoring,
+    Scoring,
+)
 
 _BLOCK_ELEMENTS = 4_000_000
 
@@ -69,6 +77,23 @@ class LeveledModel(RegressionModel):
     def form_of(self, column: pd.Series) -> Form | None:
         """The levels given, or those of logicals, and of categories and numbers that are known."""
         return form_of_levels(column, self.levels, numbers=self.numbers, ordered=self.ordered)
+
+    def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        places = places_of_levels(column, self._declared).astype(np.float64)
+        return np.where(places < 0, np.nan, places)
+
+    @property
+    def declared_form(self) -> Form:
+        return Form(levels=self._declared, ordered=self.ordered)
+
+    @property
+    def _declared(self) -> tuple[Any, ...]:
+        if self.levels is None:
+            raise InvalidInput(
+                f"levels must be declared: {self.name}({self.formula!r}, levels=(...)) with all "
+                "values that the column can hold"
+            )
+        return self.levels
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Nothing beyond the levels, which are checked when the outcome is coded."""
@@ -253,6 +278,7 @@ class Bernoulli(LinearModel, LeveledModel):
     canonical: ClassVar[Family] = LOGIT
     program_name: ClassVar[str] = "bernoulli"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
+    law: ClassVar[Law] = BernoulliLaw()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -313,6 +339,13 @@ class Categorical(LevelModel):
 
     program_name: ClassVar[str] = "categorical"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
+
+    def scoring(self, matrix: Matrix) -> Scoring:
+        scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
+        levels = tuple(str(level) for level in self._declared)
+        return CategoricalScoring(
+            X=matrix.X, columns=matrix.columns, levels=levels, prior_sd=scales
+        )
 
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
@@ -419,6 +452,13 @@ class Ordinal(LevelModel):
                 " or make it an ordered category"
             )
         return levels
+
+    def scoring(self, matrix: Matrix) -> Scoring:
+        scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
+        return OrdinalScoring(
+            X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
+            prior_sd=scales[1:], prior_sd_thresholds=self.prior_scale_intercept,
+        )  # fmt: skip
 
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0

@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import scipy
 from scipy.special import betaln, digamma, expit, logit, polygamma
@@ -22,7 +23,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel, refuse_outside
-from pyhybrid.models.formula.design import Design
+from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.initialization import (
     LOGIT,
@@ -31,6 +32,7 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
+from pyhybrid.models.scoring import BetaLaw, Law, LinearScoring, Scoring
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,9 @@ class ProportionModel(RegressionModel):
         scale = {"lower": self.lower, "upper": self.upper, "edge": self.edge}
         return {**super().describe(), **scale, "decimals": self.decimals}
 
+    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
+        return np.asarray((y >= self.lower) & (y <= self.upper))
+
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         refuse_outside(design, index, (self.lower, self.upper))
 
@@ -128,6 +133,12 @@ class Beta(ProportionModel):
                 "use BetaRegression"
             )
         super().check_outcome(design, index)
+
+    def scoring(self, matrix: Matrix) -> Scoring:
+        return LinearScoring(
+            law=BetaLaw(), X=matrix.X, offset=matrix.offset, columns=("logit(phi)",),
+            prior_sd=np.ones(1), share=True,
+        )  # fmt: skip
 
     def grid_form(self, columns: tuple[str, ...]) -> BetaForm:
         return BetaForm()
@@ -215,6 +226,7 @@ class BetaRegression(LinearModel, ProportionModel):
 
     program_name: ClassVar[str] = "beta_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
+    law: ClassVar[Law] = BetaLaw()  # type: ignore[misc]
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         return _log_density(y, eta, parameters["lambda"][:, None])

@@ -25,7 +25,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
-from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import (
     decimals_of,
     draw_within,
@@ -39,6 +39,7 @@ from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization import dispersed, rough_fits_of
+from pyhybrid.models.scoring import Scoring
 from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -280,6 +281,32 @@ class RegressionModel(ABC):
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
         """Location and scale of the reparametrization; the posterior does not depend on them."""
+
+    def scoring(self, matrix: Matrix) -> Scoring:
+        """Scores at the rows of a design matrix, under normal priors; see `Scoring`."""
+        raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
+
+    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which outcomes (n,) lie in the support, each by itself."""
+        low, high = self.support(np.dtype(np.float64))
+        return np.asarray((y >= low) & (y <= high))
+
+    def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        """Each cell on the scale of the likelihood, (n,), NaN for what the model does not take; no
+        cell has a say in how another is read."""
+        y = numbers_in(column)
+        with np.errstate(all="ignore"):
+            return np.where(self.takes(y), self.to_support(y), np.nan)
+
+    @property
+    def declared_form(self) -> Form:
+        """Form of released values; InvalidInput if it would be read from the data."""
+        if self.given_decimals is None:
+            raise InvalidInput(
+                f"decimals must be declared: {self.name}({self.formula!r}, decimals=0) releases "
+                "whole numbers"
+            )
+        return Form(decimals=self.given_decimals)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
