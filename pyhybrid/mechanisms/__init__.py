@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.censored import Censored
+from pyhybrid.mechanisms.clipped_scores import ClippedScores, scoring_start
 from pyhybrid.mechanisms.censored.private_calibration import Round, calibrate_privately
 from pyhybrid.mechanisms.epsilon_search import meet_epsilon, solve_scale, solve_shift
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, reference_domain
@@ -45,6 +46,7 @@ __all__ = [
     "BudgetWeighted",
     "Calibration",
     "Censored",
+    "ClippedScores",
     "ColumnDomain",
     "CountWeighted",
     "GivenWeights",
@@ -60,6 +62,7 @@ __all__ = [
     "calibrate_privately",
     "meet_epsilon",
     "reference_domain",
+    "scoring_start",
     "solve_scale",
     "solve_shift",
 ]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -172,6 +173,41 @@ def whole_number_noise(
     return calibrated(
         lambda scale: space >> then_noise(scale=scale), scale=scale, d_in=d_in * unit, epsilon=cost
     )
+
+
+DISCRETE = 1e-6
+"""Relative margin of mu for noise on whole numbers in place of real ones, see `gaussian_sums`."""
+
+
+def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
+    """Whole-number sums (d,) with discrete Gaussian noise; mu-GDP [DRS22], [CKS20].
+
+    Parameters
+    ----------
+    sums : array_like of int, shape (d,)
+    sensitivity : int
+        Largest change of the sums by a neighbor, in L2.
+    mu : float
+        Above 0.
+
+    Notes
+    -----
+    Normal noise of deviation sensitivity / mu is mu-GDP, and stays so when rounded to whole
+    numbers. Within 40 deviations the probabilities of the discrete Gaussian differ from those of
+    rounded normal noise by a factor of at most exp(40 sqrt(d) mu / sensitivity). The sensitivity
+    is 2^20 or more, so that this is far less than what the deviation is made larger by
+    (`DISCRETE`).
+
+    References
+    ----------
+    [CKS20] Canonne, Kamath, Steinke (2020), the discrete Gaussian for differential privacy.
+    """
+    if sensitivity < 2**20:
+        raise InvalidInput(f"sensitivity must be at least 2^20 steps: found {sensitivity}")
+    rho = (check_positive(mu, "mu") * (1 - DISCRETE)) ** 2 / 2
+    measurement, _ = whole_number_noise(float(sensitivity), rho=rho)
+    with refusals():
+        return np.array(measurement([int(value) for value in sums]), dtype=np.float64)
 
 
 def calibrated(

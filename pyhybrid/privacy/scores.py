@@ -37,10 +37,12 @@ from pyhybrid.core.errors import InvalidInput
 
 STEPS_OF_CLIP = 2**30
 """Whole-number steps that the clip C is divided in, for the noise."""
-CLIPS = tuple(0.5 * 2 ** (k / 2) for k in range(13))
+CLIPS = tuple(0.5 * 2 ** (k / 2) for k in range(25))
 """Clips that are tried, as multiples of sqrt(d / n)."""
 SLACK = 1.15
-"""The largest clip whose predicted error is within this factor of the smallest is taken."""
+"""Over the smallest predicted error that a clip may have,"""
+AFFORDED = 1.5
+"""or over the error without privacy, whichever is more: the largest such clip is taken."""
 
 
 def whitening_of(information: FloatArray) -> FloatArray:
@@ -147,12 +149,15 @@ def scoring_design(
     weighted: FloatArray | None = None,
     clips: Sequence[float] | None = None,
     slack: float = SLACK,
+    afforded: float = AFFORDED,
 ) -> ScoringDesign:
     """W, C, G and b of a round, from scores of simulated outcomes.
 
-    C is chosen on a grid of multiples of sqrt(d / n): for each the total variance of the estimate,
-    in units of what the model has without privacy, is predicted, and the largest C within `slack`
-    of the smallest is taken. A larger C forgives a model that does not hold.
+    C is chosen on a grid of multiples of sqrt(d / n), for each of which the variance of the
+    estimate is predicted, in units of what the model has without privacy. The largest C is taken
+    whose variance is within `slack` of the smallest, or within `afforded` of that without privacy:
+    a larger C costs noise and forgives a model that does not hold, such as tails that are longer.
+    With many records noise is cheap, and next to nothing is clipped.
 
     Parameters
     ----------
@@ -170,13 +175,13 @@ def scoring_design(
         The scores times survey weights, which are clipped in their place.
     clips : sequence of float, optional
         Multiples of sqrt(d / n) that are tried: `CLIPS` if omitted.
-    slack : float, default 1.15
+    slack, afforded : float, default 1.15 and 1.5
     """
     repeats, rows, d = scores.shape
     total = rows if n is None else n
     share = total / (rows * repeats)
-    plain = _finite_rows(scores.reshape(-1, d))
-    own = plain if weighted is None else _finite_rows(weighted.reshape(-1, d))
+    plain = finite_rows(scores.reshape(-1, d))
+    own = plain if weighted is None else finite_rows(weighted.reshape(-1, d))
     information = share * own.T @ own + precision
     whitening = whitening_of(information)
     whitened = own @ whitening
@@ -201,8 +206,8 @@ def scoring_design(
         tried.append((float(np.trace(spread)), design))
     if not tried:
         raise InvalidInput("scores must span all coordinates: G is singular at every clip")
-    smallest = min(error for error, _ in tried)
-    return [design for error, design in tried if error <= slack * smallest][-1]
+    most = max(slack * min(error for error, _ in tried), afforded * d)
+    return [design for error, design in tried if error <= most][-1]
 
 
 def scoring_step(
@@ -242,11 +247,11 @@ def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 
 def _whitened(scores: FloatArray, whitening: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
-        return _finite_rows(scores @ whitening)
+        return finite_rows(scores @ whitening)
 
 
-def _finite_rows(values: FloatArray) -> FloatArray:
-    """Rows that are not finite, or whose square is not, as 0."""
+def finite_rows(values: FloatArray) -> FloatArray:
+    """Values (n, d) with 0 in rows that are not finite, or whose square is not."""
     with np.errstate(all="ignore"):
         finite = np.isfinite((values * values).sum(axis=1))
     return values if finite.all() else np.where(finite[:, None], values, 0.0)

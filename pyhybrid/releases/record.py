@@ -29,6 +29,7 @@ from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.data_fingerprint import DataMark
 
 Remarks = Mapping[str, Mapping[str, float]]
@@ -142,6 +143,8 @@ class ReleaseRecord:
         The released fit; not saved.
     reweighted : Reweighted or None
         The fit before re-weighting and all steps, if there was one; only the steps are saved.
+    estimates : Estimates or None
+        Of clipped scores: what is released beside the tables. Public.
     """
 
     charge: PrivacyCharge
@@ -157,6 +160,7 @@ class ReleaseRecord:
     decisions: Decisions = field(default_factory=Decisions, repr=False)
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
+    estimates: Estimates | None = field(default=None, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """What is saved and sealed, in the types of JSON; arrays and tables aside."""

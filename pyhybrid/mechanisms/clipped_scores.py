@@ -1,0 +1,495 @@
+"""Strict releases by formula: clipped scores, without a reference and without chains.
+
+Fisher scoring in a few rounds. Each round sums the clipped scores of all records at a public point,
+adds Gaussian noise, and steps; see `pyhybrid.privacy.scores`. The first point comes from a noisy
+histogram of the outcome. What is released is an estimate with its known error: any number of
+synthetic sets, drawn from it, costs no more.
+
+What one record can change: its outcome enters the bin counts of the start and one term of each
+sum, and nothing else. Predictors, the number and order of records, family, levels, decimals and
+ends are public: declared, or published as they are. An outcome that the model does not take (text,
+a missing or negative number) counts as absent; no error, warning or setting depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, check_choice, check_positive
+from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.randomness import Streams, streams
+from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.replicates import joined
+from pyhybrid.fitting.session import FitProgress, read_units
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import draw_within
+from pyhybrid.models.formula.design import Design, Matrix, read_design
+from pyhybrid.models.formula.terms import sides_of
+from pyhybrid.models.formula.values import with_columns
+from pyhybrid.models.scoring import Scoring
+from pyhybrid.primitives.noise import gaussian_sums
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import RELATIONS, check_delta, compose_mu, mu_of_epsilon
+from pyhybrid.privacy.scores import (
+    STEPS_OF_CLIP,
+    ScoringDesign,
+    clip_scores,
+    finite_rows,
+    scoring_design,
+    scoring_step,
+    whole_scores,
+)
+from pyhybrid.releases.estimates import Estimates
+
+ROUNDS = (0.05, 0.1, 0.2, 0.65)
+"""Shares of mu^2, less that of the start, which the rounds have."""
+ROUNDS_FROM_START = (0.25, 0.75)
+"""The same where a start is given."""
+_OF_START = 0.05
+_SIMULATED = 40_000  # scores of simulated outcomes in a round
+_ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
+_WIDEST = 10.0  # times: intervals beyond it are no result
+_PARTS = 2**20  # of one count, for discrete noise
+_CHANGED = {"remove": 1, "replace": 2}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoredTable:
+    """A table joined to a model for clipped scores. Confidential.
+
+    Attributes
+    ----------
+    scoring : Scoring
+        The model at the predictors of all records.
+    outcome : ndarray, shape (n,)
+        On the scale of the likelihood, NaN where a record has none.
+    design : Design
+        Predictors as the formula codes them.
+    unit : ndarray of int, shape (n,)
+        Unit of each record, from 0.
+    weights : ndarray, shape (n,), or None
+        Survey weights of mean 1.
+    """
+
+    table: pd.DataFrame
+    scoring: Scoring
+    outcome: FloatArray
+    design: Design
+    unit: npt.NDArray[np.intp]
+    weights: FloatArray | None
+
+    @property
+    def n_units(self) -> int:
+        """Number of units of privacy."""
+        return int(self.unit.max()) + 1
+
+    def by_unit(self, values: FloatArray) -> FloatArray:
+        """Sums (n_units, d) of what the records of a unit have (n, d), 0 where it is not finite."""
+        values = finite_rows(values)
+        if self.n_units == len(self.unit):
+            return values
+        sums = np.zeros((self.n_units, values.shape[1]))
+        np.add.at(sums, self.unit, values)
+        return sums
+
+    def weighted(self, values: FloatArray) -> FloatArray:
+        """Values (n, d) times survey weights."""
+        return values if self.weights is None else values * self.weights[:, None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoringFit:
+    """A released estimate: `theta` (d,), its `covariance` (d, d) with and without the noise for
+    privacy, and the mu of the start and of each round."""
+
+    theta: FloatArray
+    covariance: FloatArray
+    covariance_without_noise: FloatArray
+    mus: tuple[float, ...]
+
+    @property
+    def mu(self) -> float:
+        """Of all looks at the outcomes together."""
+        return compose_mu(self.mus)
+
+
+@dataclass(frozen=True)
+class ClippedScores(NoiseMechanism):
+    """Release a column strictly, from noisy sums of clipped scores.
+
+    Strict for every table of the same predictors, at any size; (epsilon, delta) by exact Gaussian
+    differential privacy. No reference, no sampler, no convergence.
+
+    Parameters
+    ----------
+    model : Model
+        Poisson, NegativeBinomial, Bernoulli, Categorical, Ordinal, NormalRegression, LogNormal,
+        Gamma, Beta or BetaRegression. Its levels, or decimals, must be declared. Coefficients have
+        the normal prior, whatever prior the model has.
+    epsilon : float, default 1
+        Of the whole release, any number of sets, nats.
+    delta : float, default 1e-6
+        Public, below one over the number of records or units.
+    relation : {"remove", "replace"}
+        Neighbors: one record's outcome is absent, or is another; its predictors stay. The noise
+        for "replace" is twice as large.
+    unit : str, optional
+        Column of persons or other units: epsilon protects all outcomes of a unit.
+    weights : str, optional
+        Column of survey weights, which is published: scores are multiplied by it, so that the
+        model is that of the population.
+    start : mapping, optional
+        A public first point by the names of the coordinates (`scoring_start` makes one of a public
+        or earlier table), in place of the noisy histogram.
+
+    Notes
+    -----
+    The accuracy that n, the predictors and epsilon allow is known beforehand: `predicted_widths`.
+
+    References
+    ----------
+    [KSC89] Kuensch, Stefanski, Carroll (1989), JASA 84; [DRS22] Dong, Roth, Su (2022), JRSS B;
+    [ABL23] Avella-Medina, Bradshaw, Loh (2023), Annals of Statistics 51.
+
+    Examples
+    --------
+    >>> model = ph.Poisson("visits ~ age")
+    >>> release = ph.ClippedScores(model, epsilon=1).release(df, n_synthetic=5)
+    >>> ph.estimates(release)
+    """
+
+    model: Any
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    relation: str = "remove"
+    unit: str | None = None
+    weights: str | None = None
+    start: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "scoring") or isinstance(self.model, type):
+            raise InvalidInput(
+                "model must be a built-in pyhybrid model, such as ph.Poisson('y ~ x'): found "
+                f"{getattr(self.model, '__name__', type(self.model).__name__)}"
+            )
+        check_positive(self.epsilon, "epsilon")
+        check_delta(self.delta)
+        check_choice(self.relation, "relation", RELATIONS)
+        for name in ("unit", "weights"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidInput(f"{name} must be the name of a column: found {value!r}")
+        self.model.declared_form  # noqa: B018 -- refuses what is not declared
+
+    @property
+    def outcome(self) -> str:
+        """The column that is synthesized."""
+        return sides_of(self.model.formula)[0]
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces."""
+        return (self.outcome,)
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Declared form of the outcome."""
+        return {self.outcome: self.model.declared_form}
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns that the mechanism itself reads beside its model, by what they are to it."""
+        named = {"unit": self.unit, "weights": self.weights}
+        return {what: (name,) for what, name in named.items() if name is not None}
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of mechanism and model."""
+        own = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
+        beside = {"unit_of_privacy": self.unit, "survey_weights": self.weights}
+        given = {name: value for name, value in beside.items() if value is not None}
+        start = {} if self.start is None else {"start": dict(self.start)}
+        model = {**self.model.describe(), "prior": "normal"}
+        return {"mechanism": self.name, **own, **given, **start, **model}
+
+    def bind(self, df: pd.DataFrame) -> ScoredTable:
+        """Join the model to `df`; raises InvalidInput for what is wrong with names, predictors,
+        units and weights, all of them public, and for nothing in the outcome."""
+        read = [name for names in self.reads().values() for name in names]
+        check_columns(df, (self.outcome, *read))
+        zeros = np.zeros(len(df))
+        public = with_columns(df, {self.outcome: pd.Series(zeros, index=df.index)})
+        design = read_design(self.model.formula, public, any_rank=True, one_value=True)
+        _refuse_all_records_terms(design, public)
+        unit = np.arange(len(df))
+        if self.unit is not None:
+            unit = read_units(public, self.unit, (self.outcome,)).of
+        weights = None if self.weights is None else _survey_weights(public[self.weights])
+        bound = ScoredTable(
+            table=df,
+            scoring=self.model.scoring(design),
+            outcome=self.model.outcome_numbers(df[self.outcome]),
+            design=design,
+            unit=unit,
+            weights=weights,
+        )
+        if self.delta >= 1 / bound.n_units:
+            raise InvalidInput(
+                f"delta must be below 1 / n = {1 / bound.n_units:.1e}, n the number of records or "
+                f"units of privacy: found {self.delta:g}"
+            )
+        return bound
+
+    def predicted_widths(self, df: pd.DataFrame) -> pd.DataFrame:
+        """How much wider intervals will be for privacy, before anything is spent.
+
+        From the predictors, n and epsilon alone, at a nominal point: column `width` has the ratio
+        of standard errors with and without privacy, one row for each coordinate.
+        """
+        bound = self.bind(df)
+        shares = self._shares(bound)
+        design = self._design(bound, np.zeros(bound.scoring.d), shares[-1], streams(0))
+        noise = _CHANGED[self.relation] * design.clip / shares[-1]
+        alone = np.diag(np.linalg.inv(design.information))
+        width = np.sqrt(np.diag(design.covariance(noise)) / alone)
+        return pd.DataFrame({"coordinate": bound.scoring.names, "width": width})
+
+    def fit(self, bound: ScoredTable, random: Streams) -> ScoringFit:
+        """The noisy estimate; every look at the outcomes is in this function."""
+        shares = self._shares(bound)
+        theta, sensitivity = self._start(bound), _CHANGED[self.relation]
+        for number, mu in enumerate(shares):
+            design = self._design(bound, theta, mu, random.child(f"round {number}"))
+            scores = bound.by_unit(bound.weighted(bound.scoring.scores(theta, bound.outcome)))
+            whole = whole_scores(clip_scores(scores, design.whitening, design.clip), design.clip)
+            noisy = gaussian_sums(whole.sum(axis=0), sensitivity * STEPS_OF_CLIP, mu)
+            theta = scoring_step(
+                theta,
+                noisy * (design.clip / STEPS_OF_CLIP),
+                design,
+                bound.scoring.prior(theta)[0],
+                predictors=bound.scoring.linear,
+            )
+        noise = sensitivity * design.clip / mu
+        spent = shares if self.start is not None else (*self._shares_of_start(bound), *shares)
+        return ScoringFit(
+            theta=theta,
+            covariance=design.covariance(noise),
+            covariance_without_noise=design.covariance(0.0),
+            mus=tuple(spent),
+        )
+
+    # --- Parts of a fit --------------------------------------------------------------------------
+
+    @property
+    def _mu(self) -> float:
+        return mu_of_epsilon(self.epsilon, self.delta)
+
+    def _shares_of_start(self, bound: ScoredTable) -> list[float]:
+        """Mu of each look of the start."""
+        looks = bound.scoring.looks
+        return [self._mu * float(np.sqrt(_OF_START / looks))] * looks
+
+    def _shares(self, bound: ScoredTable) -> list[float]:
+        """Mu of each round."""
+        if self.start is not None:
+            return [self._mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
+        left = 1 - _OF_START
+        return [self._mu * float(np.sqrt(left * share)) for share in ROUNDS]
+
+    def _start(self, bound: ScoredTable) -> FloatArray:
+        scoring = bound.scoring
+        if self.start is not None:
+            unknown = set(scoring.names) ^ set(self.start)
+            if unknown:
+                raise InvalidInput(
+                    f"start must have the coordinates {', '.join(scoring.names)}: "
+                    f"{sorted(unknown)[0]!r} is missing, or none of them"
+                )
+            return np.array([float(self.start[name]) for name in scoring.names])
+        mu = self._shares_of_start(bound)[0]
+        sensitivity = _CHANGED[self.relation]
+        # A unit's records share one count among them.
+        parts = _PARTS // np.bincount(bound.unit)[bound.unit]
+
+        def noisy_counts(place: FloatArray, n_bins: int) -> FloatArray:
+            counts = np.zeros(n_bins, dtype=np.int64)
+            known = np.isfinite(place)
+            np.add.at(counts, place[known].astype(np.intp), parts[known])
+            scale = len(bound.unit) / bound.n_units / _PARTS
+            return gaussian_sums(counts, sensitivity * _PARTS, mu) * scale
+
+        sd = sensitivity / mu * len(bound.unit) / bound.n_units
+        return scoring.start(bound.outcome, noisy_counts, sd)
+
+    def _design(
+        self, bound: ScoredTable, theta: FloatArray, mu: float, random: Streams
+    ) -> ScoringDesign:
+        """I, G, b and C of a round, from outcomes simulated at theta."""
+        rng, n = random.generator("simulated outcomes"), bound.n_units
+        kept = np.arange(len(bound.unit))
+        if kept.size > _ROWS:
+            units = rng.permutation(n)[: max(1, round(_ROWS * n / kept.size))]
+            kept = np.flatnonzero(np.isin(bound.unit, units))
+        part = replace(
+            bound,
+            table=pd.DataFrame(),
+            scoring=bound.scoring.rows(kept),
+            unit=pd.factorize(bound.unit[kept])[0],
+            weights=None if bound.weights is None else bound.weights[kept],
+        )
+        repeats = max(1, -(-_SIMULATED // kept.size))
+        drawn = [
+            part.scoring.scores(theta, part.scoring.simulate(theta, rng)) for _ in range(repeats)
+        ]
+        weighted = None
+        if part.weights is not None:
+            weighted = np.stack([part.by_unit(part.weighted(scores)) for scores in drawn])
+        return scoring_design(
+            np.stack([part.by_unit(scores) for scores in drawn]),
+            bound.scoring.prior(theta)[1],
+            mu=mu,
+            sensitivity=_CHANGED[self.relation],
+            n=n,
+            weighted=weighted,
+        )
+
+    # --- The release -----------------------------------------------------------------------------
+
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
+        if n_draws_released is not None and n_draws_released != m:
+            raise InvalidInput(
+                "n_draws_released must be left out: each set has a draw of its own, and any number "
+                "of them costs what one costs"
+            )
+        return 1
+
+    def _made(
+        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
+    ) -> Made:
+        bound, random = self.bind(df), streams()
+        _refuse_too_few(self.predicted_widths(df), bound.n_units, self.epsilon)
+        fit = self.fit(bound, random)
+        tables = []
+        for place in range(m):
+            rng = random.generator(f"set {place + 1}")
+            theta = rng.multivariate_normal(fit.theta, fit.covariance, method="eigh")
+            tables.append(joined(df, self.replicate(bound.design, theta, rng)))
+            if progress is not None:
+                progress("synthetic data", place + 1, m)
+        public = df.drop(columns=self.outcome)
+        record = self._record(
+            public,
+            self._charge(fit, m),
+            random,
+            settings=self.describe(),
+            synthesized=(self.outcome,),
+            predictors=bound.design.predictors,
+            noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
+            counts="scores",
+        )
+        estimates = Estimates(
+            names=bound.scoring.names,
+            values=fit.theta,
+            covariance=fit.covariance,
+            covariance_without_noise=fit.covariance_without_noise,
+        )
+        exposed = exposed_columns(public, ())
+        return Made(record=replace(record, estimates=estimates, exposed=exposed), tables=tables)
+
+    def replicate(
+        self, matrix: Matrix, theta: FloatArray, rng: np.random.Generator
+    ) -> pd.DataFrame:
+        """The column drawn anew at theta (d,), in its declared form."""
+        form, scoring = self.model.declared_form, self.model.scoring(matrix)
+        if form.levels is not None:
+            levels = np.array([*form.levels], dtype=object)
+            values: Any = levels[scoring.simulate(theta, rng).astype(np.intp)]
+        else:
+
+            def outcomes(rows: Any) -> FloatArray:
+                drawn = scoring.rows(rows).simulate(theta, rng)
+                return np.asarray(self.model.from_support(drawn, form.decimals))
+
+            ends = self.model.support(form.dtype)
+            try:
+                values = draw_within(outcomes, len(matrix.X), ends)
+            except SamplingError:  # next to no probability within the ends at this theta
+                values = np.clip(outcomes(slice(None)), *ends)
+        column = pd.Series(values, name=self.outcome)
+        return form.cast(column).to_frame()
+
+    def _charge(self, fit: ScoringFit, m: int) -> PrivacyCharge:
+        return PrivacyCharge.strict(
+            mechanism=self.name,
+            mu=fit.mu,
+            delta=self.delta,
+            relation=self.relation,
+            n_synthetic=m,
+            unit=self.unit,
+        )
+
+
+def scoring_start(model: Any, reference: pd.DataFrame) -> dict[str, float]:
+    """A start for `ClippedScores` from a public or earlier table: the penalized maximum likelihood
+    estimate by the names of its coordinates. The reference's records are not protected."""
+    mechanism = ClippedScores(model, epsilon=1.0, delta=0.5 / max(len(reference), 2))
+    bound = mechanism.bind(reference)
+    scoring, theta = bound.scoring, None
+
+    def exact(place: FloatArray, n_bins: int) -> FloatArray:
+        known = place[np.isfinite(place)].astype(np.intp)
+        return np.bincount(known, minlength=n_bins).astype(np.float64)
+
+    theta = scoring.start(bound.outcome, exact, 1.0)
+    for number in range(25):
+        design = mechanism._design(bound, theta, 1e6, streams(number))
+        scores = clip_scores(scoring.scores(theta, bound.outcome), design.whitening, design.clip)
+        before, total = theta, scores.sum(axis=0)
+        theta = scoring_step(
+            theta, total, design, scoring.prior(theta)[0], predictors=scoring.linear
+        )
+        if np.abs(np.linalg.solve(design.whitening, theta - before)).max() < 0.1:
+            break
+    return dict(zip(scoring.names, theta.tolist(), strict=True))
+
+
+def _survey_weights(column: pd.Series) -> FloatArray:
+    """Weights (n,) of mean 1."""
+    weights = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if wrong.size or not weights.any():
+        raise InvalidInput(
+            f"survey weights {column.name!r} must be finite, >= 0, and not all 0: row "
+            f"{wrong[0] if wrong.size else 0} is not"
+        )
+    return np.asarray(weights / weights.mean())
+
+
+def _refuse_all_records_terms(design: Design, public: pd.DataFrame) -> None:
+    """A term such as scale(x) reads all records; with constants it reads its own."""
+    if not design.data_dependent:
+        return
+    term = design.data_dependent[0]
+    hint = "write its constants (knots=c(...), levels=c(...), degree with raw=TRUE)"
+    name = term.removeprefix("scale(").removesuffix(")")
+    if term.startswith("scale(") and name in public.columns:
+        values = public[name].to_numpy(dtype=np.float64)
+        hint = f"write I(({name} - {values.mean():.6g}) / {values.std(ddof=1):.6g})"
+    raise InvalidInput(f"formula terms must read one record at a time: {term} reads all; {hint}")
+
+
+def _refuse_too_few(widths: pd.DataFrame, n: int, epsilon: float) -> None:
+    """Refuse, by public facts, a release whose intervals would say nothing."""
+    middle = float(widths["width"].median())
+    if middle > _WIDEST:
+        raise InvalidInput(
+            f"too few records for this epsilon: with {n} records, {len(widths)} coordinates and "
+            f"epsilon {epsilon:g} intervals would be {middle:.0f} times as wide as without "
+            "privacy; take fewer predictors or a larger epsilon"
+        )

@@ -1,0 +1,97 @@
+"""Estimates that a release publishes beside its tables, with errors that count the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from pyhybrid.core.checks import FloatArray, check_fraction
+from pyhybrid.core.errors import InvalidInput
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimates:
+    """A public estimate and its error.
+
+    Attributes
+    ----------
+    names : tuple of str, length d
+        Coordinates: coefficients by column, and the logarithm of a second parameter.
+    values : ndarray, shape (d,)
+    covariance : ndarray, shape (d, d)
+        Of the sampling of records and of the noise for privacy.
+    covariance_without_noise : ndarray, shape (d, d)
+        Of the sampling of records alone.
+    """
+
+    names: tuple[str, ...]
+    values: FloatArray
+    covariance: FloatArray
+    covariance_without_noise: FloatArray
+
+    def frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Estimates as a table; see `estimates`."""
+        error, alone = (
+            np.sqrt(np.diag(own)) for own in (self.covariance, self.covariance_without_noise)
+        )
+        half = float(ndtri((1 + level) / 2)) * error
+        columns = {
+            "estimate": self.values,
+            "std_error": error,
+            "lower": self.values - half,
+            "upper": self.values + half,
+            "std_error_without_noise": alone,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="coordinate"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "names": list(self.names),
+            "values": self.values.tolist(),
+            "covariance": self.covariance.tolist(),
+            "covariance_without_noise": self.covariance_without_noise.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Estimates:
+        """Inverse of `as_dict`."""
+        try:
+            arrays = {name: np.array(fields[name], dtype=np.float64) for name in (
+                "values", "covariance", "covariance_without_noise"
+            )}  # fmt: skip
+            return cls(names=tuple(str(name) for name in fields["names"]), **arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"not the estimates of a release: {error}") from None
+
+
+def estimates(release: Any, level: float = 0.95) -> pd.DataFrame:
+    """Public estimates of a release by clipped scores, with intervals that count the noise.
+
+    Parameters
+    ----------
+    release : Release
+    level : float, default 0.95
+        Of the intervals, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        One row for each coordinate: `estimate`, `std_error`, `lower`, `upper`, and
+        `std_error_without_noise`, which the sampling of records alone would have.
+
+    Raises
+    ------
+    InvalidInput
+        If the release has none.
+    """
+    check_fraction(level, "level")
+    own: Estimates | None = getattr(release, "estimates", None)
+    if own is None:
+        raise InvalidInput("release must be by clipped scores, which alone publish estimates")
+    return own.frame(level)
