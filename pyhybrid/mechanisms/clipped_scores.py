@@ -288,7 +288,8 @@ class ClippedScores(NoiseMechanism):
 
     @property
     def _mu(self) -> float:
-        return mu_of_epsilon(self.epsilon, self.delta)
+        # A little less, so that adding squares does not round epsilon up.
+        return mu_of_epsilon(self.epsilon, self.delta) * (1 - 1e-9)
 
     def _shares_of_start(self, bound: ScoredTable) -> list[float]:
         """Mu of each look of the start."""
