@@ -6,6 +6,7 @@ public/privacy_statement.md          what is and what is not protected
 public/charge.json                   the charge without the bound
 public/schema.json                   dtypes and category levels
 public/metadata.json                 files, variables and protection, for catalogs (DDI names)
+public/estimates.json                estimates and their covariance, of clipped scores
 confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
 confidential/leave_one_out.csv       what refits without single records found, if there were any
@@ -21,7 +22,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
+from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.statement import public_metadata
 from pyhybrid.running.files import folder_aside, make_private, whole_only
@@ -305,6 +307,8 @@ def save_release(
         (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
         write_json(public / "charge.json", record.charge.public())
         write_json(public / "metadata.json", public_metadata(record, bare, file_format))
+        if record.estimates is not None:
+            write_json(public / "estimates.json", record.estimates.as_dict())
         _write_confidential(aside / "confidential", record, parts, notes, attachments)
 
 
@@ -330,8 +334,11 @@ def _load(root: Path) -> StoredRelease:
     tables = read_tables(root / "public", run["charge"]["n_synthetic"])
     steps = [confidential / f"step_{place}" for place in range(1, run.get("n_parts", 0) + 1)]
     labels = tables[0].index
+    record, estimates = _record(confidential, run, labels), root / "public" / "estimates.json"
+    if estimates.is_file():
+        record = replace(record, estimates=Estimates.from_dict(read_json(estimates)))
     return StoredRelease(
-        record=_record(confidential, run, labels),
+        record=record,
         tables=tables,
         parts=tuple(_record(step, read_json(step / "run.json"), labels) for step in steps),
         identifier=_text(run["identifier"]),

@@ -16,6 +16,7 @@ import pyhybrid
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
+from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.words import Words, in_one_line
 
@@ -45,7 +46,21 @@ def privacy_statement(
     ]
     if decisions.sentences:
         blocks.append(_bullets(decisions.sentences))
+    if release.estimates is not None:
+        blocks += ["## Estimates", *_WORDS.rendered("estimates"), _estimates(release.estimates)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _estimates(own: Estimates) -> str:
+    """A Markdown table of the coordinates."""
+    lines = ["| coordinate | estimate | 95 % interval | error, of it without noise |", "|---|---|---|---|"]
+    for row in own.frame().itertuples():
+        name = in_one_line(str(row.Index)).replace("|", "&#124;")
+        lines.append(
+            f"| {name} | {row.estimate:.4g} | {row.lower:.4g} to {row.upper:.4g} | "
+            f"{row.std_error:.2g}, {row.std_error_without_noise:.2g} |"
+        )
+    return "\n".join(lines)
 
 
 def _counts(release: ReleaseRecord) -> str:
@@ -57,7 +72,7 @@ def _counts(release: ReleaseRecord) -> str:
 def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
     values: dict[str, Any] = {"charge": release.charge, "counts": _counts(release)}
     aware = release.settings.get("noise_aware")
-    field = "tables" if values["counts"] == "tables" else "draws"
+    field = values["counts"] if values["counts"] in ("tables", "scores") else "draws"
     source = _WORDS.sentence("source", field, noise_aware=aware, **values)
     columns, several = in_one_line(*release.synthesized), len(release.synthesized) > 1
     return _WORDS.rendered(
