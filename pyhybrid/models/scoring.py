@@ -123,8 +123,8 @@ class Law(ABC):
     def first_edges(self) -> FloatArray:
         """Upper ends of public bins, the last of them infinite."""
 
-    def second_edges(self, low: float, high: float) -> FloatArray | None:
-        """Upper ends of finer bins between two of the first; None if there are none."""
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
+        """Upper ends of finer bins from `low` to `high`; None if the first are fine enough."""
         return np.append(np.linspace(low, high, 65), np.inf)
 
     @abstractmethod
@@ -151,7 +151,7 @@ class PoissonLaw(Law):
     def first_edges(self) -> FloatArray:
         return np.append(2.0 ** np.arange(32) - 1, np.inf)
 
-    def second_edges(self, low: float, high: float) -> FloatArray | None:
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
         return np.append(np.unique(np.floor(np.linspace(low, high, 65))), np.inf)
 
     def eta_of(self, y: FloatArray) -> FloatArray:
@@ -210,7 +210,7 @@ class BernoulliLaw(Law):
     def first_edges(self) -> FloatArray:
         return np.array([0.0, np.inf])
 
-    def second_edges(self, low: float, high: float) -> FloatArray | None:
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
         return None
 
     def eta_of(self, y: FloatArray) -> FloatArray:
@@ -312,7 +312,7 @@ class BetaLaw(Law):
     def first_edges(self) -> FloatArray:
         return np.append(np.linspace(0, 1, 51)[1:-1], np.inf)
 
-    def second_edges(self, low: float, high: float) -> FloatArray | None:
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
         return None
 
     def eta_of(self, y: FloatArray) -> FloatArray:
@@ -381,17 +381,15 @@ class LinearScoring(Scoring):
 
     @property
     def looks(self) -> int:
-        return 1 if self.law.second_edges(0.0, 1.0) is None else 2
+        return 1 if self.law.finer_edges(0.0, 1.0) is None else 3
 
     def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        edges = self.law.first_edges()
-        counts = noisy_counts(_bins(y, edges), edges.size)
-        eta, u = fit_histogram(self.law, edges, counts, noise_sd)
-        if self.looks == 2:
-            finer = self.law.second_edges(*_range_of(self.law, edges, eta, u))
-            assert finer is not None
-            counts = noisy_counts(_bins(y, finer), finer.size)
-            eta, u = fit_histogram(self.law, finer, counts, noise_sd, near=(eta, u))
+        edges, near = self.law.first_edges(), None
+        for _ in range(self.looks):
+            counts = noisy_counts(_bins(y, edges), edges.size)
+            eta, u = near = fit_histogram(self.law, edges, counts, noise_sd, near)
+            finer = self.law.finer_edges(*_range_of(self.law, edges, eta, u))
+            edges = edges if finer is None else finer
         beta = _intercept(self.X, eta - float(self.offset.mean()))
         return beta if self.law.size is None else np.append(beta, u)
 
@@ -420,14 +418,14 @@ def _bins(y: FloatArray, edges: FloatArray) -> FloatArray:
 
 
 def _range_of(law: Law, edges: FloatArray, eta: float, u: float) -> tuple[float, float]:
-    """The ends of the bins that a law fills, and one bin more on each side."""
+    """The ends of the bins that a law fills, and one bin below them."""
     with np.errstate(all="ignore"):
         below = law.cdf(edges, eta, law.size_at(u))
     inside = np.flatnonzero((below > 1e-3) & (below < 1 - 1e-3))
     first = int(np.searchsorted(below, 1e-3)) if not inside.size else int(inside[0])
     last = first if not inside.size else int(inside[-1]) + 1
     finite = edges.size - 2
-    low, high = edges[min(max(first - 2, 0), finite - 1)], edges[min(last + 1, finite)]
+    low, high = edges[min(max(first - 2, 0), finite - 1)], edges[min(last, finite)]
     return float(low), float(max(high, np.nextafter(low, np.inf)))
 
 

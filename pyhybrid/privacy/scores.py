@@ -41,7 +41,7 @@ CLIPS = tuple(0.5 * 2 ** (k / 2) for k in range(25))
 """Clips that are tried, as multiples of sqrt(d / n)."""
 SLACK = 1.15
 """Over the smallest predicted error that a clip may have,"""
-AFFORDED = 1.5
+AFFORDED = 2.0
 """or over the error without privacy, whichever is more: the largest such clip is taken."""
 
 
@@ -175,7 +175,7 @@ def scoring_design(
         The scores times survey weights, which are clipped in their place.
     clips : sequence of float, optional
         Multiples of sqrt(d / n) that are tried: `CLIPS` if omitted.
-    slack, afforded : float, default 1.15 and 1.5
+    slack, afforded : float, default 1.15 and 2
     """
     repeats, rows, d = scores.shape
     total = rows if n is None else n

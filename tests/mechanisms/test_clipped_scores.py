@@ -1,0 +1,299 @@
+"""Clipped scores: what one record can change, accounting, options, and errors."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.randomness import streams
+from pyhybrid.mechanisms import clipped_scores
+from pyhybrid.privacy.conversions import mu_of_epsilon
+
+pytestmark = pytest.mark.usefixtures("opendp")
+N = 300
+
+
+def survey(n=N, seed=1):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({
+        "age": rng.integers(20, 80, n), "sex": rng.choice(["f", "m"], n),
+        "person": np.arange(n) // 3, "w": rng.choice([0.5, 1.0, 2.0], n),
+        "visits": rng.poisson(3, n), "voted": rng.choice(["no", "yes"], n),
+        "income": np.round(rng.lognormal(10, 0.6, n), 2), "share": rng.beta(2, 5, n).round(3),
+        "mood": rng.choice([1, 2, 3], n),
+    })  # fmt: skip
+
+
+RIGHT = "I((age - 50) / 10) + sex"
+MODELS = {
+    "visits": ph.NegativeBinomial(f"visits ~ {RIGHT}"),
+    "voted": ph.Bernoulli(f"voted ~ {RIGHT}", levels=("no", "yes")),
+    "income": ph.LogNormal(f"income ~ {RIGHT}", decimals=2, unit=20_000),
+    "share": ph.BetaRegression(f"share ~ {RIGHT}", decimals=3),
+    "mood": ph.Ordinal(f"mood ~ {RIGHT}", levels=(1, 2, 3)),
+}
+
+
+@pytest.fixture(autouse=True)
+def few_simulated_outcomes(monkeypatch):
+    monkeypatch.setattr(clipped_scores, "_SIMULATED", 3000)
+
+
+def seen_sums(monkeypatch, mechanism, table):
+    """What a release tells the noise: each sum and its sensitivity, under one outcome of it."""
+    seen, rng = [], np.random.default_rng(9)
+
+    def fixed(sums, sensitivity, mu):
+        seen.append((np.array([int(v) for v in sums], dtype=object), sensitivity, mu))
+        return rng.normal(0, sensitivity / mu, len(sums))  # not a function of the sums
+
+    monkeypatch.setattr(clipped_scores, "gaussian_sums", fixed)
+    fit = mechanism.fit(mechanism.bind(table), streams(5))
+    drawn = mechanism.replicate(mechanism.bind(table).design, fit.theta, np.random.default_rng(3))
+    return seen, fit, drawn
+
+
+ODD = [None, -1, 0, 10**9, 1e308, float("nan"), float("inf"), "text", "3", "yes", True, (1, 2),
+       pd.Timestamp("2020-01-01"), 2.5]  # fmt: skip
+
+
+@pytest.mark.parametrize("outcome", MODELS)
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+def test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity(monkeypatch, outcome, relation):
+    """With the noise held fixed, everything else is equal to the last bit, whatever a cell holds:
+    points, covariance, number of rounds, and the released column with its dtype."""
+    mechanism = ph.ClippedScores(MODELS[outcome], epsilon=1, relation=relation)
+    table = survey().astype({outcome: object})
+    base, fit, drawn = seen_sums(monkeypatch, mechanism, table)
+    absent = table.copy()
+    absent.loc[11, outcome] = None
+    for cell in ODD:
+        other = table.copy()
+        other.at[11, outcome] = cell
+        compared = table if relation == "replace" else absent
+        before = seen_sums(monkeypatch, mechanism, compared)[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            after, fit_after, drawn_after = seen_sums(monkeypatch, mechanism, other)
+        assert len(before) == len(after) == len(base)
+        for (one, size, mu), (two, size_two, mu_two) in zip(before, after, strict=True):
+            assert (size, mu) == (size_two, mu_two)
+            assert sum(int(v) ** 2 for v in one - two) <= size**2
+        np.testing.assert_array_equal(fit.theta, fit_after.theta)
+        np.testing.assert_array_equal(fit.covariance, fit_after.covariance)
+        pd.testing.assert_frame_equal(drawn, drawn_after)
+
+
+def test_a_type_of_the_column_tells_nothing(monkeypatch):
+    """One text cell makes a column of numbers one of objects; the release is the same."""
+    mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1)
+    numbers, objects = survey(), survey().astype({"visits": object})
+    floats = survey().astype({"visits": float})
+    results = [seen_sums(monkeypatch, mechanism, table) for table in (numbers, objects, floats)]
+    for sums, fit, drawn in results[1:]:
+        assert all((a[0] == b[0]).all() for a, b in zip(results[0][0], sums, strict=True))
+        np.testing.assert_array_equal(fit.theta, results[0][1].theta)
+        pd.testing.assert_frame_equal(drawn, results[0][2])
+
+
+def test_broken_mechanisms_are_caught(monkeypatch):
+    """The controls: without a clip, and with a center computed from the data, a neighbor moves
+    more than the sensitivity, or something else than the sums."""
+    mechanism = ph.ClippedScores(MODELS["income"], epsilon=1)
+    table = survey()
+    other = table.copy()
+    other.loc[11, "income"] = 1e14
+
+    def moved():
+        before, after = (seen_sums(monkeypatch, mechanism, t) for t in (table, other))
+        pairs = list(zip(before[0], after[0], strict=True))
+        worst = max(sum(int(v) ** 2 for v in a[0] - b[0]) / a[1] ** 2 for a, b in pairs)
+        return worst, bool((before[1].theta == after[1].theta).all())
+
+    worst, same = moved()
+    assert worst <= 4
+    assert same
+    with monkeypatch.context() as patch:
+        patch.setattr(clipped_scores, "clip_scores", lambda s, W, C: np.nan_to_num(s @ W))
+        patch.setattr(clipped_scores, "whole_scores",
+                      lambda rows, C: np.trunc(rows * (2**30 / C)).astype(np.int64))  # fmt: skip
+        assert moved()[0] > 4
+    design_of = clipped_scores.ClippedScores._design
+
+    def reads_outcomes(self, bound, theta, mu, random):
+        design = design_of(self, bound, theta, mu, random)
+        scores = clipped_scores.clip_scores(
+            bound.scoring.scores(theta, bound.outcome), design.whitening, design.clip
+        )
+        return clipped_scores.replace(design, center=scores.sum(axis=0))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clipped_scores.ClippedScores, "_design", reads_outcomes)
+        assert not moved()[1]
+
+
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_a_whole_unit_changes_the_sums_by_the_sensitivity(monkeypatch, unit):
+    mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1, unit=unit)
+    table = survey().astype({"visits": object})
+    other = table.copy()
+    other.loc[other["person"] == 4, "visits"] = None
+    before, after = (seen_sums(monkeypatch, mechanism, t)[0] for t in (table, other))
+    worst = max(sum(int(v) ** 2 for v in a[0] - b[0]) / a[1] ** 2
+                for a, b in zip(before, after, strict=True))  # fmt: skip
+    # Three records together move more than one may: the control of what unit= adds.
+    assert (worst <= 1) == (unit is not None)
+
+
+def test_mu_is_spent_to_the_last_digit_and_epsilon_is_exact():
+    for epsilon in (0.1, 0.5, 1.0, 2.0, 8.0):
+        release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(3000))
+        assert release.charge.epsilon == epsilon
+        assert release.charge.kind == "strict"
+        assert release.charge.delta == 1e-6
+        assert release.charge.mu <= mu_of_epsilon(epsilon, 1e-6)
+        assert release.charge.mu == pytest.approx(mu_of_epsilon(epsilon, 1e-6), rel=1e-6)
+
+
+def test_noise_has_the_scale_that_is_charged(monkeypatch):
+    """Each look's discrete noise: deviation sensitivity / mu, by many draws of a sum of 0."""
+    from pyhybrid.primitives.noise import gaussian_sums
+
+    sensitivity, mu = 2**30, 0.2
+    drawn = np.concatenate([gaussian_sums(np.zeros(50), sensitivity, mu) for _ in range(80)])
+    sd = drawn.std() / (sensitivity / mu)
+    assert abs(sd - 1) < 5 / math.sqrt(2 * drawn.size)
+    assert abs(drawn.mean()) < 5 * drawn.std() / math.sqrt(drawn.size)
+    assert (drawn == np.rint(drawn)).all()
+    with pytest.raises(ph.InvalidInput, match="sensitivity must be at least"):
+        gaussian_sums([0], 100, 0.2)
+
+
+def test_sets_have_draws_of_their_own_and_others_stay(tmp_path):
+    table = survey(2000)
+    release = ph.ClippedScores(MODELS["income"], epsilon=2).release(table, n_synthetic=3)
+    assert len(release.synthetic) == 3
+    for made in release.synthetic:
+        pd.testing.assert_frame_equal(made.drop(columns="income"), table.drop(columns="income"))
+        assert list(made.columns) == list(table.columns)
+    assert not release.synthetic[0]["income"].equals(release.synthetic[1]["income"])
+    frame = ph.estimates(release)
+    assert list(frame.index) == ["Intercept", "I((age - 50) / 10)", "sex[T.m]", "log(sigma)"]
+    assert (frame["std_error"] > frame["std_error_without_noise"]).all()
+    release.save(tmp_path / "out")
+    again = ph.estimates(ph.Release.load(tmp_path / "out"))
+    pd.testing.assert_frame_equal(again, frame)
+    public = json.loads((tmp_path / "out" / "public" / "estimates.json").read_text())
+    assert public["names"] == list(frame.index)
+    statement = (tmp_path / "out" / "public" / "privacy_statement.md").read_text()
+    assert "| sex[T.m] |" in statement
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_estimates_are_near_the_truth_by_their_own_errors(seed):
+    """10 seeds; with a large epsilon the estimate is that of the whole table, within its error."""
+    rng = np.random.default_rng(seed)
+    n = 4000
+    table = pd.DataFrame({"x": rng.normal(size=n)})
+    table["y"] = rng.poisson(np.exp(0.5 + 0.3 * table["x"]))
+    mechanism = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=1)
+    fit = mechanism.fit(mechanism.bind(table), streams(seed))
+    off = (fit.theta - [0.5, 0.3]) / np.sqrt(np.diag(fit.covariance))
+    assert np.abs(off).max() < 5
+    sharp = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=1e4)
+    exact = sharp.fit(sharp.bind(table), streams(seed))
+    assert np.abs((exact.theta - [0.5, 0.3]) / np.sqrt(np.diag(exact.covariance))).max() < 5
+    assert np.diag(exact.covariance).max() < np.diag(fit.covariance).max()
+
+
+def test_a_start_takes_the_place_of_the_histogram():
+    table = survey(2000)
+    start = ph.scoring_start(MODELS["visits"], table.sample(frac=1, random_state=1))
+    mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1, start=start)
+    fit = mechanism.fit(mechanism.bind(table), streams(1))
+    assert len(fit.mus) == 2
+    assert set(start) == {"Intercept", "I((age - 50) / 10)", "sex[T.m]", "log(phi)"}
+    with pytest.raises(ph.InvalidInput, match="start must have the coordinates"):
+        ph.ClippedScores(MODELS["visits"], start={"Intercept": 1.0}).release(table)
+
+
+def test_survey_weights_multiply_scores():
+    """Half the records have visits of 1 and weight 3: the estimate is the population's mean."""
+    n = 20_000
+    table = pd.DataFrame({"w": np.repeat([3.0, 1.0], n // 2), "y": np.repeat([1, 9], n // 2)})
+    mechanism = ph.ClippedScores(ph.Poisson("y ~ 1"), epsilon=8, weights="w")
+    fit = mechanism.fit(mechanism.bind(table), streams(1))
+    assert np.exp(fit.theta[0]) == pytest.approx(3.0, rel=0.1)
+    with pytest.raises(ph.InvalidInput, match="survey weights 'w' must be finite"):
+        mechanism.bind(table.assign(w=np.nan))
+
+
+def test_predicted_widths_are_known_beforehand_and_decide():
+    table = survey(2000)
+    mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1)
+    widths = mechanism.predicted_widths(table)
+    again = mechanism.predicted_widths(table.assign(visits="never looked at"))
+    pd.testing.assert_frame_equal(widths, again)
+    assert (widths["width"] > 1).all()
+    wider = ph.ClippedScores(MODELS["visits"], epsilon=0.2).predicted_widths(table)
+    assert (wider["width"] > widths["width"]).all()
+    with pytest.raises(ph.InvalidInput, match="too few records for this epsilon"):
+        ph.ClippedScores(MODELS["visits"], epsilon=0.01).release(survey(30))
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("visits ~ scale(age)", r"scale\(age\) reads all; write I\(\(age - "),
+        ("visits ~ ns(age, df=3)", r"ns\(age, df=3\) reads all; write its constants"),
+    ],
+)
+def test_terms_that_read_all_records_are_refused_with_the_constants(formula, said):
+    with pytest.raises(ph.InvalidInput, match=said):
+        ph.ClippedScores(ph.Poisson(formula)).release(survey())
+
+
+def test_what_is_public_must_be_declared():
+    with pytest.raises(ph.InvalidInput, match="levels must be declared"):
+        ph.ClippedScores(ph.Bernoulli("voted ~ age"))
+    with pytest.raises(ph.InvalidInput, match="decimals must be declared"):
+        ph.ClippedScores(ph.LogNormal("income ~ age"))
+    with pytest.raises(ph.InvalidInput, match="model must be a built-in"):
+        ph.ClippedScores("visits ~ age")
+    with pytest.raises(ph.InvalidInput, match="delta must be below 1 / n"):
+        ph.ClippedScores(MODELS["visits"], delta=0.1).release(survey())
+    with pytest.raises(ph.InvalidInput, match="seed must not be given"):
+        ph.ClippedScores(MODELS["visits"]).release(survey(), seed=1)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        survey().assign(visits=0),  # constant
+        survey().assign(visits="n/a"),  # no cell is a count
+        survey().assign(sex="f"),  # a predictor that does not vary
+        survey().assign(visits=lambda t: (t["sex"] == "m") * 1000),  # separable
+        survey(2).assign(sex=["f", "m"]),
+    ],
+)
+def test_strange_tables_end_in_a_release_or_one_line(table):
+    try:
+        release = ph.ClippedScores(MODELS["visits"], epsilon=4).release(table)
+    except ph.InvalidInput as error:
+        assert "\n" not in str(error)
+        return
+    assert release.synthetic[0]["visits"].dtype == np.int64
+    assert (release.synthetic[0]["visits"] >= 0).all()
+
+
+def test_charges_add_by_squares():
+    table = survey(3000)
+    charges = [ph.ClippedScores(MODELS["visits"], epsilon=1).release(table).charge] * 4
+    together = ph.arrays.compose(charges)
+    assert together == pytest.approx(
+        ph.arrays.epsilon_of_mu(2 * mu_of_epsilon(1, 1e-6), 1e-6), rel=1e-5
+    )

@@ -1,0 +1,170 @@
+"""Scores of the families: derivatives, expectations, priors, simulation and starts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats as st
+
+import pyhybrid as ph
+from pyhybrid.models.formula.design import read_design
+from pyhybrid.models.scoring import numeric_scores
+
+N = 400
+MODELS = {
+    "poisson": ph.Poisson("y ~ x + g"),
+    "negative_binomial": ph.NegativeBinomial("y ~ x + g"),
+    "bernoulli": ph.Bernoulli("y ~ x + g", levels=("no", "yes")),
+    "categorical": ph.Categorical("y ~ x", levels=("a", "b", "c")),
+    "ordinal": ph.Ordinal("y ~ x + g", levels=(1, 2, 3, 4)),
+    "normal": ph.NormalRegression("y ~ x + g", decimals=2),
+    "normal, floor": ph.NormalRegression("y ~ x", decimals=2, min_sd=0.5),
+    "lognormal": ph.LogNormal("y ~ x", decimals=2),
+    "gamma": ph.Gamma("y ~ x", decimals=2),
+    "beta": ph.Beta("y ~ 1", decimals=3),
+    "beta_regression": ph.BetaRegression("y ~ x", decimals=3),
+}
+
+
+def scoring_of(name):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"x": rng.normal(size=N), "g": rng.choice(["u", "v"], N), "y": 0.0})
+    model = MODELS[name]
+    return model.scoring(read_design(model.formula, table, any_rank=True, one_value=True))
+
+
+def point(scoring):
+    return np.random.default_rng(7).normal(size=scoring.d) * 0.4
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scores_are_the_derivatives_of_the_log_likelihood(name):
+    scoring = scoring_of(name)
+    theta = point(scoring)
+    y = scoring.simulate(theta, np.random.default_rng(2))
+    y[5] = np.nan
+    scores = scoring.scores(theta, y)
+    numeric = numeric_scores(scoring, theta, y)
+    assert not np.isfinite(scores[5]).all()
+    kept = np.arange(N) != 5
+    np.testing.assert_allclose(scores[kept], numeric[kept], rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_log_likelihood_is_the_models_up_to_a_function_of_the_outcome(name):
+    scoring, model = scoring_of(name), MODELS[name]
+    rng = np.random.default_rng(3)
+    one, two = point(scoring), point(scoring) * -0.5
+    y = scoring.simulate(one, rng)
+    X = np.asarray(scoring.X)
+
+    def of_model(theta):
+        offset = np.zeros(N)
+        return model.log_lik(scoring.parameters(theta), y, X, offset)[0]
+
+    moved = scoring.log_lik(one, y) - scoring.log_lik(two, y)
+    np.testing.assert_allclose(moved, of_model(one) - of_model(two), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", MODELS)
+def test_expected_scores_are_zero(name, seed):
+    scoring = scoring_of(name)
+    theta, rng = point(scoring), np.random.default_rng(100 + seed)
+    total = np.array([scoring.scores(theta, scoring.simulate(theta, rng)).sum(axis=0)
+                      for _ in range(100)])  # fmt: skip
+    error = total.std(axis=0, ddof=1) / 10
+    assert (np.abs(total.mean(axis=0)) < 5 * error).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_prior_precision_is_positive_and_gradients_fall_with_it(name):
+    scoring = scoring_of(name)
+    theta = point(scoring)
+    gradient, precision = scoring.prior(theta)
+    assert gradient.shape == (scoring.d,)
+    assert (np.linalg.eigvalsh(precision) > 0).all()
+
+
+def test_priors_are_the_stated_ones():
+    nb = scoring_of("negative_binomial")
+    theta = np.array([0.3, -1.0, 2.0, 0.7])
+
+    def log_prior(at):
+        normal = st.norm.logpdf(at[:3], 0, [10, 2.5, 2.5]).sum()
+        reciprocal = np.exp(-at[3])
+        return normal + st.halfcauchy.logpdf(reciprocal, scale=5) - at[3]
+
+    numeric = [(log_prior(theta + s) - log_prior(theta - s)) / 2e-5 for s in 1e-5 * np.eye(4)]
+    np.testing.assert_allclose(nb.prior(theta)[0], numeric, rtol=1e-5, atol=1e-6)
+
+    beta = scoring_of("beta")
+    at = np.array([0.4, 0.9])
+
+    def of_beta(t):
+        phi, size = 1 / (1 + np.exp(-t[0])), 0.1 + np.exp(t[1])
+        return np.log(phi * (1 - phi)) + st.pareto.logpdf(size, 1.5, scale=0.1) + t[1]
+
+    numeric = [(of_beta(at + s) - of_beta(at - s)) / 2e-5 for s in 1e-5 * np.eye(2)]
+    np.testing.assert_allclose(beta.prior(at)[0], numeric, rtol=1e-5, atol=1e-6)
+
+    ordinal = scoring_of("ordinal")
+    at = point(ordinal)
+
+    def of_ordinal(t):
+        thresholds = t[0] + np.append(0, np.exp(t[1:3]).cumsum())
+        return (st.norm.logpdf(thresholds, 0, 10).sum() + t[1:3].sum()
+                + st.norm.logpdf(t[3:], 0, 2.5).sum())  # fmt: skip
+
+    numeric = [(of_ordinal(at + s) - of_ordinal(at - s)) / 2e-5 for s in 1e-5 * np.eye(ordinal.d)]
+    np.testing.assert_allclose(ordinal.prior(at)[0], numeric, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    ("name", "theta"),
+    [
+        ("poisson", [4.6, 0, 0]),
+        ("negative_binomial", [1.0, 0, 0, 0.5]),
+        ("normal", [1990.0, 0, 0, 1.0]),
+        ("lognormal", [9.0, 0, -0.5]),
+        ("gamma", [7.0, 0, 1.0]),
+        ("beta_regression", [-1.5, 0, 2.0]),
+    ],
+)
+def test_starts_from_noisy_histograms_are_near(name, theta, seed):
+    """Noise of epsilon 1 in the counts of 4,000 records; near: where scoring converges from."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"x": rng.normal(size=4000), "g": "u", "y": 0.0})
+    model = MODELS[name]
+    formula = model.formula.replace(" + g", "")
+    scoring = model.scoring(read_design(formula, table, any_rank=True, one_value=True))
+    theta = np.array([theta[0], 0.0, *theta[2 + ("+ g" in model.formula):]])
+    y = scoring.simulate(theta, rng)
+
+    def noisy(place, n_bins):
+        return np.bincount(place.astype(int), minlength=n_bins) + rng.normal(0, 27, n_bins)
+
+    start = scoring.start(y, noisy, 27.0)
+    scale = np.exp(theta[-1]) if name == "normal" else 1.0
+    assert abs(start[0] - theta[0]) < 0.6 * scale
+    if len(theta) > 2:
+        assert abs(start[-1] - theta[-1]) < 1.2
+
+
+@pytest.mark.parametrize(
+    ("model", "cells", "read"),
+    [
+        (MODELS["poisson"], [1, "2", -1, "x", 2.5, None, 1e300], [1, 2, *[np.nan] * 5]),
+        (MODELS["bernoulli"], ["no", "yes", "maybe", None, 7], [0, 1, *[np.nan] * 3]),
+        (MODELS["lognormal"], [1.0, 0, -3, np.inf, "e"], [0, *[np.nan] * 4]),
+        (MODELS["beta"], [0.5, -0.1, 1.1, "half"], [0.5, *[np.nan] * 3]),
+        (MODELS["ordinal"], ["1", 4.0, 5, True], [0, 3, np.nan, 0]),
+    ],
+)
+def test_cells_are_read_each_by_itself(model, cells, read):
+    """A cell that the model does not take is NaN, and no other cell is read otherwise."""
+    found = model.outcome_numbers(pd.Series(cells, dtype=object))
+    np.testing.assert_array_equal(found, read)
+    for place in range(len(cells)):
+        alone = model.outcome_numbers(pd.Series([cells[place]], dtype=object))
+        np.testing.assert_array_equal(alone, found[[place]])
