@@ -219,10 +219,12 @@ class BernoulliLaw(Law):
 
 @dataclass(frozen=True, kw_only=True)
 class NormalLaw(Law):
-    """Mean eta, deviation sigma; sigma ~ half-t_3(0, 1). `edges` are public bins."""
+    """Mean eta, deviation sigma; sigma ~ half-t_3(0, 1). `edges` are public bins, `step` is the
+    declared distance of values, below which bins make no sense."""
 
     size: ClassVar[str | None] = "sigma"
     edges: tuple[float, ...] = ()
+    step: float = 0.0
 
     def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
         return np.asarray(-np.log(size) - ((y - eta) / size) ** 2 / 2)
@@ -242,6 +244,10 @@ class NormalLaw(Law):
 
     def first_edges(self) -> FloatArray:
         return np.array(self.edges)
+
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
+        cells = 64 if not self.step else int(np.clip((high - low) / self.step, 1, 64))
+        return np.append(np.linspace(low, high, cells + 1), np.inf)
 
     def eta_of(self, y: FloatArray) -> FloatArray:
         return y

@@ -223,7 +223,8 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
             kind, sizes = TRANSFORMS[self.transform], 2.0 ** np.arange(-20, 41)
             values = sizes if kind.positive else np.concatenate([-sizes[::-1], [0.0], sizes])
             edges = np.unique(kind.forward(values))
-        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf))
+        step = 10.0 ** -(15 if self.given_decimals is None else self.given_decimals) if self.transform == "identity" else 0.0
+        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step / self.unit)
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         sigma = parameters["sigma"].reshape(-1, 1)
