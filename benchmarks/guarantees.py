@@ -49,8 +49,7 @@ class Case:
     model: Any
     table: Callable[[], pd.DataFrame]
     analyst: str
-    scale: Callable[[Any], Any] = staticmethod(lambda y: y)
-    reference: bool = True
+    scale: Callable[[Any], Any] = np.asarray
 
     @property
     def outcome(self) -> str:
@@ -146,7 +145,7 @@ CASES = {
         table=_salaries, analyst="gaussian", scale=np.log),
 }  # fmt: skip
 UNSEEN = tuple(CASES)[7:]
-WAYS = ("clipped scores", "from a start", "diffprivlib")
+WAYS = ("clipped scores", "from a reference", "diffprivlib")
 
 
 def run(
@@ -205,8 +204,9 @@ def _measured(name: str, way: str, epsilon: float, split: int) -> dict[str, Any]
     rng = np.random.default_rng(split)
     if way == "diffprivlib":
         return _of_peer(case, epsilon, new, rng)
-    start = ph.scoring_start(case.model, old) if way == "from a start" else None
-    mechanism = ph.ClippedScores(case.model, epsilon=epsilon, start=start)
+    mechanism = ph.ClippedScores(case.model, epsilon=epsilon)
+    if way == "from a reference":
+        mechanism = mechanism.from_reference(old)
     overlaps, means, started = [], [], time.process_time()
     bound = mechanism.bind(new)
     fits = [mechanism.fit(bound, streams(1000 * split + k)) for k in range(_DRAWS)]
@@ -313,9 +313,9 @@ def coverage(tables: int = 200, n: int = 4000, epsilon: float = 1.0) -> pd.DataF
             fit = mechanism.fit(mechanism.bind(table.assign(y=y)), streams(seed))
             error = np.sqrt(np.diag(fit.covariance))[:4]
             inside.append(np.abs(fit.theta[:4] - beta) < 1.96 * error)
-        share = np.mean(inside)
-        rows.append({"model": name, "tables": tables, "coverage": round(float(share), 3),
-                     "se": round(float(np.mean(inside, axis=1).std() / tables**0.5), 3)})  # fmt: skip
+        shares = np.mean(inside, axis=1)
+        rows.append({"model": name, "tables": tables, "coverage": round(shares.mean(), 3),
+                     "se": round(shares.std() / tables**0.5, 3)})  # fmt: skip
         print(pd.DataFrame(rows[-1:]).to_string(index=False, header=len(rows) == 1), flush=True)
     return pd.DataFrame(rows)
 

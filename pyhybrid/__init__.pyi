@@ -21,13 +21,12 @@ from .core.errors import SamplingError as SamplingError
 from .core.errors import SaveFailed as SaveFailed
 from .mechanisms import BudgetWeighted as BudgetWeighted
 from .mechanisms import Censored as Censored
+from .mechanisms import ClippedScores as ClippedScores
 from .mechanisms import CountWeighted as CountWeighted
 from .mechanisms import GivenWeights as GivenWeights
 from .mechanisms import LipschitzWeighted as LipschitzWeighted
-from .mechanisms import ClippedScores as ClippedScores
 from .mechanisms import NoisyMarginals as NoisyMarginals
 from .mechanisms import PerturbedHistogram as PerturbedHistogram
-from .mechanisms import scoring_start as scoring_start
 from .mechanisms import ScalarWeighted as ScalarWeighted
 from .mechanisms import Truncated as Truncated
 from .mechanisms import Unweighted as Unweighted

@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.censored import Censored
-from pyhybrid.mechanisms.clipped_scores import ClippedScores, scoring_start
 from pyhybrid.mechanisms.censored.private_calibration import Round, calibrate_privately
+from pyhybrid.mechanisms.clipped_scores import ClippedScores
 from pyhybrid.mechanisms.epsilon_search import meet_epsilon, solve_scale, solve_shift
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, reference_domain
 from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
@@ -62,7 +62,6 @@ __all__ = [
     "calibrate_privately",
     "meet_epsilon",
     "reference_domain",
-    "scoring_start",
     "solve_scale",
     "solve_shift",
 ]

@@ -57,6 +57,7 @@ _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 _WIDEST = 10.0  # times: intervals beyond it are no result
 _PARTS = 2**20  # of one count, for discrete noise
+_MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
 
@@ -146,8 +147,8 @@ class ClippedScores(NoiseMechanism):
         Column of survey weights, which is published: scores are multiplied by it, so that the
         model is that of the population.
     start : mapping, optional
-        A public first point by the names of the coordinates (`scoring_start` makes one of a public
-        or earlier table), in place of the noisy histogram.
+        A public first point by the names of the coordinates, in place of the noisy histogram;
+        `from_reference` has one of a public or earlier table.
 
     Notes
     -----
@@ -257,7 +258,34 @@ class ClippedScores(NoiseMechanism):
         noise = _CHANGED[self.relation] * design.clip / shares[-1]
         alone = np.diag(np.linalg.inv(design.information))
         width = np.sqrt(np.diag(design.covariance(noise)) / alone)
-        return pd.DataFrame({"coordinate": bound.scoring.names, "width": width})
+        names = bound.scoring.names
+        widths: pd.DataFrame = pd.DataFrame({"coordinate": names, "width": width})
+        return widths
+
+    def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
+        """The same mechanism, which starts from the estimate of a public or earlier table.
+
+        The start is the penalized maximum likelihood estimate, public from then on: it is printed
+        in the statement, and the reference's records are not protected.
+        """
+        plain = replace(self, delta=min(self.delta, 0.5 / max(len(reference), 1)), start=None)
+        bound = plain.bind(reference)
+        scoring = bound.scoring
+
+        def exact(place: FloatArray, n_bins: int) -> FloatArray:
+            known = place[np.isfinite(place)].astype(np.intp)
+            return np.bincount(known, minlength=n_bins).astype(np.float64)
+
+        theta = scoring.start(bound.outcome, exact, 1.0)
+        for number in range(_MOST_STEPS):
+            design = plain._design(bound, theta, _NO_NOISE, streams(number))
+            scores = bound.by_unit(bound.weighted(scoring.scores(theta, bound.outcome)))
+            total = clip_scores(scores, design.whitening, design.clip).sum(axis=0)
+            gradient, before = scoring.prior(theta)[0], theta
+            theta = scoring_step(theta, total, design, gradient, predictors=scoring.linear)
+            if np.abs(np.linalg.solve(design.whitening, theta - before)).max() < _NEAR:
+                break
+        return replace(self, start=dict(zip(scoring.names, theta.tolist(), strict=True)))
 
     def fit(self, bound: ScoredTable, random: Streams) -> ScoringFit:
         """The noisy estimate; every look at the outcomes is in this function."""
@@ -423,7 +451,8 @@ class ClippedScores(NoiseMechanism):
             except SamplingError:  # next to no probability within the ends at this theta
                 values = np.clip(outcomes(slice(None)), *ends)
         column = pd.Series(values, name=self.outcome)
-        return form.cast(column).to_frame()
+        made: pd.DataFrame = form.cast(column).to_frame()
+        return made
 
     def _charge(self, fit: ScoringFit, m: int) -> PrivacyCharge:
         return PrivacyCharge.strict(
@@ -447,30 +476,6 @@ class ClippedScores(NoiseMechanism):
                 "Other releases from the same data: their mu add by squares.",
             ),
         )
-
-
-def scoring_start(model: Any, reference: pd.DataFrame) -> dict[str, float]:
-    """A start for `ClippedScores` from a public or earlier table: the penalized maximum likelihood
-    estimate by the names of its coordinates. The reference's records are not protected."""
-    mechanism = ClippedScores(model, epsilon=1.0, delta=0.5 / max(len(reference), 2))
-    bound = mechanism.bind(reference)
-    scoring, theta = bound.scoring, None
-
-    def exact(place: FloatArray, n_bins: int) -> FloatArray:
-        known = place[np.isfinite(place)].astype(np.intp)
-        return np.bincount(known, minlength=n_bins).astype(np.float64)
-
-    theta = scoring.start(bound.outcome, exact, 1.0)
-    for number in range(25):
-        design = mechanism._design(bound, theta, 1e6, streams(number))
-        scores = clip_scores(scoring.scores(theta, bound.outcome), design.whitening, design.clip)
-        before, total = theta, scores.sum(axis=0)
-        theta = scoring_step(
-            theta, total, design, scoring.prior(theta)[0], predictors=scoring.linear
-        )
-        if np.abs(np.linalg.solve(design.whitening, theta - before)).max() < 0.1:
-            break
-    return dict(zip(scoring.names, theta.tolist(), strict=True))
 
 
 def _survey_weights(column: pd.Series) -> FloatArray:

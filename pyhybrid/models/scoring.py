@@ -8,12 +8,13 @@ floor. Outcomes are numbers on the scale of the likelihood, NaN where a record h
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 from scipy.special import digamma, expit, logit, ndtr
 
 from pyhybrid.core.checks import FloatArray
@@ -202,7 +203,7 @@ class BernoulliLaw(Law):
         return y - expit(eta), np.zeros(0)
 
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        return (rng.random(eta.size) < expit(eta)).astype(np.float64)
+        return np.asarray((rng.random(eta.size) < expit(eta)).astype(np.float64))
 
     def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
         return np.where(y >= 1, 1.0, np.where(y >= 0, expit(-eta), 0.0))
@@ -269,7 +270,7 @@ class GammaLaw(Law):
 
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         drawn = rng.gamma(size, np.exp(np.minimum(eta, _LARGEST_ETA)) / size)
-        return np.maximum(drawn, np.finfo(np.float64).tiny)
+        return np.asarray(np.maximum(drawn, np.finfo(np.float64).tiny))
 
     def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
         return np.asarray(special.gammainc(size, size * y * np.exp(-eta)))
@@ -306,7 +307,7 @@ class BetaLaw(Law):
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         tiny = 1e-12
         drawn = rng.beta(*(np.maximum(size * expit(sign * eta), tiny) for sign in (1, -1)))
-        return np.clip(drawn, 1e-10, 1 - 1e-10)
+        return np.asarray(np.clip(drawn, 1e-10, 1 - 1e-10))
 
     def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
         share = special.betainc(size * expit(eta), size * expit(-eta), np.clip(y, 0, 1))
@@ -322,7 +323,7 @@ class BetaLaw(Law):
         return None
 
     def eta_of(self, y: FloatArray) -> FloatArray:
-        return logit(np.clip(y, 0.005, 0.995))
+        return np.asarray(logit(np.clip(y, 0.005, 0.995)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -482,7 +483,7 @@ def fit_histogram(
     if near is not None:
         grid.append(np.array(near))
     best = min(grid, key=loss)
-    found = optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
+    found = scipy.optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
     at = found.x if np.isfinite(found.fun) else best
     return float(at[0]), float(at[1])
 
@@ -538,7 +539,7 @@ class CategoricalScoring(Scoring):
 
     def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
         below = np.exp(self._log_shares(theta)).cumsum(axis=1)[:, :-1]
-        return (rng.random((len(below), 1)) >= below).sum(axis=1).astype(np.float64)
+        return np.asarray((rng.random((len(below), 1)) >= below).sum(axis=1).astype(np.float64))
 
     def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         beside = len(self.levels) - 1
@@ -621,7 +622,7 @@ class OrdinalScoring(Scoring):
 
     def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
         inner = self._below(theta)[:, 1:-1]
-        return (rng.random((len(inner), 1)) >= inner).sum(axis=1).astype(np.float64)
+        return np.asarray((rng.random((len(inner), 1)) >= inner).sum(axis=1).astype(np.float64))
 
     def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         thresholds, by = self._thresholds(theta)

@@ -47,7 +47,8 @@ class Estimates:
             "upper": self.values + half,
             "std_error_without_noise": alone,
         }
-        return pd.DataFrame(columns, index=pd.Index(self.names, name="coordinate"))
+        frame: pd.DataFrame = pd.DataFrame(columns, index=pd.Index(self.names, name="coordinate"))
+        return frame
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -29,8 +29,8 @@ from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.data_fingerprint import DataMark
+from pyhybrid.releases.estimates import Estimates
 
 Remarks = Mapping[str, Mapping[str, float]]
 """Shares of records by what they are of, under a heading."""

@@ -53,7 +53,10 @@ def privacy_statement(
 
 def _estimates(own: Estimates) -> str:
     """A Markdown table of the coordinates."""
-    lines = ["| coordinate | estimate | 95 % interval | error, of it without noise |", "|---|---|---|---|"]
+    lines = [
+        "| coordinate | estimate | 95 % interval | error, of it without noise |",
+        "|---|---|---|---|",
+    ]
     for row in own.frame().itertuples():
         name = in_one_line(str(row.Index)).replace("|", "&#124;")
         lines.append(

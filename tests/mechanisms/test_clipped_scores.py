@@ -212,8 +212,8 @@ def test_estimates_are_near_the_truth_by_their_own_errors(seed):
 
 def test_a_start_takes_the_place_of_the_histogram():
     table = survey(2000)
-    start = ph.scoring_start(MODELS["visits"], table.sample(frac=1, random_state=1))
-    mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1, start=start)
+    mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1).from_reference(survey(3000, seed=2))
+    start = mechanism.start
     fit = mechanism.fit(mechanism.bind(table), streams(1))
     assert len(fit.mus) == 2
     assert set(start) == {"Intercept", "I((age - 50) / 10)", "sex[T.m]", "log(phi)"}
@@ -281,10 +281,13 @@ def test_what_is_public_must_be_declared():
     ],
 )
 def test_strange_tables_end_in_a_release_or_one_line(table):
+    said, release = "", None
     try:
         release = ph.ClippedScores(MODELS["visits"], epsilon=4).release(table)
     except ph.InvalidInput as error:
-        assert "\n" not in str(error)
+        said = str(error)
+    assert "\n" not in said
+    if release is None:
         return
     assert release.synthetic[0]["visits"].dtype == np.int64
     assert (release.synthetic[0]["visits"] >= 0).all()

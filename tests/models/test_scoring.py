@@ -138,7 +138,7 @@ def test_starts_from_noisy_histograms_are_near(name, theta, seed):
     model = MODELS[name]
     formula = model.formula.replace(" + g", "")
     scoring = model.scoring(read_design(formula, table, any_rank=True, one_value=True))
-    theta = np.array([theta[0], 0.0, *theta[2 + ("+ g" in model.formula):]])
+    theta = np.array([theta[0], 0.0, *theta[2 + ("+ g" in model.formula) :]])
     y = scoring.simulate(theta, rng)
 
     def noisy(place, n_bins):

@@ -222,8 +222,12 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         else:
             kind, sizes = TRANSFORMS[self.transform], 2.0 ** np.arange(-20, 41)
             values = sizes if kind.positive else np.concatenate([-sizes[::-1], [0.0], sizes])
-            edges = np.unique(kind.forward(values))
-        step = 10.0 ** -(15 if self.given_decimals is None else self.given_decimals) if self.transform == "identity" else 0.0
+            edges = np.unique(kind.forward(np.asarray(values, dtype=np.float64)))
+        step = (
+            10.0 ** -(15 if self.given_decimals is None else self.given_decimals)
+            if self.transform == "identity"
+            else 0.0
+        )
         return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step / self.unit)
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
@@ -348,7 +352,7 @@ class Gamma(LinearModel, BoundedModel):
     program_name: ClassVar[str] = "gamma_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "shape")
     density_above_one: ClassVar[bool] = True
-    law: ClassVar[Law] = GammaLaw()  # type: ignore[misc]
+    law: ClassVar[Law] = GammaLaw()
 
     def __post_init__(self) -> None:
         check_positive(self.unit, "unit")

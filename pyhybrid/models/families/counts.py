@@ -71,7 +71,7 @@ class CountModel(LinearModel):
         return max(low, self.lower), high if self.upper is None else min(high, self.upper)
 
     def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
-        return super().takes(y) & (y == np.floor(y)) & (y <= _LARGEST_COUNT)
+        return np.asarray(super().takes(y) & (y == np.floor(y)) & (y <= _LARGEST_COUNT))
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         largest = _LARGEST_COUNT if self.upper is None else min(self.upper, _LARGEST_COUNT)
@@ -114,7 +114,7 @@ class Poisson(CountModel):
     grid: ClassVar[type[PoissonForm] | None] = PoissonForm
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    law: ClassVar[Law] = PoissonLaw()  # type: ignore[misc]
+    law: ClassVar[Law] = PoissonLaw()
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
@@ -149,7 +149,7 @@ class NegativeBinomial(CountModel):
     grid: ClassVar[type[PoissonForm] | None] = NegativeBinomialForm
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
-    law: ClassVar[Law] = NegativeBinomialLaw()  # type: ignore[misc]
+    law: ClassVar[Law] = NegativeBinomialLaw()
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         return _log_density(y, eta, parameters["phi"][:, None])

@@ -278,7 +278,7 @@ class Bernoulli(LinearModel, LeveledModel):
     canonical: ClassVar[Family] = LOGIT
     program_name: ClassVar[str] = "bernoulli"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    law: ClassVar[Law] = BernoulliLaw()  # type: ignore[misc]
+    law: ClassVar[Law] = BernoulliLaw()
 
     def __post_init__(self) -> None:
         super().__post_init__()

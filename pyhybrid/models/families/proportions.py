@@ -226,7 +226,7 @@ class BetaRegression(LinearModel, ProportionModel):
 
     program_name: ClassVar[str] = "beta_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
-    law: ClassVar[Law] = BetaLaw()  # type: ignore[misc]
+    law: ClassVar[Law] = BetaLaw()
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         return _log_density(y, eta, parameters["lambda"][:, None])
