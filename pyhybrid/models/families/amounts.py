@@ -216,19 +216,17 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     @property
     def law(self) -> Law:
         """Public bins of the first look: equal ones within declared ends, else powers of two."""
-        low, high = self.model_ends
-        if math.isfinite(low) and math.isfinite(high):
+        kind, (low, high), step = TRANSFORMS[self.transform], self.ends, 0.0
+        if math.isfinite(high - low) and (low > 0 or not kind.positive):
+            low, high = kind.forward(np.array([low, high]) / self.unit)
             edges = np.linspace(low, high, 65)
         else:
-            kind, sizes = TRANSFORMS[self.transform], 2.0 ** np.arange(-20, 41)
+            sizes = 2.0 ** np.arange(-20, 41)
             values = sizes if kind.positive else np.concatenate([-sizes[::-1], [0.0], sizes])
             edges = np.unique(kind.forward(np.asarray(values, dtype=np.float64)))
-        step = (
-            10.0 ** -(15 if self.given_decimals is None else self.given_decimals)
-            if self.transform == "identity"
-            else 0.0
-        )
-        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step / self.unit)
+        if self.transform == "identity" and self.given_decimals is not None:
+            step = 10.0**-self.given_decimals / self.unit
+        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step)
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         sigma = parameters["sigma"].reshape(-1, 1)
