@@ -3,7 +3,6 @@
 import pickle
 import traceback
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.masking import MaskedImputation
-from pyhybrid.measures import SurveyDesign, utility_summary
+from pyhybrid.measures import utility_summary
 from pyhybrid.releases.release import Release
 from tests.refusals import fails, refuses
 
@@ -79,7 +78,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "engine": (lambda: LW.release(DF, engine="Embedded"), r"did you mean 'embedded'\?"),
     "accounting": (lambda: ph.LipschitzWeighted(MODEL, accounting="gausian"), "'gaussian'"),
     "unit": (lambda: ph.Unweighted(MODEL, unit="persn").release(DF), r"did you mean 'person'\?"),
-    "design": (lambda: SurveyDesign(weights="weight").read(DF), "survey column 'weight'"),
+    "design": (lambda: ph.Unweighted(MODEL, design="weight").release(DF), "weights 'weight'"),
+    "raw weights": (lambda: ph.Unweighted(MODEL, design="w").release(DF), r"members .* \(N / n\)"),
     # epsilon
     "epsilon as text": (lambda: _histogram(epsilon="1"), "epsilon must be a finite number"),
     "epsilon 0": (lambda: _histogram(epsilon=0), "epsilon must be above 0"),
@@ -155,11 +155,3 @@ def test_only_numbers_are_taken_for_numbers_written_as_text(
     with pytest.raises(InvalidInput, match="must be numeric") as raised:
         _released("visits ~ 1", DF.assign(visits=column))
     assert ("to_numeric" in str(raised.value)) == numbers
-
-
-def test_a_population_that_the_weights_do_not_make_is_said() -> None:
-    for population, warned in ((1_200_000, True), (3.0, True), (110.0, False), (500.0, False)):
-        design = SurveyDesign(weights="w", population=population)
-        said = "population must be the number of members"
-        with pytest.warns(UserWarning, match=said) if warned else nullcontext():
-            design.normalized(DF)

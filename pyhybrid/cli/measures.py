@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import check_outputs, note, progress_bars, show, table_of
-from pyhybrid.cli.options import check_once, names_of, options, survey_design
+from pyhybrid.cli.options import check_once, names_of, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
@@ -56,13 +56,11 @@ def utility(
         [default: partially_synthetic; single for one set]
     interactions: Include products of columns in the logistic pMSE.
     permutations: Permutations for the null expectation of CART.
-    weights: Column of design weights, or a survey as in synthesize --survey:
-        weights=COLUMN,clusters=COLUMN,...
+    weights: Column of survey weights.
     seed: Seed of resamples and permutations.
     overwrite: Replace files that exist.
     """
     check_outputs(json_out, html, overwrite=overwrite)
-    design = survey_design(weights) if weights and "=" in weights else None
     data, versions = _read_versions(real, synthetic, versus or ())
     compared = _shared(data, versions) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
@@ -77,7 +75,7 @@ def utility(
                 rule=rule,
                 interactions=interactions,
                 n_permutations=permutations,
-                weights=design if weights and "=" in weights else weights,
+                weights=weights,
                 rng=seed,
                 progress=named_progress(progress, name) if len(versions) > 1 else progress,
             )

@@ -25,7 +25,6 @@ from pyhybrid.core.checks import check_choice, did_you_mean, number_of
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
-from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.mechanisms import (
     MECHANISMS,
     MODEL_FREE,
@@ -545,16 +544,6 @@ def _number_or_text(value: str) -> float | str:
         return float(value)
     except ValueError:
         return value
-
-
-def survey_design(text: str | None) -> SurveyDesign | None:
-    """The design that --survey names, ``weights=w,unit=household,...``."""
-    if text is None:
-        return None
-    given = named(f"survey:{text}")[1]
-    if "weights" not in given:
-        raise InvalidInput(f"--survey must name weights=COLUMN: found {text!r}")
-    return SurveyDesign(**values_of("--survey", SurveyDesign, given, set()))
 
 
 def sampler_settings(

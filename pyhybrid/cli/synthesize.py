@@ -27,7 +27,6 @@ from pyhybrid.cli.options import (
     reweighting_of,
     sampler_settings,
     support_of,
-    survey_design,
     with_program,
 )
 from pyhybrid.cli.plan import planned_whole, say_repeated, say_unconfirmed
@@ -79,7 +78,7 @@ _LARGE = 10.0  # epsilon, beyond which none is recommended
 _DECIDED = ("drop", "keep", "identifier")
 _OF_MECHANISM = (
     "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
-    "accounting", "delta", "unit",
+    "accounting", "delta", "unit", "design",
 )  # fmt: skip
 
 
@@ -114,7 +113,7 @@ def synthesize(
     support: list[str] | None = None,
     unit: str | None = None,
     rows_per_unit: int | None = None,
-    survey: str | None = None,
+    design: str | None = None,
     reweight: bool = False,
     k: float | None = None,
     single_step: bool = False,
@@ -176,8 +175,7 @@ def synthesize(
         largest over them, too. The outcome must be declared.
     unit: Column that identifies persons or other units: epsilon protects all rows of one.
     rows_per_unit: With --unit and a whole table: most rows of a unit, a public number.
-    survey: Survey design: weights=COLUMN and any of strata, clusters, unit, population, largest,
-        calibrated; e.g. weights=w,unit=household.
+    design: Column of survey weights, which average about 1: w n / N.
     reweight: Raise weights that leave slack below the bound.
     k: Re-weighting factor, with --reweight. [default: 0.95]
     single_step: With --reweight: one step at this k, as published.
@@ -200,7 +198,6 @@ def synthesize(
         )
     if epsilon is not None:
         check_positive(epsilon, "--epsilon")
-    design = survey_design(survey)
     fitting: dict[str, Any] = {
         "n_synthetic": check_count(n_synthetic, "--n-synthetic"),
         "n_draws_released": 1 if one_draw else None, "seed": seed, "engine": engine,
@@ -223,7 +220,7 @@ def synthesize(
             )
         of_mechanism = {
             **{name: context.params[name] for name in _OF_MECHANISM},
-            "support": support_of(support), "design": design,
+            "support": support_of(support),
             "reweighting": reweighting_of(reweight, k, single_step),
         }  # fmt: skip
         made = _by_formula(context.params, of_mechanism, fitting)
@@ -335,7 +332,7 @@ def _by_formula(
         known = None if models else by_kind[0]
         source = _at_known_levels(source, chosen.synthesizes[0], levels_declared(known))
     _check_columns(source.frame, chosen, decisions)
-    if given["unit"] is None and given["survey"] is None:
+    if given["unit"] is None:
         say_repeated(repeated_identifiers(source.frame))
     with progress_bars() as progress:
         if like is not None:

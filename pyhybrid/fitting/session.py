@@ -50,7 +50,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.steps import advice_on_scale
-from pyhybrid.models.composite.survey_weighted import weights_told
+from pyhybrid.models.composite.survey_weighted import weight_columns_to_approve
 from pyhybrid.models.families.amounts import advice_on_unit
 from pyhybrid.models.families.published import remedy_if_published
 from pyhybrid.models.formula.values import first_row
@@ -328,7 +328,7 @@ class FitSession:
     def exposed(self) -> dict[str, str]:
         """Columns that a release of this table should not publish without a decision."""
         columns = exposed_columns(self.bound.table, self.bound.synthesized)
-        return {**columns, **weights_told(getattr(self.bound, "model", None))}
+        return {**columns, **weight_columns_to_approve(getattr(self.bound, "model", None))}
 
     @property
     def n_fits(self) -> int:

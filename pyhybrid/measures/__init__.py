@@ -33,7 +33,6 @@ from pyhybrid.measures.summaries import (
     risk_summary,
     utility_summary,
 )
-from pyhybrid.measures.survey import SurveyDesign, survey_mean
 from pyhybrid.measures.tables.distributions import (
     ColumnUtility,
     TableUtility,
@@ -63,7 +62,6 @@ __all__ = [
     "PropensityUtility",
     "ReplicatedUniques",
     "RiskSummary",
-    "SurveyDesign",
     "TableDistance",
     "TableUtility",
     "UtilitySummary",
@@ -88,7 +86,6 @@ __all__ = [
     "risk_summary",
     "specks",
     "standardised_difference",
-    "survey_mean",
     "table_distance",
     "table_utility",
     "utility_summary",

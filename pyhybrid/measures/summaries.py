@@ -20,7 +20,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.distributions import (
     ColumnUtility,
     TableUtility,
@@ -311,7 +310,7 @@ def utility_summary(
     rule: str | None = None,
     interactions: bool = False,
     n_permutations: int = 20,
-    weights: Weights = None,
+    weights: str | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
 ) -> UtilitySummary:
@@ -320,8 +319,7 @@ def utility_summary(
     Parameters
     ----------
     real, synthetic, columns, categorical, interactions, n_permutations, weights, rng, progress
-        As in `pyhybrid.measures.propensity_utility`; a SurveyDesign gives models design-based
-        intervals.
+        As in `pyhybrid.measures.propensity_utility`.
     formulas : sequence of str
         Analyst's models, each fitted to data and sets; see `pyhybrid.measures.model_utility`.
     model : str, default "ols"

@@ -29,10 +29,9 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.fitting.session import FitOptions, FitProgress
-from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weight_columns_to_approve
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.hypothetical_records import Support, check_support
 from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
@@ -207,7 +206,7 @@ class MechanismSettings(Mechanism):
     accounting: str = "gaussian"
     delta: float = 1e-6
     support: Support | None = field(default=None, metadata=SHOWN_IF_SET)
-    design: SurveyDesign | None = None
+    design: str | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind") or isinstance(self.model, type):
@@ -237,18 +236,16 @@ class MechanismSettings(Mechanism):
             )
 
     def _take_design(self) -> None:
-        """Put the model under survey weights; the survey gives the unit if none is named."""
+        """Put the model under survey weights."""
         if isinstance(self.model, SurveyWeighted):
-            if self.design not in (None, self.model.design):
+            if self.design not in (None, self.model.weights):
                 raise InvalidInput(
-                    "design must be the one that the model has its survey weights from: found "
+                    "design must be the column that the model has its survey weights from: found "
                     "another; give it once, to the mechanism or to SurveyWeighted"
                 )
-            object.__setattr__(self, "design", self.model.design)
+            object.__setattr__(self, "design", self.model.weights)
         elif self.design is not None:
             object.__setattr__(self, "model", SurveyWeighted(self.model, self.design))
-        if self.design is not None and self.unit is None:
-            object.__setattr__(self, "unit", self.design.unit)
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
@@ -277,7 +274,7 @@ class MechanismSettings(Mechanism):
     @property
     def undecided(self) -> dict[str, str]:
         """Reason by column why what a model reads needs the owner's decision to be published."""
-        return weights_told(self.model)
+        return weight_columns_to_approve(self.model)
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""

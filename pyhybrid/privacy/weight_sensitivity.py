@@ -307,21 +307,6 @@ def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> Floa
     return np.asarray(ends[1] - ends[0])
 
 
-def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWithout:
-    """Weights whose terms a leaving record multiplies by (n,): survey weights over their sum."""
-    moved = np.abs(factors - 1)
-    return WeightsWithout(
-        alpha=weights.alpha,
-        without=lambda records: weights.without(records) * factors[records],
-        refitted=lambda i, refit: weights.refitted(i, refit) * factors[i],
-        movers=np.arange(factors.size) if moved.any() else weights.movers,
-        leverage=weights.leverage if weights.leverage.any() else moved,
-        part=None
-        if weights.part is None
-        else lambda p: rescaled_without(weights.of_part(p), factors),
-    )
-
-
 def constant_weights(alpha: Any) -> WeightsWithout:
     """Weights (n,) that no record's absence changes."""
     held = np.asarray(alpha, dtype=np.float64)

@@ -84,16 +84,15 @@ def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
 
 
 def shaping_columns(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> set[str]:
-    """Columns that formulas and rules read as they are in the data; not those of a survey's design
-    that no formula reads, which weigh terms alone."""
+    """Columns that formulas and rules read as they are in the data; not survey weights that no
+    formula reads, which weigh terms alone."""
     shaped, of_models = set(), set()
     for step in parts or (release,):
         of_models |= {*step.predictors}
-        design, formula = step.settings.get("design"), str(step.settings.get("formula"))
-        weighing = {*design.values()} if isinstance(design, Mapping) else set()
+        weighing, formula = step.settings.get("design"), str(step.settings.get("formula"))
         for name in step.predictors:
             read = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula) is not None
-            if read or name not in weighing:
+            if read or name != weighing:
                 shaped.add(name)
     return shaped | (set(release.predictors) - of_models)
 

@@ -160,7 +160,7 @@ _VALUES = {
     "--shift": "0.1", "--transform": "linear", "--threshold": "1", "--draw-quantile": "1",
     "--safety-factor": "1.01", "--accounting": "range", "--target-epsilon": "1",
     "--strict": None, "--local": None, "--program": "published",
-    "--support": "visits=0..9", "--survey": "weights=w", "--reweight": None,
+    "--support": "visits=0..9", "--design": "w", "--reweight": None,
     "--k": "0.9", "--single-step": None, "--leave-one-out": "1", "--drop": "name",
     "--keep": "age", "--id": "person", "--types": "types.json",
 }  # fmt: skip

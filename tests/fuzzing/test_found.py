@@ -186,8 +186,6 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: histogram(upper=1e300)),
     "names that are no texts": ("names of columns must be texts, for a plan: found 0",
         lambda: ph.Table(pd.DataFrame({"y": Y, 0: Y[::-1]}), sensitive=["y"]).plan()),
-    "a survey without rows": ("must be a DataFrame with at least one row",
-        lambda: ph.measures.SurveyDesign(weights="y").read(pd.DataFrame({"y": []}))),
     **{
         f"{name} that are no mapping": (f"{name} must be a mapping by", lambda name=name:
             ph.masking.MaskedImputation(keys=["y"], **{name: None}).release(NUMBERS))

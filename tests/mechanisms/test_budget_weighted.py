@@ -89,11 +89,13 @@ def test_released_draws_lose_the_bias_of_their_weights() -> None:
     corrected = rare.correction(few, None)(draws, streams(1))  # type: ignore[misc]
     eta: Any = few.bound.design.X @ corrected.flat("beta")[0]  # type: ignore[attr-defined]
     assert (1 / (1 + np.exp(-eta))).mean() < 0.035, "of .02; by one estimate up to .08"
-    design = {"design": ph.measures.SurveyDesign(weights="age")}
+    design = {"design": "w"}
     mixture = {"model": ph.MixtureRegression("visits ~ 1", n_components=2)}
     for how, n in ((design, 2000), (mixture, 2000), ({}, 900)):
         own: Any = replace(budget, **how)
-        assert own.correction(open_session(own.bind(heavy(n)), **OPTIONS), None) is None
+        assert (
+            own.correction(open_session(own.bind(heavy(n).assign(w=1.0)), **OPTIONS), None) is None
+        )
 
 
 def test_a_correction_reads_what_is_released_and_nothing_else(

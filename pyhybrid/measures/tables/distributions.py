@@ -21,7 +21,6 @@ from pyhybrid.measures.arrays.estimates import (
     max_ecdf,
 )
 from pyhybrid.measures.arrays.utility import TABLE_STATISTICS, TableDistance, table_distance
-from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
@@ -57,7 +56,7 @@ def column_utility(
     categorical: Sequence[str] = (),
     statistics: Sequence[str] = STATISTICS,
     n_resamples: int | None = 1000,
-    weights: Weights = None,
+    weights: str | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> ColumnUtility:
     """Compare the columns of numbers one by one; missing values are left out and counted.
@@ -167,7 +166,7 @@ def table_utility(
     categorical: Sequence[str] = (),
     statistic: str = "voas_williamson",
     n_bins: int = 5,
-    weights: Weights = None,
+    weights: str | None = None,
 ) -> TableUtility:
     """Compare the tables of every column and every pair of columns.
 

@@ -23,7 +23,6 @@ from pyhybrid.measures.arrays.combining import (
 )
 from pyhybrid.measures.arrays.estimates import average_one
 from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
-from pyhybrid.measures.survey import Sampled, Weights
 from pyhybrid.measures.tables.reconcile import reconcile_tables
 
 NESTED = "nested"
@@ -242,7 +241,7 @@ def model_utility(
     rule: str = "partially_synthetic",
     n_imputations: int | None = None,
     level: float = 0.95,
-    weights: Weights = None,
+    weights: str | None = None,
 ) -> ModelUtility:
     """Fit a model of statsmodels to the data and to each synthetic set, combine and compare.
 
@@ -266,12 +265,11 @@ def model_utility(
         For the nested rule: imputations that the sets belong to, as many sets each, in order.
     level : float, default 0.95
         Of the intervals, in (0, 1).
-    weights : str or SurveyDesign, optional
+    weights : str, optional
         Column of design weights, as in `pyhybrid.measures.propensity_utility`, for "ols" and "glm",
         and for "logit", "probit" and "poisson", which are then fitted as generalized linear models.
-        Weights are divided by their mean. With a SurveyDesign standard errors are design-based
-        (sandwich by clusters; strata, which make them smaller, are left out); with a column they
-        are those of a model with unequal variances.
+        Weights are divided by their mean. Standard errors are those of a model with unequal
+        variances.
 
     Returns
     -------
@@ -302,10 +300,12 @@ def model_utility(
             else f"rule='single' takes one synthetic set: found {m}"
         )
     names = ["the data", *tables.names]
-    sampled = tables.sampled or [None] * len(names)
+    weighing = weights is not None
     fits = [
-        fit_model(table, formula, model, options or {}, name, own)
-        for table, name, own in zip((tables.real, *tables.synthetic), names, sampled, strict=True)
+        fit_model(table, formula, model, options or {}, name, own, weighing=weighing)
+        for table, name, own in zip(
+            (tables.real, *tables.synthetic), names, tables.weights(), strict=True
+        )
     ]
     for fit, name in zip(fits[1:], tables.names, strict=True):
         _check_terms(fits[0], fit, name)
@@ -369,15 +369,18 @@ def fit_model(
     model: str,
     options: Mapping[str, Any],
     name: str,
-    sampled: Sampled | None = None,
+    weights: FloatArray | None = None,
+    *,
+    weighing: bool = False,
 ) -> Any:
-    """Fit of a model of statsmodels to one table, under design weights where it has some."""
+    """Fit of a model of statsmodels to one table, under its survey weights (n,) if it has some;
+    `weighing` if any table of a comparison has."""
     import statsmodels.formula.api as smf
 
     build = getattr(smf, model, None) if isinstance(model, str) else None
     if not callable(build) or str(model).startswith("_"):
         raise InvalidInput(f"model must be one of statsmodels.formula.api: found {model!r}")
-    if sampled is not None and model not in _WITH_WEIGHTS:
+    if weighing and model not in _WITH_WEIGHTS:
         raise InvalidInput(
             f"a model with weights must be one of {', '.join(_WITH_WEIGHTS)}: found {model!r}"
         )
@@ -390,10 +393,10 @@ def fit_model(
             built = build(read, table, **options)
             design = np.asarray(built.exog)
             quiet = {"disp": 0} if model not in ("ols", "wls", "gls", "glm", "quantreg") else {}
-            if sampled is None or (sampled.weights is None and sampled.clusters is None):
+            if weights is None:
                 fit = built.fit(**quiet)
             else:
-                fit = _survey_fit(built, read, table, model, options, sampled)
+                fit = _weighted_fit(built, read, table, model, options, weights)
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimizers raise their own kinds
         reason = _without_data(str(error).split("\n")[0], formula)
@@ -428,13 +431,13 @@ def _for_patsy(formula: str, columns: Iterable[Any]) -> str:
                      formula)  # fmt: skip
 
 
-def _survey_fit(
+def _weighted_fit(
     built: Any,
     formula: str,
     table: pd.DataFrame,
     model: str,
     options: Mapping[str, Any],
-    sampled: Sampled,
+    weights: FloatArray,
 ) -> Any:
     """The fit by weights that average 1 over the records without missing values."""
     import statsmodels.api as sm
@@ -442,8 +445,7 @@ def _survey_fit(
     from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
     rows = np.asarray(built.data.row_labels, dtype=np.intp)  # tables are numbered from 0
-    weight = np.ones(len(table)) if sampled.weights is None else sampled.weights
-    own, used = average_one(weight[rows]), table.iloc[rows]
+    own, used = average_one(weights[rows]), table.iloc[rows]
     families = {
         "logit": sm.families.Binomial,
         "probit": lambda: sm.families.Binomial(sm.families.links.Probit()),
@@ -454,12 +456,8 @@ def _survey_fit(
     else:
         family = {"family": families[model]()} if model in families else {}
         weighted = smf.glm(formula, used, var_weights=own, **family, **options)
-    robust: dict[str, Any] = {}
-    if sampled.clusters is not None:
-        groups = {"groups": sampled.clusters[rows]}
-        robust = {"cov_type": "cluster", "cov_kwds": groups, "use_t": True}
     warnings.simplefilter("error", PerfectSeparationWarning)
-    return weighted.fit(**robust)
+    return weighted.fit()
 
 
 def _with_zeros_and_ones(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
@@ -494,7 +492,6 @@ def _t_interval(fit: Any, level: float) -> FloatArray:
     """Interval of each coefficient, shape (2, p): t for linear models, normal for the others."""
     from scipy import stats  # slow to import
 
-    resid = getattr(fit, "df_resid_inference", None) or fit.df_resid  # clusters less 1
-    degrees = resid if getattr(fit, "use_t", False) else np.inf
+    degrees = fit.df_resid if getattr(fit, "use_t", False) else np.inf
     half = stats.t.ppf((1 + level) / 2, degrees) * np.asarray(fit.bse)
     return np.stack([fit.params - half, fit.params + half])

@@ -25,7 +25,6 @@ from pyhybrid.measures.arrays.utility import (
     pmse,
     specks,
 )
-from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
@@ -83,7 +82,7 @@ def propensity_utility(
     interactions: bool = False,
     null: str = "auto",
     n_permutations: int = 20,
-    weights: Weights = None,
+    weights: str | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
 ) -> PropensityUtility:
@@ -110,7 +109,7 @@ def propensity_utility(
     n_permutations : int, default 20
         Refits that give the null mean and sd of CART, at least 2: labels are permuted, within
         pairs of rows if paired.
-    weights : str or SurveyDesign, optional
+    weights : str, optional
         Column of design weights of the data, which is then not compared itself. A set that has it,
         too, is weighted by its own column; one that has not stands for the population as it is.
         Weights of a table are divided by their mean.

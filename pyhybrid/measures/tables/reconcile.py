@@ -16,8 +16,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.estimates import average_one
-from pyhybrid.measures.survey import Sampled, SurveyDesign, Weights, read_sampled
+from pyhybrid.measures.arrays.estimates import average_one, check_weights
+from pyhybrid.measures.survey import survey_weights
 
 _DATA = "the data"
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
@@ -26,17 +26,18 @@ _MISSING_TEXT = ("", "NA", "NaN", "nan")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
     """Data (confidential) and m synthetic sets with the same columns and levels: numbers and days
-    since 1970-01-01 as float64, all else categorical. `sampled`: 1 + m weights, or empty."""
+    since 1970-01-01 as float64, all else categorical. `survey_weights` are 1 + m vectors (n,), None
+    where all are 1, or empty."""
 
     real: pd.DataFrame
     synthetic: tuple[pd.DataFrame, ...]
     names: tuple[str, ...]
-    sampled: tuple[Sampled, ...] = ()
+    survey_weights: tuple[FloatArray | None, ...] = ()
 
     def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
         """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
         over their mean, so that a set without weights counts as much as one with."""
-        given = [part.weights for part in self.sampled] or [None] * (1 + len(self.synthetic))
+        given = self.survey_weights or [None] * (1 + len(self.synthetic))
         return [average_one(w) if averaged and w is not None else w for w in given]
 
     def is_number(self, column: str) -> bool:
@@ -75,7 +76,7 @@ def reconcile_tables(
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
-    weights: Weights = None,
+    weights: str | None = None,
     what: str = "column",
 ) -> Tables:
     """Data and sets brought to the same columns, kinds and levels, or refused by name. A set with
@@ -87,7 +88,7 @@ def reconcile_tables(
     tables = dict(zip((_DATA, *names), (real, *sets), strict=True))
     for name, table in tables.items():
         _check_table(table, name)
-    sampled = read_sampled(real, sets, names, weights)
+    read_weights = _read_weights(real, sets, names, weights)
     wanted = _wanted(real, columns, weights)
     _check_columns(tables, wanted, what, whole=columns is None)
     unknown = sorted({*categorical} - {str(c) for c in real.columns})
@@ -101,7 +102,7 @@ def reconcile_tables(
         pd.DataFrame({column: parts[place] for column, parts in read.items()})
         for place in range(len(tables))
     )
-    return Tables(real=data, synthetic=tuple(others), names=names, sampled=sampled)
+    return Tables(real=data, synthetic=tuple(others), names=names, survey_weights=read_weights)
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
@@ -116,13 +117,33 @@ def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     return False
 
 
-def _wanted(real: pd.DataFrame, columns: Sequence[str] | None, weights: Weights) -> list[str]:
+def _wanted(real: pd.DataFrame, columns: Sequence[str] | None, weights: str | None) -> list[str]:
     if columns is not None:
         return list(dict.fromkeys(columns))
-    left = {weights}
-    if isinstance(weights, SurveyDesign):
-        left = {weights.weights, weights.clusters, weights.unit}
-    return [str(column) for column in real.columns if column not in left]
+    return [str(column) for column in real.columns if column != weights]
+
+
+def _read_weights(
+    real: pd.DataFrame, sets: Sequence[pd.DataFrame], names: Sequence[str], weights: str | None
+) -> tuple[FloatArray | None, ...]:
+    """Survey weights of the data and of each set, 1 + m; empty without `weights`."""
+    if weights is None:
+        return ()
+    if not isinstance(weights, str):
+        raise InvalidInput(
+            f"weights must name a column: found {type(weights).__name__}; put weights that are no "
+            "column into one"
+        )
+    if weights not in real.columns:
+        raise InvalidInput(f"weights must name a column of the data: {weights!r} is not one")
+    read: list[FloatArray | None] = []
+    for table, name in zip([real, *sets], [_DATA, *names], strict=True):
+        try:
+            own = survey_weights(table[weights], weights) if weights in table.columns else None
+            read.append(check_weights(own, len(table)))
+        except InvalidInput as error:
+            raise InvalidInput(f"{error} (in {name})") from None
+    return tuple(read)
 
 
 def _check_table(table: Any, name: str) -> None:

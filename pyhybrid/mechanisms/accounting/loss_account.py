@@ -22,6 +22,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, FitStore, PosteriorFit
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.steps import BoundParts
+from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.hypothetical_records import (
     Support,
@@ -45,7 +46,6 @@ from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,
     constant_weights,
-    rescaled_without,
     reweight_map,
     risk_weights_without,
 )
@@ -107,20 +107,12 @@ def risks_joined(
 def known_without(
     session: FitSession, fit: PosteriorFit, without: WeightsWithoutRecords | None
 ) -> WeightsWithoutRecords | None:
-    """`without` if it is of the weights of `fit`, with survey weights that are normalized by their
-    sum; None for units whose records have weights of their own."""
+    """`without` if it is of the weights of `fit`; None for units whose records have weights of
+    their own."""
     if not _shared(session, fit.alpha):
         return None
     alpha = session.once(fit.alpha)
-    if without is not None and not _same(without.alpha, alpha):
-        without = None
-    rescale = getattr(session.bound, "scale_without", None)
-    if rescale is None:
-        return without
-    factors = rescale(session.owner)
-    if (factors == 1).all():
-        return without
-    return rescaled_without(_general(without, alpha), factors)
+    return without if without is not None and _same(without.alpha, alpha) else None
 
 
 def _general(without: WeightsWithoutRecords | None, alpha: FloatArray) -> WeightsWithout:
@@ -358,7 +350,9 @@ def _refit_without(
         chains=same,
         converged=refit.converged,
     )
-    if made.limit_holds or not isinstance(session.bound, BoundRegression | BoundParts):
+    if made.limit_holds or not isinstance(
+        without_survey(session.bound), BoundRegression | BoundParts
+    ):
         return made
     farther = _stretched(refit.draws, session.bound.likelihood_parameters)
     with np.errstate(all="ignore"):

@@ -104,10 +104,9 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         It must have the outcome; predictors that it leaves out take the rows of the data. Range,
         mu and the Lipschitz bound are then the largest over the records present and over all that
         could be added, on a grid; the charge states both.
-    design : SurveyDesign, optional
-        Of a survey: terms are weighted by the records' normalized design weights, before privacy
-        weights and censoring; see `pyhybrid.models.composite.survey_weighted`. Its unit is that of
-        privacy.
+    design : str, optional
+        Column of survey weights, which average about 1: they multiply the records' terms, before
+        privacy weights and censoring; see `pyhybrid.models.SurveyWeighted`.
     """
 
     @abstractmethod

@@ -33,6 +33,7 @@ from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.steps import BoundParts, single_models
+from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.levels import (
     BoundLevels,
@@ -502,7 +503,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
     def _n_parameters(self, session: FitSession) -> int:
         """Of the likelihood, of a program of one's own by its draws."""
-        if known := getattr(session.bound, "n_parameters", 0):
+        if known := getattr(without_survey(session.bound), "n_parameters", 0):
             return int(known)
         near = self.unweighted(session).draws
         names = [n for n in session.bound.likelihood_parameters if n in near.variables]
@@ -565,7 +566,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 def _predictors(bound: BoundModel) -> FloatArray:
     """The design matrix; no column for models that are no regression, all
     of whose records are taken as alike."""
-    inner = getattr(bound, "inner", bound)  # of a survey's
+    inner = without_survey(bound)
     if not isinstance(inner, BoundRegression | BoundParts):
         return np.empty((bound.n, 0))
     own = inner.matrix if isinstance(inner, BoundParts) else inner.design
@@ -583,7 +584,9 @@ def _regressions(bound: BoundModel) -> int:
 
 def _coefficients(bound: BoundModel, p: int) -> int:
     """Of the design matrix, or of other models all of their p likelihood parameters but one."""
-    return _predictors(bound).shape[1] if isinstance(bound, BoundRegression) else p - 1
+    return (
+        _predictors(bound).shape[1] if isinstance(without_survey(bound), BoundRegression) else p - 1
+    )
 
 
 def _left(session: FitSession, weights: WeightsWithout) -> float:

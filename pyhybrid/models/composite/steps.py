@@ -27,6 +27,7 @@ from pyhybrid.engines.programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import support_said
+from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.models.families.coefficients import NORMAL_ACCEPTANCE
 from pyhybrid.models.families.regression import (
     BoundRegression,
@@ -629,7 +630,7 @@ class BoundParts:
 
 def single_models(bound: Any) -> list[Any]:
     """The bound models that it is made of, or it alone; of a survey's model, those within."""
-    inner = getattr(bound, "inner", bound)
+    inner = without_survey(bound)
     return [part.bound for part in inner.parts] if isinstance(inner, BoundParts) else [inner]
 
 

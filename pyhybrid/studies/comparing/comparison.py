@@ -32,6 +32,7 @@ from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open
 from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import finished_tasks, named_progress
@@ -459,8 +460,9 @@ def outcome_of(bound: BoundModel) -> Outcome:
 
 def levels_of_outcome(bound: Any) -> tuple[Any, ...] | None:
     """Values of an outcome of levels, in the order of their places; None for numbers."""
-    amounts = getattr(bound, "amounts", None)
-    with_levels = amounts[0].part.bound if amounts else bound
+    plain = without_survey(bound)
+    amounts = getattr(plain, "amounts", None)
+    with_levels = amounts[0].part.bound if amounts else plain
     levels = getattr(with_levels, "levels", None)
     return None if levels is None else tuple(levels.values)
 
