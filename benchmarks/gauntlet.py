@@ -279,17 +279,10 @@ class Gauntlet:
     def _answer(self, error: str, typed: list[str]) -> list[str]:
         """The first option that a message names and that was not typed yet, with its value: as the
         message has it, or as the table's codebook has."""
-        named = re.findall(r"'([^']+)'", error.partition(" must ")[0])
         undecided = re.findall(r"'([^']+)': ", error) if "--drop" in error else []
         for gone in re.findall(r"without (--[a-z-]+)", error):
             while gone in typed:
                 del typed[typed.index(gone) : typed.index(gone) + 2]
-        if "--sensitive" in error and "--sensitive" in typed:
-            place = typed.index("--sensitive") + 1
-            others = [name for name in typed[place].split(",") if name not in named]
-            typed[place], undecided = ",".join(others), named
-        if undecided and typed[0] == "plan":
-            return ["--drop", ",".join([*filter(None, [_after(typed, "--drop")]), *undecided])]
         if undecided:
             return [word for name in undecided for word in ("--drop", name)]
         for option, quoted, plain in re.findall(

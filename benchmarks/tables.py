@@ -1,8 +1,7 @@
 """Whole tables: February CE, ten mixed columns, all synthesized; time and utility.
 
-1,000 of the 4,999 rows are set aside: the reference of some routes (choice of tables, evidence,
-centers of clipping), which is not covered by the charge. The other 3,999 are released; each set is
-of another such split. Overlap: mean over the
+1,000 of the 4,999 rows are set aside: the reference of some routes, which is not covered by the
+charge. The other 3,999 are released; each set is of another such split. Overlap: mean over the
 coefficients of two regressions of the overlap of 95 % intervals, 0 where they are disjoint; pair
 distance: mean total variation of all two-way tables; pMSE ratio by CART. One synthetic table for
 each seed, means over these. A line is kept in results/tables.csv as soon as it is measured, and is
@@ -19,7 +18,6 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,8 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
+from pyhybrid.tables.roles import declared_kinds
+from pyhybrid.tables.synthesis import table_mechanism
 
 __all__ = [
     "COLUMNS",
@@ -78,12 +77,11 @@ _MODELS = {
     "ols": "FOODCQ ~ AGE + FAM_SIZE + I(FINCBTAX / 10000) + I(CUTENURE == 1) + I(CUTENURE == 4)",
     "poisson": "NO_EARNR ~ AGE + I(AGE ** 2 / 100) + FAM_SIZE + C(SEX) + EDUCA",
 }
-HOWS = ("nothing else", "tables by reference", "reference as evidence")
+HOWS = ("nothing else", "reference as evidence")
 PRIVATE, PAIRS = "private choice", "all pairs"
-_SELECTS = {HOWS[1]: "plan", PRIVATE: "private", PAIRS: "all"}
+_SELECTS = {PRIVATE: "private", PAIRS: "all"}
 _SETS = 5
 _NO_NOISE = 1e5  # epsilon: what bins and two-way tables alone lose
-_SHORT = SamplerSettings(chains=2, warmup=300, draws=2500, max_draws=2500)  # public: no retry
 
 
 def consumers() -> pd.DataFrame:
@@ -157,9 +155,8 @@ def _routes() -> Iterator[tuple[str, int, Callable[[int], pd.DataFrame]]]:
         name = f"marginals, {how}, epsilon {epsilon:g}"
         name += "" if delta is None else f", delta {delta:g}"
         yield name, _SETS, partial(_marginals, epsilon, how, delta)
-    for how in (*HOWS[:2], PAIRS):
+    for how in (HOWS[0], PAIRS):
         yield f"marginals, {how}, no noise", _SETS, partial(_marginals, _NO_NOISE, how, None)
-    yield "censored, reference, epsilon 4", 1, partial(_censored, 4.0)  # at 1 it is not strict
 
 
 def parts(split: int = 1) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -178,35 +175,14 @@ def _of_reference(split: int) -> pd.DataFrame:
     return _anew(reference, split, len(released))
 
 
-def _plan(split: int, *, chosen: bool) -> tuple[Any, pd.DataFrame]:
-    """The plan of a split, its tables by the reference or not, and the reference."""
-    reference, released = parts(split)
-    table = ph.Table(released, sensitive=COLUMNS, types=TYPES)
-    own = replace(table, reference=reference, holds_no_released_record=True) if chosen else table
-    return own.plan(split="need"), reference
-
-
 def _marginals(epsilon: float, how: str, delta: float | None, split: int) -> pd.DataFrame:
-    plan, reference = _plan(split, chosen=how in HOWS[1:])
-    told: dict[str, Any] = {}
-    if how == HOWS[2]:
-        told = {"reference": reference, "public": True, "holds_no_released_record": True}
-    options: dict[str, Any] = {"mechanism": "marginals", "delta": delta, **told}
-    options |= {"select": _SELECTS[how]} if how in _SELECTS else {}
-    release: ph.Release = ph.synthesize_table(plan, epsilon=epsilon, **options)
-    return release.synthetic[0]
-
-
-def _censored(epsilon: float, split: int) -> pd.DataFrame:
-    plan, reference = _plan(split, chosen=True)
-    release: ph.Release = ph.synthesize_table(
-        plan, epsilon=epsilon, mechanism="censored", reference=reference, public=True,
-        engine="embedded", settings=_SHORT, on_not_converged="warn", workers=2,
-        holds_no_released_record=True,
-    )  # fmt: skip
-    if release.charge.kind != "strict":
-        raise ph.SamplingError("a line of strict releases must be strict: some chains did not meet")
-    return release.synthetic[0]
+    reference, released = parts(split)
+    options: dict[str, Any] = {"delta": delta, "select": _SELECTS.get(how)}
+    if how == HOWS[1]:
+        options |= {"reference": reference, "public": True, "holds_no_released_record": True}
+    kinds = declared_kinds(COLUMNS, TYPES, None)
+    mechanism = table_mechanism(kinds, {}, epsilon=epsilon, **options)
+    return mechanism.release(released).synthetic[0]
 
 
 def _seconds() -> float:
@@ -239,12 +215,10 @@ _SHOWN = {
     "the reference alone, drawn with replacement": "0",
 }
 _BY_HOW = {
-    HOWS[2]: "noisy marginals, the reference as evidence",
-    HOWS[1]: "noisy marginals, tables chosen by the reference",
+    HOWS[1]: "noisy marginals, the reference as evidence",
     HOWS[0]: "noisy marginals, nothing else",
     PRIVATE: "noisy marginals, private choice of tables",
 }
-_CENSORED = "models (Stan), centers from the reference, one split"
 
 
 def page_rows() -> list[str]:
@@ -256,8 +230,7 @@ def page_rows() -> list[str]:
             name = f"marginals, {how}, epsilon {epsilon}{delta}"
             if name in stored.index:
                 rows.append(_row(name, label, f"{epsilon}{delta.replace('e-06', 'e-6')}", stored))
-    rows.append(_row("censored, reference, epsilon 4", _CENSORED, "4", stored))
-    for how in (HOWS[0], HOWS[1], PAIRS):
+    for how in (HOWS[0], PAIRS):
         label = _BY_HOW.get(how, "noisy marginals, all 45 pairs of columns") + ", no noise"
         rows.append(_row(f"marginals, {how}, no noise", label, "–", stored))
     for name, (overlap, pairs, ratio) in PUBLISHED.items():
@@ -301,9 +274,11 @@ def sizes(
     for k in range(n_columns - len(own)):
         own[f"c{k}"] = np.where(rng.random(n) < 0.5, base, rng.integers(0, 3, n))
         types[f"c{k}"] = ph.Nominal(levels=(0, 1, 2))
-    plan = ph.Table(pd.DataFrame(own), sensitive=list(own), types=types).plan()
     started = time.process_time()
-    ph.synthesize_table(plan, epsilon=4, mechanism="marginals", select=select)
+    mechanism = table_mechanism(
+        declared_kinds(list(own), types, None), {}, epsilon=4, select=select
+    )
+    mechanism.release(pd.DataFrame(own))
     return time.process_time() - started
 
 

@@ -69,7 +69,6 @@ from .releases.estimates import estimates as estimates
 from .releases.ledger import Ledger as Ledger
 from .releases.release import Release as Release
 from .studies.comparing.comparison import compare as compare
-from .tables.plan import Table as Table
 from .tables.synthesis import synthesize_table as synthesize_table
 
 __version__: str

@@ -93,11 +93,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "one draw's log_lik": (lambda: ph.lipschitz_weights(LOG_LIK[0]), r"shape \(S draws, n"),
     "chains' axis": (lambda: ph.lipschitz_weights(LOG_LIK.reshape(4, 25, 20)), r"shape \(S draws"),
     # whole tables, measures, files
-    "sensitive": (lambda: ph.Table(DF, sensitive=["visit"]).plan(), r"did you mean 'visits'\?"),
-    "table for plan": (
-        lambda: ph.synthesize_table(ph.Table(DF, sensitive=["visits"]), epsilon=1), r"\.plan\(\)"
+    "types": (
+        lambda: ph.synthesize_table(DF, epsilon=1, types={"visit": ph.Counts(upper=9)}),
+        r"did you mean 'visits'\?"
     ),
-    "frame for plan": (lambda: ph.synthesize_table(DF, epsilon=1), r"ph\.Table\("),
+    "a table without types": (lambda: ph.synthesize_table(DF, epsilon=1), r"give types="),
     "release for sets": (lambda: utility_summary(DF, _release()), r"release\.synthetic"),
     "ledger takes no number": (
         lambda: ph.Ledger("x.jsonl", budget=1, kind="strict", relation="replace").add(0.5),

@@ -21,7 +21,6 @@ from pyhybrid.core.errors import InvalidInput, PyhybridError
 
 COMMANDS = {
     "describe": "survey.csv",
-    "plan": "survey.csv --sensitive income,voted --out plan.json",
     "synthesize": "survey.csv --formula 'visits ~ age' --out out",
     "compare": "survey.csv --formula 'visits ~ age' --out compared",
     "curve": "survey.csv --formula 'visits ~ age' --scales 1,0.6 --out curve",
@@ -49,7 +48,6 @@ SUBCOMMANDS = {
 """Calls of the subcommands, each of which runs after those before it."""
 
 _MODULES = {
-    "describe": "plan",
     **dict.fromkeys(("compare", "curve"), "comparing"),
     **dict.fromkeys(("utility", "risk"), "measures"),
     **dict.fromkeys(("validate", "doctor"), "validation"),

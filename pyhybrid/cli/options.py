@@ -70,7 +70,7 @@ model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
 delta: Probability by which exp(epsilon) may be exceeded, below 1 / n. By Gaussian accounting
     [default: 1e-6; from a million records on below 1 / 10 n]. In noisy marginals, of Gaussian noise
-    [default: none; of a whole table without --plan 1e-6, below 1 / 10 n; 0 for pure epsilon].
+    [default: none; of a whole table 1e-6, below 1 / 10 n; 0 for pure epsilon].
 one_draw: Simulate all sets from one draw, at the cost of one.
 engine: auto, cmdstan, embedded or rstan.
 seed: For tests and papers; a release seed must stay secret.

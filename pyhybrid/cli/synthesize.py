@@ -14,6 +14,7 @@ import pandas as pd
 import typer
 
 from pyhybrid.cli.console import note, progress_bars
+from pyhybrid.cli.describe import say_repeated, say_unconfirmed, whole_table
 from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import (
     chosen_mechanism,
@@ -29,7 +30,6 @@ from pyhybrid.cli.options import (
     support_of,
     with_program,
 )
-from pyhybrid.cli.plan import planned_whole, say_repeated, say_unconfirmed
 from pyhybrid.cli.released import (
     save_with_these,
 )
@@ -63,16 +63,14 @@ from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.tables.domains import default_delta
-from pyhybrid.tables.plan import Plan
-from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
+from pyhybrid.tables.synthesis import release_table, table_mechanism
 
-_TAKEN = (
-    "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
-    "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
-    "file_format", "ledger", "allow_unlike", "overwrite",
-    "delta", "select", "holds_no_released_record", "unit", "rows_per_unit",
+_OF_WHOLE_TABLE = (
+    "data", "out", "types", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
+    "seed", "file_format", "ledger", "allow_unlike", "overwrite",
+    "delta", "select", "holds_no_released_record", "unit", "rows_per_unit", "drop",
+    "keep", "identifier",
 )  # fmt: skip
-_TAKEN_BY_TABLE = (*_TAKEN, "types", "drop", "keep", "identifier")
 _WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
 _LARGE = 10.0  # epsilon, beyond which none is recommended
 _DECIDED = ("drop", "keep", "identifier")
@@ -89,7 +87,6 @@ def synthesize(
     out: Path,
     formula: list[str] | None = None,
     model: list[str] | None = None,
-    plan: Path | None = None,
     types: Path | None = None,
     epsilon: float | None = None,
     reference: str | None = None,
@@ -142,17 +139,15 @@ def synthesize(
     out: Folder for the release, new or empty.
     formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
         those before it.
-    plan: File of `pyhybrid plan`: the whole table, at --epsilon.
-    types: JSON file of types by column, for a whole table by noisy marginals (no --formula, no
-        --plan). Without it and without --reference, a draft is written.
+    types: JSON file of types by column, for a whole table by noisy marginals (no --formula).
+        Without it and without --reference, a draft is written.
     epsilon: Epsilon of the whole release, all columns and sets together. It sets the mechanism's
         own epsilon, or determines scale, weight or cap. [default: 1 for budget, and with
         --reference]
     reference: Public or historical records, for a strict release. They give the center of clipping
-        (with --formula; with --plan, one for each column), or are used beside noisy tables.
-    select: Tables that noisy marginals of a whole table measure: plan (those of the plan), all (all
-        pairs of columns) or private (a private choice). [default: plan, and with --delta all, or
-        private if too many]
+        (with --formula), or are used beside noisy tables.
+    select: Tables that noisy marginals of a whole table measure: few, all (all pairs of columns) or
+        private (a private choice). [default: few, and with --delta all, or private if too many]
     mechanism: budget, unweighted, lipschitz, count, scalar, truncated, censored,
         perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
         count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
@@ -189,13 +184,11 @@ def synthesize(
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
     """
     of_counts = mechanism in (None, ["marginals"], ["noisy_marginals"])
-    whole = plan is not None or (not formula and not model and calibration is None and of_counts)
+    whole = not formula and not model and calibration is None and of_counts
     if not whole and select is not None:
-        raise InvalidInput("--select goes with a whole table: leave out --formula, or give --plan")
-    if holds_no_released_record and plan is None and calibration is None and reference is None:
-        raise InvalidInput(
-            "--holds-no-released-record goes with --reference, --calibration or --plan"
-        )
+        raise InvalidInput("--select goes with a whole table: leave out --formula")
+    if holds_no_released_record and calibration is None and reference is None:
+        raise InvalidInput("--holds-no-released-record goes with --reference or --calibration")
     if epsilon is not None:
         check_positive(epsilon, "--epsilon")
     fitting: dict[str, Any] = {
@@ -209,7 +202,7 @@ def synthesize(
     if allow_unlike and ledger is None and len(formula or []) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     if whole:
-        made = _by_plan(context, fitting)
+        made = _whole_table(context, fitting)
     else:
         if rows_per_unit is not None:
             raise InvalidInput("--rows-per-unit goes with a whole table: leave out --formula")
@@ -259,44 +252,44 @@ class _Made:
     book: Ledger | None
 
 
-def _by_plan(context: typer.Context, fitting: Mapping[str, Any]) -> _Made:
-    """A whole table, by the file of `pyhybrid plan`, or, of noisy marginals, planned here."""
+def _whole_table(context: typer.Context, fitting: Mapping[str, Any]) -> _Made:
+    """A whole table by noisy marginals."""
     given: Mapping[str, Any] = context.params
-    own_plan = given["plan"] is None
-    if own_plan and given["epsilon"] is None:
+    if given["epsilon"] is None:
         words = shlex.join(["pyhybrid", "synthesize", str(given["data"])])
         out = shlex.join(["--out", str(given["out"])])
         raise InvalidInput(
             f"--epsilon must be given for a whole table: {words} --epsilon 4 {out}; or --formula "
             f"for one column: {words} --formula 'visits ~ age + region' {out}"
         )
-    texts = given["mechanism"] or ["marginals" if own_plan else "censored"]
-    texts = ["marginals" if text == "noisy_marginals" else text for text in texts]
-    relation = given["relation"] or "remove"
-    _check_taken_by_plan(context, texts, relation, _TAKEN_BY_TABLE if own_plan else _TAKEN)
+    others = others_given(context, _OF_WHOLE_TABLE)
+    if others:
+        raise InvalidInput(
+            "a whole table, without --formula, comes from noisy marginals: leave out "
+            f"{', '.join(others)}, or give --formula"
+        )
+    relation = check_choice(given["relation"] or "remove", "relation", RELATIONS)
     check_output_folder(given["out"], overwrite=given["overwrite"])
-    at = given["epsilon"] if texts[0] in ("censored", "marginals") else None
-    given = _with_delta_of_ledger(given) if own_plan else given
-    book = open_ledger(given, texts[0], relation, delta_of(texts[0], given["delta"] or None), at)
+    given = _with_delta_of_ledger(given)
+    book = open_ledger(
+        given, NoisyMarginals.__name__, relation, given["delta"] or None, given["epsilon"]
+    )
     source = read_table(given["data"])
-    if own_plan and given["delta"] is None and book is None:
+    if given["delta"] is None and book is None:
         given = {**given, "delta": default_delta(len(source.frame))}
-    if own_plan:
-        planned = planned_whole(source, given)
-    else:
-        planned = Plan.load(given["plan"], lambda kinds: source.read_as(kinds).frame)
-        if given["unit"] in planned.kept and given["unit"] not in planned.decisions.keep:
-            raise InvalidInput("the column of --unit must be in --drop or --keep of pyhybrid plan")
-    try:
-        release = _release_by_plan(planned, texts[0], given, fitting)
-    except SamplingError as error:
-        raise type(error)(
-            f"{error}; nothing was released. --mechanism marginals needs no sampler: all columns "
-            "come from noisy marginals, strict at this epsilon"
-        ) from None
-    if own_plan and given["types"] is not None:
+    table = whole_table(source, given)
+    names = ("epsilon", "select", "unit", "rows_per_unit", "holds_no_released_record")
+    mechanism = table_mechanism(
+        table.kinds, table.kept, relation=relation, delta=given["delta"] or None,
+        reference=table.reference, **{name: given[name] for name in names},
+    )  # fmt: skip
+    with progress_bars() as progress:
+        progress("noisy counts and their model", 0, 0)
+        options = {name: fitting[name] for name in ("n_synthetic", "seed")}
+        release = release_table(table.frame, mechanism, table.kinds, progress=progress, **options)
+    if given["types"] is not None:
         say_unconfirmed(read_types(given["types"]))
-    return _Made(release=release, source=source, decisions=planned.decisions, book=book)
+    return _Made(release=release, source=source, decisions=table.decisions, book=book)
 
 
 def _by_formula(
@@ -417,48 +410,6 @@ def _calibrated_on(
         **{name: fitting[name] for name in passed},
     )
     return replace(mechanism, epsilon=None, calibration=made)
-
-
-def _release_by_plan(
-    plan: Plan, mechanism: str, given: Mapping[str, Any], fitting: Mapping[str, Any]
-) -> Release:
-    """A whole table; text of other columns comes back before the decisions on them."""
-    reference, kinds = given["reference"], plan.kinds
-    with progress_bars() as progress:
-        progress("noisy counts and their model" if mechanism == "marginals" else "columns", 0, 0)
-        return synthesize_table(
-            plan,
-            mechanism=mechanism,
-            reference=None if reference is None else read_table(reference).read_as(kinds).frame,
-            relation=given["relation"] or "remove",
-            decided=False,
-            progress=progress,
-            epsilon=given["epsilon"],
-            delta=given["delta"] or None,
-            select=given["select"],
-            unit=given["unit"],
-            rows_per_unit=given["rows_per_unit"],
-            holds_no_released_record=given["holds_no_released_record"],
-            **fitting,
-        )
-
-
-def _check_taken_by_plan(
-    context: typer.Context, mechanism: Sequence[str], relation: str, taken: Sequence[str]
-) -> None:
-    """Refuse, by their names, all options given that a plan does not take."""
-    given = others_given(context, taken)
-    if given:
-        what, other = "a whole table, without --formula,", "give --formula"
-        if context.params["plan"]:
-            what = other = "--plan"
-        raise InvalidInput(
-            f"{what} says what is synthesized and how: leave out {', '.join(given)}, or {other}"
-        )
-    if len(mechanism) > 1:
-        raise InvalidInput("--plan takes one --mechanism, for all columns")
-    check_choice(mechanism[0], "mechanism", MECHANISMS)
-    check_choice(relation, "relation", RELATIONS)
 
 
 def _target(given: Mapping[str, Any], formulas: Sequence[str]) -> float | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import Draws
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.models.formula.values import with_columns
 
 
@@ -58,7 +56,6 @@ def synthesize(
     earlier: Sequence[int] = (),
     drawn_for_this: bool = False,
     given: Sequence[pd.DataFrame] | None = None,
-    rules: Sequence[RowRule] = (),
     correct: Callable[[Draws, Streams], Draws] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
@@ -81,9 +78,7 @@ def synthesize(
     for place in range(n_synthetic):
         rng = streams.generator(f"{name}/replicate {place + 1}")
         draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
-        replicate = partial(bound.replicate, draws, draw, rng, table)
-        known = bound.table if table is None else table
-        sets.append(meeting(rules, replicate, known) if rules else replicate())
+        sets.append(bound.replicate(draws, draw, rng, table))
         if progress is not None:
             progress(place + 1, n_synthetic)
     return sets

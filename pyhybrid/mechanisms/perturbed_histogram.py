@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from pyhybrid.mechanisms.accounting.charge import not_covered_by_noise
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form, OutcomeLevels, check_levels_given, level_places
 from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
-from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row, is_number
 from pyhybrid.primitives import laplace_counts
@@ -231,7 +229,6 @@ class PerturbedHistogram(NoiseMechanism):
         n_synthetic: int,
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None = None,
-        rules: Sequence[RowRule] = (),
         progress: FitProgress | None = None,
     ) -> Made:
         """What `release` releases, or a step of a sequence, which is no release by itself.
@@ -243,8 +240,8 @@ class PerturbedHistogram(NoiseMechanism):
         for place in range(n_synthetic):
             rng = random.generator(f"histogram/{place + 1}")
             known = bound.table if given is None else given[place]
-            draw = partial(bound.draw, shares[place % n_draws_released], rng)
-            tables.append(joined(known, meeting(rules, draw, known) if rules else draw()))
+            drawn = bound.draw(shares[place % n_draws_released], rng)
+            tables.append(joined(known, drawn))
             if progress is not None:
                 progress("synthetic data", place + 1, n_synthetic)
         charge = self._charge(n_synthetic, n_draws_released)

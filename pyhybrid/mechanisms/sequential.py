@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import compress
 from typing import Any
 
 import pandas as pd
@@ -38,7 +37,6 @@ from pyhybrid.models.columns.form import Form, as_levels, levels_declared
 from pyhybrid.models.composite.steps import designs_of, single_models
 from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.formula.coding import levels_taken
-from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.terms import Factor
 from pyhybrid.models.formula.values import kind_of, with_columns
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -70,10 +68,6 @@ class SequentialSynthesis(Mechanism):
         needs a normal prior.
     allow_unlike : bool, default False
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
-    rules : sequence of str
-        That synthetic rows must meet, such as ``"wage <= income"``: values that break one are drawn
-        anew from the model of the last of its columns, see `pyhybrid.models.formula.row_rules`.
-        Public.
 
     Examples
     --------
@@ -88,7 +82,6 @@ class SequentialSynthesis(Mechanism):
     mechanisms: Sequence[Step]
     _: KW_ONLY
     allow_unlike: bool = False
-    rules: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_flag(self.allow_unlike, "allow_unlike")
@@ -109,7 +102,6 @@ class SequentialSynthesis(Mechanism):
                 f"all steps must have one unit of privacy: found {' and '.join(map(repr, units))}"
             )
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
-        object.__setattr__(self, "rules", tuple(self.rules))
 
     @property
     def relation(self) -> str:
@@ -139,9 +131,8 @@ class SequentialSynthesis(Mechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of all steps."""
-        ruled = {"rules": list(self.rules)} if self.rules else {}
         steps = [step.describe() for step in self.mechanisms]
-        return {"mechanism": self.name, **ruled, "steps": steps}
+        return {"mechanism": self.name, "steps": steps}
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Forms of all steps."""
@@ -227,11 +218,6 @@ class SequentialSynthesis(Mechanism):
             _check_bought(mechanism, bounds[place - 1], bounds, place)
             bounds[place - 1] = _with_levels_declared(mechanism, bounds, place, declared, read)
             declared |= _declared_levels(mechanism, read)
-        rules = read_rules(self.rules, df.columns)
-        strict = map(_is_strict, self.mechanisms, bounds)
-        own = compress(bounds, strict)
-        rules_met_by(read, rules, {name: None for each in own for name in each.synthesized})
-        _check_drawn(bounds, rules)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         random = streams(options.seed)
@@ -253,16 +239,14 @@ class SequentialSynthesis(Mechanism):
                 n_synthetic=m,
                 n_draws_released=n_draws_released,
                 given=known,
-                rules=[rule for rule in rules if _decides(step.bound.synthesized, later, rule)],
             )
             parts.append(made.record)
             tables = made.tables
         origin = Origin(data=df, steps=[step.origin(df) for step in steps])
         synthesized = [column for bound in bounds for column in bound.synthesized]
         whole = [joined(df, table[synthesized]) for table in tables]
-        read = [column for each in rules for column in each.columns]
         warned = options.on_not_converged == "warn"
-        return self._joined(parts, whole, origin, random, read, warned=warned)
+        return self._joined(parts, whole, origin, random, warned=warned)
 
     def _joined(
         self,
@@ -270,14 +254,13 @@ class SequentialSynthesis(Mechanism):
         tables: list[pd.DataFrame],
         origin: Origin,
         random: Streams,
-        of_rules: Sequence[str],
         *,
         warned: bool,
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
         last = next((part for part in parts if part.requested is not None), parts[-1])
         synthesized = tuple(column for part in parts for column in part.synthesized)
-        read = dict.fromkeys([*(column for part in parts for column in part.predictors), *of_rules])
+        read = dict.fromkeys(column for part in parts for column in part.predictors)
         if warned and not self.allow_unlike:
             _say_what_is_not_strict(parts)
         charge = compose_charges(
@@ -331,11 +314,6 @@ def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
         return mechanism.bind(df)
     except InvalidInput as error:
         raise InvalidInput(f"step {place}: {error}") from None
-
-
-def _decides(columns: Sequence[str], later: Sequence[str], rule: RowRule) -> bool:
-    """True if a rule reads the columns, and none that is synthesized later."""
-    return bool(set(columns) & set(rule.columns)) and not set(later) & set(rule.columns)
 
 
 def _known(
@@ -493,19 +471,6 @@ def _declared_levels(mechanism: Step, df: pd.DataFrame) -> dict[str, tuple[Any, 
             or isinstance(df[name].dtype, pd.CategoricalDtype)
         )
     }
-
-
-def _check_drawn(bounds: Sequence[Joined], rules: Sequence[RowRule]) -> None:
-    """Noisy marginals draw by no rule: a model after them must read one of its columns."""
-    for place, bound in enumerate(bounds, start=1):
-        later = [column for each in bounds[place:] for column in each.synthesized]
-        own = [rule for rule in rules if _decides(bound.synthesized, later, rule)]
-        if own and isinstance(bound, BoundTables):
-            raise InvalidInput(
-                f"noisy marginals draw by no rule, and step {place} makes all columns of "
-                f"{own[0].text!r}: leave the rule out, or give one of these columns a model "
-                "(a larger share of epsilon, or a reference, if its model was found unfit)"
-            )
 
 
 def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:

@@ -1,7 +1,7 @@
 """Default models by column, and how a column enters the formulas of others.
 
-One table of rules, `RULES`, decides for whole tables: the first rule that a column's kind meets
-gives the model. A new model is one row of it.
+One table of rules, `RULES`: the first rule that a column's kind meets gives the model. A new model
+is one row of it.
 """
 
 from __future__ import annotations
@@ -18,32 +18,24 @@ import pandas as pd
 from scipy.special import betainc, log_ndtr, ndtr, ndtri
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
     Kind,
     Leveled,
     Nominal,
-    Number,
     Ordered,
     SemiContinuous,
 )
 from pyhybrid.models.columns.kinds import Real as RealKind
 from pyhybrid.models.columns.kinds import kind_of as kind_of_column
-from pyhybrid.models.columns.support import FEW, TRANSFORMS, check_many_counts, grid_ends
+from pyhybrid.models.columns.support import FEW, TRANSFORMS, check_many_counts
 from pyhybrid.models.composite.steps import WIDE
 from pyhybrid.models.families.counts import NegativeBinomial
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.formula.terms import divided, parse_formula
 from pyhybrid.models.formula.values import kind_of
 
-HISTOGRAM, MARGINALS = "perturbed_histogram", "noisy_marginals"
-COUNTED = (HISTOGRAM, MARGINALS)
-"""What a plan calls columns that come from noisy counts, without a model."""
-MOST_LEVELS = 30
-"""Levels beyond which a column is synthesized without predictors, and is none itself."""
-_BINS = 30
 _POINT, _ZEROS = 0.2, 0.1  # of the values
 _MANY = 500  # values that two regressions need at a small epsilon
 _NEARER = 0.05  # to a normal distribution than to that of counts, as hours worked with zeros are
@@ -69,36 +61,23 @@ class DefaultModel(NegativeBinomial):
 
 @dataclass(frozen=True)
 class ModelRule:
-    """One row: a model of `pyhybrid.models.registry.BUILT`, or the histogram, with `options`, for
-    columns of a kind, where the rule applies to it and to whether it has predictors."""
+    """One row: a model of `pyhybrid.models.registry.BUILT` with `options`, for columns of a kind,
+    where the rule applies to it."""
 
     model: str
     why: str
     kind: type[Kind]
     options: Callable[[Any], Mapping[str, Any]]
-    applies: Callable[[Any, bool], bool] = lambda kind, predicted: True
+    applies: Callable[[Any], bool] = lambda kind: True
 
 
-def rule_for(kind: Kind, *, predicted: bool) -> ModelRule:
-    """The first rule that a column of this kind meets; `predicted` if it has predictors."""
-    return next(
-        rule for rule in RULES if isinstance(kind, rule.kind) and rule.applies(kind, predicted)
-    )
+def rule_for(kind: Kind) -> ModelRule:
+    """The first rule that a column of this kind meets."""
+    return next(rule for rule in RULES if isinstance(kind, rule.kind) and rule.applies(kind))
 
 
 def _levels(kind: Leveled) -> dict[str, Any]:
     return {"levels": kind.levels}
-
-
-def _range(kind: Number) -> dict[str, Any]:
-    assert kind.least is not None
-    assert kind.upper is not None
-    low, high, decimals = kind.least, kind.upper, kind.form.decimals
-    if decimals is None:
-        return {"lower": low, "upper": high, "n_bins": _BINS}
-    low, high = grid_ends(decimals, low, high)
-    bins = int(min(_BINS, round((high - low) * 10**decimals) + 1))
-    return {"lower": low, "upper": high, "n_bins": bins, "decimals": decimals}
 
 
 def _counts(kind: Counts) -> dict[str, Any]:
@@ -133,32 +112,19 @@ def _signed(kind: RealKind | Counts) -> dict[str, Any]:
 
 RULES: tuple[ModelRule, ...] = (
     ModelRule(
-        HISTOGRAM, f"more than {MOST_LEVELS} levels: noisy shares, without predictors",
-        Leveled, _levels, lambda kind, _: len(kind.levels) > MOST_LEVELS,
-    ),
-    ModelRule(
-        HISTOGRAM, "levels without predictors: noisy shares tell all",
-        Leveled, _levels, lambda _, predicted: not predicted,
-    ),
-    ModelRule(
-        HISTOGRAM, "a range without predictors: noisy counts in bins",
-        Number, _range,
-        lambda kind, predicted: None not in (kind.lower, kind.upper) and not predicted,
-    ),
-    ModelRule(
         "bernoulli", "two levels", Leveled, lambda kind: {"prior": "normal", **_levels(kind)},
-        lambda kind, _: len(kind.levels) == 2,
+        lambda kind: len(kind.levels) == 2,
     ),
     ModelRule("ordinal", "levels in order", Ordered, _levels),
     ModelRule("categorical", "levels in no order", Nominal, _levels),
     ModelRule(
         "zero_inflated", "counts, and zeros beyond them", Counts,
         lambda kind: {name: own for name, own in _counts(kind).items() if name != "lower"},
-        lambda kind, _: kind.extra_zeros,
+        lambda kind: kind.extra_zeros,
     ),
     ModelRule(
         "normal", "whole numbers of less spread than counts have by chance",
-        Counts, _signed, lambda kind, _: _under_dispersed(kind),
+        Counts, _signed, lambda kind: _under_dispersed(kind),
     ),
     ModelRule("negative_binomial", "counts", Counts, _counts),
     ModelRule("lognormal", "amounts above 0: their logarithms", Amounts, _logarithms),
@@ -214,7 +180,7 @@ def point_mass(values: pd.Series, *, counted: bool) -> float | None:
 def name_and_options(
     kind: Kind, formula: str, df: pd.DataFrame, *, of_reference: bool
 ) -> tuple[str, dict[str, Any]]:
-    """By the rules of whole tables, but for few whole numbers of some records each, which keep to
+    """By `RULES`, but for few whole numbers of some records each, which keep to
     those that there are, for counts of less spread than their mean, and for amounts whose
     logarithms are more skewed than they are, or which have another mean by a model."""
     outcome = df[parse_formula(formula, df).outcome]
@@ -227,7 +193,7 @@ def name_and_options(
         declared = {"levels": kind.levels} if numbers or of_reference else {}
         ordered = numbers or bool(getattr(outcome.dtype, "ordered", False))
         return name_for_levels(len(kind.levels), ordered=ordered), declared
-    rule = rule_for(kind, predicted=True)
+    rule = rule_for(kind)
     name, options = rule.model, dict(rule.options(kind))
     if isinstance(kind, Counts) and kind.upper is None:
         by_mean = partial(_by_mean, formula, df, "negative_binomial", "normal")
@@ -365,53 +331,3 @@ def quoted(name: str) -> str:
     """The name as formulas take it."""
     plain = name.isidentifier() and not keyword.iskeyword(name)
     return name if plain else f"`{name}`"
-
-
-def unusable(kind: Kind) -> str | None:
-    """Why a column of this kind is no predictor; None if it can be one."""
-    if isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS:
-        return f"{len(kind.levels)} levels"
-    if isinstance(kind, Number) and kind.typical is None:
-        return "no center and unit"
-    return None
-
-
-def terms_of(name: str, kind: Kind) -> list[str]:
-    """Terms of a formula. Levels are coded against the first. A number x enters as s = sign(z)
-    log(1 + abs(z)), z = (x - center) / unit, nearly z about the center and slow in the tails, and
-    as its square; where it has a point mass at 0, that has a term, too."""
-    own = quoted(name)
-    if isinstance(kind, Leveled):
-        return [own]
-    assert isinstance(kind, Number)
-    if kind.typical is None:
-        raise InvalidInput(
-            f"column {name!r} must have a typical difference to be a predictor: give unit= in its "
-            "type, or lower= and upper="
-        )
-    center, unit = kind.typical
-    if isinstance(kind, SemiContinuous):
-        center = 0.0
-    size = f"log1p(abs({own} - {_number(center)}) / {_number(unit)})"
-    sign = f"(({own} > {_number(center)}) - ({own} < {_number(center)}))"
-    terms = [f"I({sign} * {size})", f"I({size} ** 2)"]
-    return [f"I({own} == 0)", *terms] if isinstance(kind, SemiContinuous) else terms
-
-
-def n_coefficients(kind: Kind) -> int:
-    """Columns of the design that the terms make."""
-    if isinstance(kind, Leveled):
-        return len(kind.levels) - 1
-    return 3 if isinstance(kind, SemiContinuous) else 2
-
-
-def formula_of(outcome: str, predictors: dict[str, Kind]) -> str:
-    """Formula of an outcome given predictors."""
-    terms = [term for name, kind in predictors.items() for term in terms_of(name, kind)]
-    return f"{quoted(outcome)} ~ {' + '.join(terms) or '1'}"
-
-
-def _number(value: float) -> str:
-    """As it stands in a formula: no sign before it that would follow another."""
-    text = f"{value:.12g}"
-    return f"({text})" if value < 0 else text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,6 @@ from pyhybrid.models.columns.kinds import (
 )
 from pyhybrid.models.columns.support import of_steps
 from pyhybrid.models.formula.values import is_number
-from pyhybrid.models.registry import PREDICTED
 from pyhybrid.privacy.histogram import in_steps
 
 MOST_BINS = 12
@@ -78,8 +76,7 @@ def no_range(names: Collection[str]) -> str:
     """What is said of columns without one."""
     return (
         f"column {', '.join(map(repr, names))} must have a range for noisy marginals: give lower= "
-        "and upper= in its type (pyhybrid plan --types FILE), or a reference that has it "
-        "(--reference FILE)"
+        "and upper= in its type, or a reference that has it"
     )
 
 
@@ -127,9 +124,9 @@ MOST_EFFECTS_OF_A_COLUMN = 1000
 """Cells of a column times those of what it is measured with; a fit takes their third power."""
 MOST_EFFECTS_OF_PAIRS = 2000
 """The same, where tables of all pairs are measured."""
-SELECTS = ("plan", "all", "private")
-"""What noisy marginals of a table measure: the plan's tables, all pairs, or a private choice."""
-_TABLES, _FEWEST = 30, 3  # of a whole plan, about; of a column
+SELECTS = ("few", "all", "private")
+"""What noisy marginals of a table measure: few tables, all pairs, or a private choice of them."""
+_TABLES, _FEWEST = 30, 3  # of a whole table, about; of a column
 _PARTS = 10  # that numbers of a reference are cut in
 
 
@@ -161,19 +158,6 @@ def pairs_or_choice(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[st
         cells[name] * (1 + sum(cells[own] for own in reads)) for name, reads in pairs.items()
     )
     return "all" if max(effects) <= MOST_EFFECTS_OF_PAIRS else "private"
-
-
-def note_of_tables(most: int, reference: pd.DataFrame | None) -> str:
-    """What a plan says of them."""
-    how = (
-        "kept ones and the nearest before it"
-        if reference is None
-        else "those it is most associated with in the reference"
-    )
-    return (
-        f"noisy marginals measure a column with {most} others at most: {how}; with a delta, with "
-        "all before it"
-    )
 
 
 def measured_with(
@@ -229,24 +213,3 @@ def _cells(name: str, kind: Kind) -> int:
     if None in (kind.lower, kind.upper, kind.form.decimals):
         return MOST_BINS + kind.missing
     return most_cells(domain_of(name, kind), MOST_BINS)
-
-
-FEWEST_BELOW_ZERO = 100
-"""Records of a reference below zero from which their sign and size are told by the predictors."""
-
-
-def below_zero(
-    name: str, options: Mapping[str, Any], reference: pd.DataFrame | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Settings of a column's model with its `negative`, and what the plan notes of it."""
-    if options.get("negative") is not True:
-        return dict(options), []
-    found = 0 if reference is None or name not in reference else int((reference[name] < 0).sum())
-    if found >= FEWEST_BELOW_ZERO:
-        return {**options, "negative": PREDICTED}, []
-    note = (
-        f"{name}: whether and how far below zero is modeled without predictors, as the reference "
-        f"has fewer than {FEWEST_BELOW_ZERO} such records or is missing; negative="
-        f"{PREDICTED!r} in its options takes them"
-    )
-    return dict(options), [note]

@@ -124,7 +124,7 @@ def test_a_reference_stands_for_types(run: Run, csv: Path, changes: dict[str, st
 
 
 ROUTES = {
-    "types": "--types t.json --delta 0", "plan": "--plan p.json --mechanism marginals",
+    "types": "--types t.json --delta 0",
     "reference": "--reference r.csv --holds-no-released-record --delta 0",
     "formula": "--formula code~sex --mechanism noisy_marginals:domain=t.json",
     "histogram": "--formula code~1 --mechanism perturbed_histogram:levels={} --keep sex",
@@ -152,8 +152,6 @@ def test_one_cell_changes_how_no_other_is_read(
     for end in (last, levels[1]):
         code = [*levels[:1] * 300, *levels[1:2] * 200, *levels[-2:-1] * 99, end]
         pd.DataFrame({"code": code, "sex": sex}).to_csv(tmp_path / "a.csv", index=False)
-        words = "plan a.csv --sensitive code,sex --types t.json --out p.json --overwrite"
-        assert route != "plan" or run(*words.split())[0] == 0
         words = "synthesize a.csv --epsilon 5e3 --out o --overwrite " + ROUTES[route]
         code, _, error = run(*words.format("+".join(levels)).split())
         assert code == 0, error
@@ -168,7 +166,7 @@ def test_one_cell_changes_how_no_other_is_read(
 @pytest.mark.parametrize(("more", "said"), [
     ([], "--epsilon must be given for a whole table: pyhybrid synthesize "),
     (["--epsilon", "4", "--scale", "0.5"], "leave out --scale, or give --formula"),
-    (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
+    (["--epsilon", "4", "--drop", "nope"], "--drop must name columns of the table: 'nope'"),
     (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
     (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
     (["--epsilon", "-1"], "--epsilon must be above 0"),
@@ -211,14 +209,6 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     assert "all records of one pid" in (out / "public" / "privacy_statement.md").read_text()
     assert "pid" not in pd.read_csv(out / "public" / "synthetic_1.csv")
     assert "more of its 'pid'" in run(*command[:-2], "--out", "o", "--rows-per-unit", "2")[2]
-    plan = str(csv.parent / "plan.json")
-    asked = ["plan", str(csv), "--sensitive", "visits", "--types", str(draft), "--out", plan]
-    assert run(*asked, "--drop", "pid,again")[0] == 0
-    asked = ["synthesize", str(csv), "--plan", plan, "--mechanism", "marginals", "--epsilon", "40"]
-    asked += ["--unit", "pid", "--rows-per-unit", "3", "--out", str(out.with_name("by_plan"))]
-    assert run(*asked)[0] == 0
-    charge = json.loads((out.with_name("by_plan") / "public" / "charge.json").read_text())
-    assert "pid" in charge["unit"]
 
 
 def test_a_table_is_described(run: Run, csv: Path) -> None:

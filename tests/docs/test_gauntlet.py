@@ -45,10 +45,6 @@ def test_an_answer_is_typed_as_the_message_has_it(tmp_path: Path) -> None:
     assert table._answer("rows must be alike", []) == []
     undecided = "must be safe: 'a': it is an identifier; 'b': a text. Leave each out (--drop)"
     assert table._answer(undecided, ["synthesize"]) == ["--drop", "a", "--drop", "b"]
-    typed = ["plan", "--sensitive", "a,b,c", "--drop", "z"]
-    said = "column 'a', 'c' must vary (leave it out of --sensitive)"
-    assert table._answer(said, typed) == ["--drop", "z,a,c"]
-    assert typed[2] == "b"
 
 
 def test_the_mean_is_held_against_sampling_and_noise(tmp_path: Path) -> None:

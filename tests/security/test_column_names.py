@@ -47,11 +47,11 @@ def released(name: str) -> dict[str, ph.Release]:
     df = frame(name)
     histogram = ph.PerturbedHistogram(column=name, lower=0, upper=100, n_bins=10, epsilon=8.0)
     kinds = {name: ph.Counts(lower=0, upper=100, center=4, unit=2)}
-    plan = ph.Table(df, sensitive=[name], types=kinds).plan()
+    kept = [other for other in df if other != name]
     made = {
         "marginals": marginals(name).release(df, n_synthetic=2),
         "histogram": histogram.release(df),
-        "table": ph.synthesize_table(plan, epsilon=8, mechanism="marginals"),
+        "table": ph.synthesize_table(df, epsilon=8, types=kinds, keep=kept),
     }
     if name.isprintable() and name.strip() == name:  # what backticks of a formula can hold
         made["censored"] = censored(ph.Poisson(f"`{name}` ~ I(x / 100)")).release(df, **SHORT)
@@ -133,7 +133,7 @@ def test_names_that_occur_twice_are_refused_before_anything_is_drawn() -> None:
         lambda: marginals("y", given=()).release(twice),
         lambda: ph.PerturbedHistogram(
             column="y", lower=0, upper=9, n_bins=3, epsilon=1.0).release(twice),
-        lambda: ph.Table(twice, sensitive=["y"]),
+        lambda: ph.synthesize_table(twice, epsilon=1.0, types={"y": ph.Counts(upper=9)}),
         lambda: ph.Censored(model, epsilon=1.0, inner=ph.Unweighted(model)).release(
             twice, engine=RandomDraws(fails=True)),
     ):  # fmt: skip

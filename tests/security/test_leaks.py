@@ -118,9 +118,7 @@ def mechanisms() -> dict[str, Callable[..., ph.Release]]:
         "sequential": by(ph.SequentialSynthesis(steps)),
         "perturbed_histogram": lambda table: histogram.release(table, n_synthetic=2),
         "noisy_marginals": lambda table: marginals().release(table, n_synthetic=2),
-        "whole table": lambda table: ph.synthesize_table(
-            planned(table), epsilon=1, mechanism="marginals", n_synthetic=2
-        ),
+        "whole table": lambda table: whole(table, n_synthetic=2),
     }
 
 
@@ -130,10 +128,11 @@ def marginals(largest: float = 9999) -> ph.NoisyMarginals:
     return ph.NoisyMarginals(domain=domain, given=["age"], epsilon=1)
 
 
-def planned(table: pd.DataFrame, kind: Any = None) -> ph.tables.Plan:
-    """A plan of the outcome; its declared kind, or counts."""
+def whole(table: pd.DataFrame, kind: Any = None, **options: Any) -> ph.Release:
+    """The outcome of its declared kind, or counts; all others are kept."""
     own = ph.Counts(lower=0, upper=9999, unit=3) if kind is None else kind
-    return ph.Table(table, sensitive=["visits"], types={"visits": own}).plan()
+    kept = [name for name in table if name != "visits"]
+    return ph.synthesize_table(table, epsilon=1, types={"visits": own}, keep=kept, **options)
 
 
 @pytest.mark.samples
@@ -222,10 +221,8 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "beyond an amount's end": lambda: ph.Gamma("visits ~ 1", upper=50).bind(people()),
     "a log-normal amount below 0": lambda: ph.LogNormal("visits ~ 1").bind(people(-CANARY)),
     "outside of a domain": lambda: marginals(largest=50).release(people()),
-    "no declared level": lambda: planned(people(), ph.Nominal(levels=tuple(range(50)))),
-    "beyond a declared range": lambda: ph.synthesize_table(
-        planned(people(), ph.Counts(lower=0, upper=50)), epsilon=1, mechanism="marginals"
-    ),
+    "no declared level": lambda: whole(people(), ph.Nominal(levels=tuple(range(50)))),
+    "beyond a declared range": lambda: whole(people(), ph.Counts(lower=0, upper=50)),
     "an amount below 0": lambda: ph.TwoPart.of_formula("visits ~ age").bind(people(-CANARY)),
     "no whole count": lambda: ph.ZeroInflated(ph.Poisson("visits ~ 1")).bind(people(CANARY + 0.5)),
     "beside missing values": lambda: ph.WithMissing(ph.Poisson("visits ~ 1")).bind(

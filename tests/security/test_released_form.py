@@ -44,15 +44,10 @@ def histogram(**given: Any) -> Callable[[pd.DataFrame], ph.Release]:
     return ph.PerturbedHistogram(column="y", epsilon=50.0, **given).release
 
 
-def table(mechanism: str, kind: Any) -> Callable[[pd.DataFrame], ph.Release]:
+def table(kind: Any) -> Callable[[pd.DataFrame], ph.Release]:
     def release(df: pd.DataFrame) -> ph.Release:
-        plan = ph.Table(df, sensitive=["y"], types={"y": kind}).plan()
-        if mechanism == "marginals":
-            return ph.synthesize_table(plan, epsilon=50, mechanism=mechanism)
-        other = df.assign(y=df["y"].iloc[::-1].to_numpy(), x=0.001 + df["x"] / 3.0123)
-        return ph.synthesize_table(
-            plan, epsilon=8, reference=other, public=True, holds_no_released_record=True, **OPTIONS
-        )
+        kept = [name for name in df if name != "y"]
+        return ph.synthesize_table(df, epsilon=50, types={"y": kind}, keep=kept)
 
     return release
 
@@ -119,12 +114,10 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
     "with missing amounts": ("gaps", censored(ph.WithMissing(AMOUNTS))),
     "with missing levels": (
         "texts with gaps", censored(ph.WithMissing(ph.Bernoulli("y ~ x", levels=("a", "b"))))),
-    "table of marginals": ("gaps", table("marginals", TYPES["y"])),
-    "table of models": ("gaps", table("censored", TYPES["y"])),
-    "table of tenths": ("numbers", table("censored", ph.Amounts(
+    "table of marginals": ("gaps", table(TYPES["y"])),
+    "table of tenths": ("numbers", table(ph.Amounts(
         lower=0, upper=20, center=5, unit=3, decimals=1))),
-    "table of levels": ("texts with gaps", table("censored", ph.Nominal(
-        levels=("a", "b"), missing=True))),
+    "table of levels": ("texts with gaps", table(ph.Nominal(levels=("a", "b"), missing=True))),
 }  # fmt: skip
 
 
@@ -182,9 +175,9 @@ CELLS = {"whole": "4", "one empty": "", "one 3.5": "3.5", "one 3.0": "3.0", "one
     (("--formula", "y ~ 1", "--mechanism",
       "perturbed_histogram:epsilon=50,lower=0,upper=20,n_bins=7"),
      ["whole", "one 3.5", "one 3.0"]),
-    (("--plan", "FOLDER/plan.json", "--epsilon", "50", "--mechanism", "marginals"),
+    (("--types", "FOLDER/types.json", "--keep", "x", "--epsilon", "50", "--delta", "0"),
      list(CELLS)),
-], ids=["marginals", "histogram", "plan"])  # fmt: skip
+], ids=["marginals", "histogram", "table"])  # fmt: skip
 def test_the_public_folder_has_one_form(
     how: tuple[str, ...], cells: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,11 +192,6 @@ def test_the_public_folder_has_one_form(
         data, out = tmp_path / "data.csv", tmp_path / which
         lines = (f"{x:.3f},{y}" for x, y in zip(X, values, strict=True))
         data.write_text("\n".join(["x,y", *lines]) + "\n")
-        if "--plan" in how:
-            code = command("plan", str(data), "--sensitive", "y", "--types",
-                       str(tmp_path / "types.json"), "--out", str(tmp_path / "plan.json"),
-                       "--overwrite")  # fmt: skip
-            assert code == 0, capsys.readouterr().err
         given = [own.replace("FOLDER", str(tmp_path)) for own in how]
         code = command("synthesize", str(data), "--out", str(out), *given)
         assert code == 0, capsys.readouterr().err
@@ -218,24 +206,3 @@ def test_the_public_folder_has_one_form(
     for which, public in found.items():
         for name, text in public.items():
             assert text == first[name], (which, name)
-
-
-def test_the_command_line_says_how_to_declare_types_and_decimals(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "data.csv"
-    pd.DataFrame({"x": X, "y": WHOLE + 0.25}).to_csv(data, index=False)
-    for types, words in (
-        (None, r"pyhybrid plan --types FILE, or --reference FILE"),
-        ({"y": {"kind": "Amounts", "upper": 20, "unit": 5}}, r'"decimals": 2 in the file'),
-    ):
-        given = []
-        if types is not None:
-            (tmp_path / "types.json").write_text(json.dumps(types))
-            given = ["--types", str(tmp_path / "types.json")]
-        plan = str(tmp_path / "plan.json")
-        code = command("plan", str(data), "--sensitive", "y", *given, "--out", plan, "--overwrite")
-        assert code == 0, capsys.readouterr().err
-        assert command("synthesize", str(data), "--out", str(tmp_path / "out"), "--plan", plan,
-                   "--epsilon", "2") == 2  # fmt: skip
-        assert re.search(words, capsys.readouterr().err)

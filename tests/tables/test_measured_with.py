@@ -13,7 +13,7 @@ from pyhybrid.tables.domains import (
     measured_with,
     most_tables,
 )  # fmt: skip
-from pyhybrid.tables.synthesis import marginals_by_plan
+from pyhybrid.tables.synthesis import table_mechanism
 from tests.refusals import refuses
 
 
@@ -49,51 +49,36 @@ def test_thirty_columns_of_three_hundred_levels_are_within_the_limits() -> None:
     levels = tuple(range(300))
     df = pd.DataFrame({f"c{k:02d}": rng.integers(0, 300, 400) for k in range(30)})
     types = {name: ph.Nominal(levels=levels) for name in df}
-    plan = ph.Table(df, sensitive=list(df), types=types).plan()
-    assert all(column.tables == () for column in plan.columns)
     with pytest.warns(UserWarning, match="400 records are too few for 30 tables"):
-        made = ph.synthesize_table(plan, epsilon=4, mechanism="marginals").synthetic[0]
-    assert made.shape == df.shape
+        release = ph.synthesize_table(df, epsilon=4, types=types)
+    assert release.synthetic[0].shape == df.shape
+    assert all(reads == [] for reads in release.settings["predictors"].values())
 
 
-def test_the_plan_says_it_and_keeps_it() -> None:
-    rng = np.random.default_rng(4)
-    df = pd.DataFrame({f"c{k}": rng.integers(0, 9, 200) for k in range(10)})
-    types = {name: ph.Nominal(levels=tuple(range(9))) for name in df}
-    plan = ph.Table(df, sensitive=list(df), types=types).plan()
-    tables = {column.name: column.tables for column in plan.columns}
-    assert tables["c9"] == ("c6", "c7", "c8")
-    assert "noisy marginals: with c6, c7, c8" in str(plan)
-    assert "3 others at most: kept ones and the nearest before it" in " ".join(str(plan).split())
-    again = type(plan).from_dict(plan.as_dict(), df)
-    assert {column.name: column.tables for column in again.columns} == tables
-    mechanism = marginals_by_plan(again, 1.0, "remove")
+def kinds(n: int, n_levels: int) -> dict[str, Kind]:
+    return {f"c{k}": ph.Nominal(levels=tuple(range(n_levels))) for k in range(n)}
+
+
+def test_few_tables_are_of_the_nearest_columns_and_keep_models_small() -> None:
+    mechanism = table_mechanism(kinds(10, 9), {}, epsilon=1.0)
+    assert mechanism.order["c9"] == ("c6", "c7", "c8")
     assert mechanism.n_tables == 1 + 1 + 2 + 7 * 3, "45 pairs in all"
     cells = {name: own.n_cells for name, own in mechanism.domain.items()}
     for name, reads in mechanism.order.items():
         assert cells[name] * (1 + sum(cells[own] for own in reads)) <= MOST_EFFECTS_OF_A_COLUMN
-    own = plan.with_column("c9", tables=["c0"])
-    assert (own["c9"].tables, own["c9"].predictors) == (("c0",), plan["c9"].predictors)
-    refuses("must not read 'c9'", plan.with_column, "c3", tables=["c9"])
 
 
 def test_a_delta_has_all_pairs_measured_where_models_stay_small() -> None:
-    """Else tables are chosen with noise; without a delta they are the plan's, or what is named."""
-    rng = np.random.default_rng(6)
-    df = pd.DataFrame({f"c{k}": rng.integers(0, 4, 300) for k in range(12)})
-    plan = ph.Table(
-        df, sensitive=list(df), types=dict.fromkeys(df, ph.Nominal(levels=(0, 1, 2, 3)))
-    ).plan()
-    own = marginals_by_plan(plan, 2.0, "remove", delta=1e-6)
+    """Else tables are chosen with noise; without a delta they are few, or what is named."""
+    small = kinds(12, 4)
+    own = table_mechanism(small, {}, epsilon=2.0, delta=1e-6)
     assert (own.select, own.n_tables) == ("all", 1 + 12 * 11 // 2)
-    assert marginals_by_plan(plan, 2.0, "remove").n_tables < own.n_tables
-    assert marginals_by_plan(plan, 2.0, "remove", select="all").order == own.order
-    few = marginals_by_plan(plan, 2.0, "remove", delta=1e-6, select="plan")
-    assert few.order == {column.name: column.tables for column in plan.columns}
-    wide = ph.Table(df, sensitive=list(df),
-                    types=dict.fromkeys(df, ph.Nominal(levels=tuple(range(20)))))  # fmt: skip
-    assert marginals_by_plan(wide.plan(), 2.0, "remove", delta=1e-6).select == "private"
-    refuses("select must be", marginals_by_plan, plan, 2.0, "remove", select="some")
+    few = table_mechanism(small, {}, epsilon=2.0)
+    assert few.n_tables < own.n_tables
+    assert table_mechanism(small, {}, epsilon=2.0, select="all").order == own.order
+    assert table_mechanism(small, {}, epsilon=2.0, delta=1e-6, select="few").order == few.order
+    assert table_mechanism(kinds(12, 20), {}, epsilon=2.0, delta=1e-6).select == "private"
+    refuses("select must be", table_mechanism, small, {}, epsilon=2.0, select="some")
 
 
 def test_a_reference_tells_of_pairs_that_no_table_measures() -> None:

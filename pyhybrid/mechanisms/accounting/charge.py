@@ -37,9 +37,8 @@ from pyhybrid.releases.words import in_one_line
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 SAY_SO = (
     "if the reference holds none of the records to be released, confirm it: "
-    "holds_no_released_record=True of ph.calibrate, ph.tables.calibrate_table, "
-    "ph.synthesize_table, "
-    "ph.Table, ph.NoisyMarginals and ph.mechanisms.Calibration.load (--holds-no-released-record)"
+    "holds_no_released_record=True of ph.calibrate, ph.synthesize_table, "
+    "ph.NoisyMarginals and ph.mechanisms.Calibration.load (--holds-no-released-record)"
 )
 UNCONFIRMED = f"the owner has not confirmed that the calibration has other records: {{}}; {SAY_SO}"
 CENTERS = {

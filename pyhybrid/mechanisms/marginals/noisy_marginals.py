@@ -57,7 +57,6 @@ from pyhybrid.mechanisms.marginals.selection import (
 )
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.primitives.tables import Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import over_draws
@@ -400,12 +399,10 @@ class NoisyMarginals(NoiseMechanism):
         n_synthetic: int,
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None = None,
-        rules: Sequence[RowRule] = (),
         progress: FitProgress | None = None,
     ) -> Made:
         """See `PerturbedHistogram.make_from`; the tables are measured once, whatever number of
-        draws the sequence releases, and no rule is drawn by."""
-        assert not rules
+        draws the sequence releases."""
         df, m = bound.table, n_synthetic
         chain, measured, effects, drawn = self._fitted(df, m, random)
         tables = []

@@ -35,7 +35,6 @@ from pyhybrid.mechanisms.accounting.loss_account import (
 )
 from pyhybrid.mechanisms.mechanism import Made, MechanismSettings
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import support_text
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import bound_of_epsilon
@@ -222,14 +221,12 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         given: Sequence[pd.DataFrame] | None = None,
         fitted: Reweighted | None = None,
         leave_one_out: int | None = None,
-        rules: Sequence[RowRule] = (),
     ) -> Made:
         """Tables and record of `release_from`, or of a step of a sequence, which is no release by
         itself.
 
         In m `given` tables, whose other columns were synthesized before, the model's column is
-        replaced. `fitted` is what `fit` gave for this session, in another process perhaps. Values
-        that break one of `rules` are drawn anew.
+        replaced. `fitted` is what `fit` gave for this session, in another process perhaps.
         """
         session = session.by_unit(self.unit)
         mechanism = self.for_draws(n_draws_released) if fitted is None else self
@@ -240,7 +237,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             fitted=fitted,
             leave_one_out=leave_one_out,
         )
-        return mechanism._made(session, charged, given, rules)
+        return mechanism._made(session, charged, given)
 
     def charged_from(
         self,
@@ -277,7 +274,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         session: FitSession,
         charged: Charged,
         given: Sequence[pd.DataFrame] | None,
-        rules: Sequence[RowRule],
     ) -> Made:
         """Synthesize what was charged, from draws of an exact posterior's own for it."""
         bound, charge, stream = session.bound, charged.charge, self.stream()
@@ -293,7 +289,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             earlier=session.releases_of(stream),
             drawn_for_this=fit.exact is not None,
             given=given,
-            rules=rules,
             correct=self.correction(session, given),
             progress=session.steps_of("synthetic data"),
         )

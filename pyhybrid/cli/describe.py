@@ -1,5 +1,5 @@
-"""`pyhybrid plan`: which model, which predictors, in which order; `pyhybrid describe`: what a table
-holds, and a draft of types for a table that is released by one command."""
+"""`pyhybrid describe`: what a table holds, and a draft of types for a table that is released by one
+command."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import contextlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note, show, table_of
 from pyhybrid.cli.options import names_of, options
 from pyhybrid.cli.tables import SourceTable, read_table, text_among_numbers
@@ -33,10 +33,15 @@ from pyhybrid.models.columns.kinds import (
 from pyhybrid.models.columns.types_files import SCHEMA, read_types, schema_of_types
 from pyhybrid.models.formula.values import are_dates
 from pyhybrid.releases.column_decisions import Decisions, check_decided
-from pyhybrid.running.files import check_new_file, write_files
+from pyhybrid.running.files import write_files
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
-from pyhybrid.tables.plan import Plan, Table
-from pyhybrid.tables.table_spec import kinds_of
+from pyhybrid.tables.roles import (
+    check_known,
+    decisions_of,
+    declared_kinds,
+    kinds_of,
+    public_kinds,
+)
 
 _MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005
 _UNREAD = "of no kind that is read"
@@ -46,61 +51,6 @@ _DAYS = "make a column of numbers of them, days since a fixed day"
 _OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
 _MOST_DATES = 60
 _IDENTIFIES = "it may be an identifier: nearly all values differ"
-
-
-@options
-def plan(
-    data: Path,
-    sensitive: list[str],
-    out: Path,
-    identifier: str | None = None,
-    drop: list[str] | None = None,
-    keep: list[str] | None = None,
-    types: Path | None = None,
-    rule: list[str] | None = None,
-    reference: Path | None = None,
-    holds_no_released_record: bool = False,
-    split: str = "equal",
-    overwrite: bool = False,
-) -> None:
-    """Plan the release of a whole table: print it, change the file, then synthesize by it.
-
-    Options:
-    data (argument): Confidential records, .csv or .parquet.
-    sensitive: Columns to synthesize; with commas between, repeatable.
-    out: File for the plan, .json; it belongs to the owner.
-    identifier (--id): Column that names each row; replaced by numbers.
-    types: JSON file of types by column, e.g.
-        {"income": {"kind": "SemiContinuous", "lower": 0, "unit": 20000}}; or a Frictionless Table
-        Schema or CSVW.
-    rule: Condition on every row, e.g. 'wage <= income'; repeatable.
-    reference: Public or historical records that types are read from.
-    split: How epsilon is split over columns: equal or need.
-    """
-    check_new_file(out, overwrite=overwrite, what="plan")
-    own_types = {} if types is None else read_types(types)
-    source, like = _declared(read_table(data), own_types, reference)
-    df = source.frame
-    made = Table(
-        df,
-        sensitive=names_of(sensitive, df.columns),
-        id=identifier,
-        drop=names_of(drop, df.columns),
-        keep=names_of(keep, df.columns),
-        types=own_types,
-        rules=rule or [],
-        reference=like,
-        holds_no_released_record=holds_no_released_record,
-    ).plan(split=split)
-    frame, own = made.table.df, [column.name for column in made.columns]
-    check_decided(exposed_columns(frame, own), made.decisions, list(frame.columns), own)
-    made.save(out)
-    given = [] if reference is None else ["--reference", str(reference)]
-    given += ["--holds-no-released-record"] if holds_no_released_record else []
-    words = ["pyhybrid", "synthesize", str(data), "--plan", str(out), *given, "--epsilon", "4"]
-    first = "plan again with --types FILE, for a strict release; " if made.not_declared else ""
-    then = shlex.join([*words, "--out", "released"])
-    show(in_options(str(made)), f"\n{out}: the plan, to keep; {first}then: {then}")
 
 
 @options
@@ -130,8 +80,20 @@ def _declared(
     return data.read_as(declared), None if like is None else like.read_as(declared).frame
 
 
-def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
-    """Plan of a table whose columns are all synthesized but those that --drop, --keep or --id name.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WholeTable:
+    """A table whose columns are all synthesized but those that --drop, --keep or --id name: the
+    records, the kinds of synthesized columns and of `kept` ones, and decisions on the others."""
+
+    frame: pd.DataFrame
+    kinds: Mapping[str, Kind]
+    kept: Mapping[str, Kind]
+    decisions: Decisions
+    reference: pd.DataFrame | None
+
+
+def whole_table(source: SourceTable, given: Mapping[str, Any]) -> WholeTable:
+    """The table, read as its types say.
 
     Raises
     ------
@@ -143,13 +105,12 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
     types = {} if given["types"] is None else read_types(given["types"])
     source, like = _declared(source, types, given["reference"])
     df = source.frame
-    decided = Decisions.of(*(names_of(given[own], df) for own in ("drop", "keep", "identifier")))
-    if len(decided.ids) > 1:
-        raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
+    drop, keep, ids = (names_of(given[role], df) for role in ("drop", "keep", "identifier"))
+    if len(ids) > 1:
+        raise InvalidInput(f"--id must name one column: found {', '.join(ids)}")
     if given["unit"] is None:
         say_repeated(repeated_identifiers(df), " --rows-per-unit ROWS")
-    elif given["unit"] in df and given["unit"] not in decided.keep:
-        decided = decided.with_these(Decisions.of(given["unit"]))
+    decided = decisions_of(df, drop, keep, ids[0] if ids else None, given["unit"])
     said = {*decided.drop, *decided.keep, *decided.ids}
     left = df.drop(columns=[*{*said, *types} & {*df}])  # what is said is not for a record to refuse
     risky = undecided(left if like is None else left.drop(columns=like.columns, errors="ignore"))
@@ -169,16 +130,20 @@ def planned_whole(source: SourceTable, given: Mapping[str, Any]) -> Plan:
             f"--reference must have the columns that are synthesized: {', '.join(lacks)} are not "
             "in it; declare them in --types, or leave them out (--drop)"
         )
-    return Table(
-        df,
-        sensitive=own,
-        id=decided.ids[0] if decided.ids else None,
-        drop=decided.drop,
-        keep=decided.keep,
-        types=types,
+    if not own:
+        raise InvalidInput("no column is left to synthesize")
+    declared = kinds_of(types)
+    for name in declared:
+        check_known("--types", name, list(df.columns))
+    check_decided(exposed_columns(df, own), decided, map(str, df.columns), own)
+    kept = [name for name in decided.keep if name != given["unit"]]
+    return WholeTable(
+        frame=df,
+        kinds=declared_kinds(own, declared, like),
+        kept=public_kinds(df, kept, declared, like),
+        decisions=decided,
         reference=like,
-        holds_no_released_record=given["holds_no_released_record"],
-    ).plan()
+    )
 
 
 def say_repeated(names: Iterable[str], more: str = "") -> None:

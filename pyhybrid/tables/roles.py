@@ -1,0 +1,187 @@
+"""What is said of a table's columns: which are synthesized, kept or dropped, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import check_names, did_you_mean, not_a_frame
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.form import as_levels
+from pyhybrid.models.columns.kinds import (
+    Counts,
+    Kind,
+    Leveled,
+    Number,
+    Real,
+    kind_from_dict,
+    kind_of,
+)
+from pyhybrid.models.formula.values import row_label, with_columns
+from pyhybrid.releases.column_decisions import Decisions
+
+MOST_LEVELS = 30
+"""Levels beyond which a column is no predictor, and is synthesized after all others."""
+
+
+def decisions_of(
+    df: Any, drop: Sequence[str], keep: Sequence[str], id: str | None, unit: str | None
+) -> Decisions:
+    """What is published of columns that are not synthesized; the `unit` is dropped if not kept."""
+    if not isinstance(df, pd.DataFrame):
+        raise not_a_frame(df, "df")
+    if len(df) < 2:
+        raise InvalidInput(f"df must have two rows or more: found {len(df)}")
+    for column in df.columns:
+        if not isinstance(column, str):
+            raise InvalidInput(f"names of columns must be texts: found {column!r}; rename it")
+    columns = [str(name) for name in df.columns]
+    check_names(columns, df.index.names)
+    if isinstance(id, (list, tuple)) or not isinstance(id, str | None):
+        raise InvalidInput(f"id must name one column: found {id!r}; drop the others")
+    roles = {"id": _listed([] if id is None else [id], "id"), "drop": _listed(drop, "drop"),
+             "keep": _listed(keep, "keep")}  # fmt: skip
+    role_of: dict[str, str] = {}
+    for role, names in roles.items():
+        for name in names:
+            check_known(role, name, columns)
+            if name in role_of:
+                raise InvalidInput(
+                    f"column {name!r} must have one role: found {role_of[name]} and {role}"
+                )
+            role_of[name] = role
+    if id is not None:
+        _check_id(df[id])
+    dropped = (*roles["drop"], *([] if unit is None or unit in role_of else [unit]))
+    return Decisions.of(dropped, roles["keep"], roles["id"])
+
+
+def check_known(role: str, name: str, columns: Collection[str]) -> None:
+    """Refuse a name that is no column."""
+    if name not in columns:
+        raise InvalidInput(
+            f"{role} must name columns of the table: {name!r} is none{did_you_mean(name, columns)}"
+        )
+
+
+def _listed(names: Any, what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise InvalidInput(f"{what} must be a list of columns: found {names!r}")
+    if not isinstance(names, Iterable):
+        raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
+    found = tuple(names)
+    if not all(isinstance(name, str) for name in found):
+        raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
+    return found
+
+
+def _check_id(column: pd.Series) -> None:
+    again = np.flatnonzero((column.duplicated() | column.isna()).to_numpy())
+    if again.size:
+        raise InvalidInput(
+            f"id {str(column.name)!r} must name each row once: "
+            f"{row_label(column.index, int(again[0]))} has none, or one that another row has, and "
+            "epsilon here is that of one row. Drop the column, or make one row of each person"
+        )
+
+
+def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
+    """Kinds of columns, which may be given as in a file of types."""
+    return {name: _kind(name, given) for name, given in dict(types).items()}
+
+
+def _kind(name: str, given: Any) -> Kind:
+    if isinstance(given, Kind):
+        return given
+    if isinstance(given, Mapping):
+        try:
+            return kind_from_dict(given)
+        except InvalidInput as error:
+            raise InvalidInput(f"type of {name!r}: {error}") from None
+    raise InvalidInput(
+        f"type of {name!r} must be a kind of column, such as ph.Nominal(levels=(...)): found "
+        f"{type(given).__name__}"
+    )
+
+
+def declared_kinds(
+    names: Sequence[str], types: Mapping[str, Kind], reference: pd.DataFrame | None
+) -> dict[str, Kind]:
+    """Kind of each column to synthesize, as its type or the reference says, never the records;
+    in the order of synthesis: few levels first, then counts, then numbers."""
+    like = {} if reference is None else {str(name): reference[name] for name in reference}
+    bare = [name for name in names if name not in types and name not in like]
+    if bare:
+        raise InvalidInput(
+            "a strict charge needs types of columns that are declared, or read from a reference: "
+            f"{', '.join(bare)} have none; give types={{...}} or reference=, or leave them out "
+            "(drop=)"
+        )
+    kinds = {}
+    for name in names:
+        kind = types[name] if name in types else kind_of(like[name])
+        if isinstance(kind, Real) and kind.decimals is None and name in like:
+            found = kind_of(like[name])
+            kind = replace(kind, decimals=found.form.decimals if isinstance(found, Number) else 0)
+        kinds[name] = kind
+    return dict(sorted(kinds.items(), key=lambda item: _rank(item[1])))
+
+
+def _rank(kind: Kind) -> tuple[int, int]:
+    if isinstance(kind, Leveled):
+        size = len(kind.levels)
+        return (0, size) if size <= MOST_LEVELS else (3, size)
+    return (1, 0) if isinstance(kind, Counts) else (2, 0)
+
+
+def public_kinds(
+    df: pd.DataFrame,
+    names: Sequence[str],
+    types: Mapping[str, Kind],
+    reference: pd.DataFrame | None,
+) -> dict[str, Kind]:
+    """Kind of each kept column that can be a predictor; it is published, so that it may be read.
+    Columns of no kind, of one value or of many levels can not."""
+    kinds = {}
+    for name in names:
+        column = df[name]
+        if reference is not None and name in reference:
+            column = _together(column, reference[name])
+        try:
+            kind = types[name] if name in types else kind_of(column)
+        except InvalidInput:
+            continue
+        if is_predictor(kind):
+            kinds[name] = kind
+    return kinds
+
+
+def is_predictor(kind: Kind) -> bool:
+    """Whether a column of this kind has few enough levels to be a predictor."""
+    return not (isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS)
+
+
+def _together(column: pd.Series, other: pd.Series) -> pd.Series:
+    """Values of both tables; categories stay where they agree."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype != other.dtype:
+        column, other = column.astype(object), other.astype(object)
+    both: pd.Series = pd.concat([column, other], ignore_index=True)
+    both.name = str(column.name)
+    return both
+
+
+def with_declared_levels(df: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
+    """The table with levels as they are declared: a file with one text among numbers, or with none,
+    has the others as texts, or as numbers."""
+    columns = {
+        name: as_levels(df[name], kind.levels)
+        for name, kind in kinds.items()
+        if isinstance(kind, Leveled)
+    }
+    if all(column.equals(df[name]) for name, column in columns.items()):
+        return df
+    return with_columns(df, columns)
