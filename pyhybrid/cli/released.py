@@ -290,7 +290,7 @@ def save_with_these(
     made = source.restore(made).with_decisions(decisions)
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
-        source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
+        made.save(out, file_format=file_format or source.file_format, **saving)
     try:
         show_release(source.frame if made.origin is None else made.origin.data, made, out)
     except Exception as error:  # it is saved, and may have been charged

@@ -271,9 +271,7 @@ class SequentialSynthesis(Mechanism):
         _check_budgets(self.mechanisms, charge)
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
-        charge = replace(
-            charge, not_covered=(unsynthesized_sentence(synthesized), *others)
-        ).sealed()
+        charge = replace(charge, not_covered=(unsynthesized_sentence(synthesized), *others))
         record = ReleaseRecord(
             charge=charge,
             diagnostics=None,
