@@ -45,6 +45,9 @@ AFFORDED = 2.0
 """or over the error without privacy, whichever is more: the largest such clip is taken."""
 
 
+_BEYOND = 2.0
+
+
 def whitening_of(information: FloatArray) -> FloatArray:
     """W (d, d) with W' I W = 1, of a positive definite information (d, d)."""
     size = 1 / np.sqrt(np.diag(information))
@@ -157,7 +160,8 @@ def scoring_design(
     estimate is predicted, in units of what the model has without privacy. The largest C is taken
     whose variance is within `slack` of the smallest, or within `afforded` of that without privacy:
     a larger C costs noise and forgives a model that does not hold, such as tails that are longer.
-    With many records noise is cheap, and next to nothing is clipped.
+    With many records noise is cheap, and next to nothing is clipped; no C is larger than twice the
+    longest simulated score.
 
     Parameters
     ----------
@@ -187,7 +191,7 @@ def scoring_design(
     whitened = own @ whitening
     # In whitened coordinates and units of the prior-free deviation, the criterion is a trace.
     half = np.linalg.inv(whitening)
-    tried = []
+    tried, enough = [], _BEYOND * float(np.sqrt((whitened**2).sum(axis=1).max()))
     for multiple in CLIPS if clips is None else clips:
         clip = multiple * float(np.sqrt(d / total))
         shrunk = whitened * _shrinkage(whitened, clip)[:, None]
@@ -204,6 +208,8 @@ def scoring_design(
         except np.linalg.LinAlgError:
             continue
         tried.append((float(np.trace(spread)), design))
+        if clip > enough:  # nothing is clipped: more would be noise alone
+            break
     if not tried:
         raise InvalidInput("scores must span all coordinates: G is singular at every clip")
     most = max(slack * min(error for error, _ in tried), afforded * d)
