@@ -1,4 +1,4 @@
-"""Clipped scores of two coordinates, as plain loops: scores.py of pyhybrid.privacy, by definition."""
+"""Clipped scores of two coordinates as plain loops; see pyhybrid.privacy.scores."""
 
 import math
 import random
