@@ -33,6 +33,7 @@ from pyhybrid.cli.options import (
 from pyhybrid.cli.released import (
     save_with_these,
 )
+from pyhybrid.cli.strict_formula import release_strictly, takes_scores
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, PyhybridError, SamplingError
@@ -130,6 +131,7 @@ def synthesize(
     identifier: list[str] | None = None,
     ledger: Path | None = None,
     allow_unlike: bool = False,
+    dry_run: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Release synthetic data: a whole table, or columns by formulas, with the others unchanged.
@@ -148,11 +150,11 @@ def synthesize(
         (with --formula), or are used beside noisy tables.
     select: Tables that noisy marginals of a whole table measure: few, all (all pairs of columns) or
         private (a private choice). [default: few, and with --delta all, or private if too many]
-    mechanism: budget, unweighted, lipschitz, count, scalar, truncated, censored,
+    mechanism: clipped-scores, unweighted, lipschitz, count, scalar, truncated, censored,
         perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
         count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
         n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or once per formula
-        [default: budget, and censored with --reference or --calibration]
+        [default: clipped-scores, strict and without chains; censored with --calibration]
     program: published: sample the Stan program that the papers print or describe; the default one
         has the same posterior and is faster.
     calibration: Folder of `pyhybrid calibrate`: a strict censored release.
@@ -182,6 +184,7 @@ def synthesize(
         repeatable.
     ledger: Ledger to charge; it refuses a release beyond its budget.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
+    dry_run: Of clipped scores: say how wide intervals will be, and stop before anything is spent.
     """
     of_counts = mechanism in (None, ["marginals"], ["noisy_marginals"])
     whole = not formula and not model and calibration is None and of_counts
@@ -203,6 +206,9 @@ def synthesize(
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     if whole:
         made = _whole_table(context, fitting)
+    elif takes_scores(context.params):
+        release, source, decisions, book = release_strictly(context, fitting)
+        made = _Made(release=release, source=source, decisions=decisions, book=book)
     else:
         if rows_per_unit is not None:
             raise InvalidInput("--rows-per-unit goes with a whole table: leave out --formula")

@@ -267,7 +267,7 @@ class SequentialSynthesis(Mechanism):
         made = release_in_sequence(steps, df, m, options.progress)
         whole = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]
         parts, origin = [each.record for each in made], Origin(data=df)
-        return self._joined(parts, whole, origin, streams(), of_rules=(), warned=False)
+        return self._joined(parts, whole, origin, streams(), warned=False)
 
     def _joined(
         self,
