@@ -83,24 +83,7 @@ def release_strictly(
     _check_names(df, outcomes)
     models = _models(context, df if like is None else like, of_reference=like is not None)
     decisions = Decisions.of(*(names_of(given[k], df) for k in ("drop", "keep", "identifier")))
-    settings = [_settings(given, place) for place in range(len(formulas))]
-    delta = given["delta"] or (
-        Ledger(given["ledger"]).delta if given["ledger"] is not None else default_delta(len(df))
-    )
-    if delta is None:
-        raise InvalidInput(
-            "clipped scores are counted at a delta, and the ledger has none: make one with "
-            "pyhybrid ledger create --delta 1e-6"
-        )
-    whole = 1.0 if given["epsilon"] is None else given["epsilon"]
-    share = epsilon_of_mu(mu_of_epsilon(whole, delta) / math.sqrt(len(formulas)), delta)
-    steps = [
-        ClippedScores(
-            build_model(model, formula), relation=relation, delta=delta, unit=given["unit"],
-            **{"epsilon": whole if len(formulas) == 1 else share, **own},
-        )
-        for model, formula, own in zip(models, formulas, settings, strict=True)
-    ]  # fmt: skip
+    steps = _steps(given, formulas, models, relation, len(df))
     if like is not None:
         steps = [step.from_reference(like) for step in steps]
     _check_published(df, steps, outcomes, decisions)
@@ -116,10 +99,38 @@ def release_strictly(
     if given["dry_run"]:
         raise typer.Exit(0)
     mechanism: Any = steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
-    book = open_ledger(given, mechanism.name, relation, delta, None)
+    book = open_ledger(given, mechanism.name, relation, steps[0].delta, None)
     with progress_bars() as progress:
         release = mechanism.release(df, n_synthetic=fitting["n_synthetic"], progress=progress)
     return release, source, decisions, book
+
+
+def _steps(
+    given: Mapping[str, Any],
+    formulas: Sequence[str],
+    models: Sequence[str],
+    relation: str,
+    n: int,
+) -> list[ClippedScores]:
+    """A mechanism for each formula; several share mu alike."""
+    settings = [_settings(given, place) for place in range(len(formulas))]
+    delta = given["delta"] or (
+        Ledger(given["ledger"]).delta if given["ledger"] is not None else default_delta(n)
+    )
+    if delta is None:
+        raise InvalidInput(
+            "clipped scores are counted at a delta, and the ledger has none: make one with "
+            "pyhybrid ledger create --delta 1e-6"
+        )
+    whole = 1.0 if given["epsilon"] is None else given["epsilon"]
+    share = epsilon_of_mu(mu_of_epsilon(whole, delta) / math.sqrt(len(formulas)), delta)
+    return [
+        ClippedScores(
+            build_model(model, formula), relation=relation, delta=delta, unit=given["unit"],
+            **{"epsilon": whole if len(formulas) == 1 else share, **own},
+        )
+        for model, formula, own in zip(models, formulas, settings, strict=True)
+    ]  # fmt: skip
 
 
 def _check_names(df: pd.DataFrame, outcomes: Sequence[str]) -> None:
