@@ -187,7 +187,7 @@ def test_python_m_is_the_command(tmp_path: Path) -> None:
 def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     code, out, err = run("demo", "--engine", "embedded", "--seed", "2")
     assert (code, err) == (0, "")
-    for part in ("Censored", "BudgetWeighted", "18,190", "median", "epsilon = 1 for 3"):
+    for part in ("ClippedScores", "LipschitzWeighted", "20,190", "2 Delta", "epsilon = 1 at delta"):
         assert part in out
     assert (
         max(map(len, out.split("How good")[1].split("pyhybrid-demo/public")[0].split("\n"))) <= 80
@@ -195,7 +195,7 @@ def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     strict, local = (ph.Release.load(tmp_path / f"pyhybrid-demo{end}") for end in ("", "-local"))
     assert (strict.charge.kind, strict.charge.epsilon) == ("strict", 1)
     assert local.charge.kind == "asymptotic local"
-    assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [18190] * 6
+    assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [20190] * 6
 
 
 def test_doctor_fits_and_says_so(run: Run) -> None:
