@@ -17,7 +17,7 @@ import typer
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import build_model, named, names_of, others_given, values_of
-from pyhybrid.cli.tables import SourceTable, read_table
+from pyhybrid.cli.tables import SourceTable, read_table, text_among_numbers
 from pyhybrid.core.checks import check_choice, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
@@ -160,6 +160,13 @@ def _models(context: typer.Context, df: pd.DataFrame, *, of_reference: bool) -> 
         if len(models) not in (1, len(formulas)):
             raise InvalidInput("--model must be given once, or once per --formula")
         return models * (len(formulas) if len(models) == 1 else 1)
+    for formula in formulas:
+        outcome = sides_of(formula)[0]
+        if text_among_numbers(df[outcome]):
+            raise InvalidInput(
+                f"outcome {outcome!r} must be numbers: some cells are text; mend these, or declare "
+                "--model: such cells then count as absent, or are levels of a categorical"
+            )
     drafts = [suggest_model(df[sides_of(formula)[0]]) for formula in formulas]
     if of_reference:
         for formula, draft in zip(formulas, drafts, strict=True):

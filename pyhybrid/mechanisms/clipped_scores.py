@@ -52,7 +52,7 @@ ROUNDS = (0.05, 0.1, 0.2, 0.65)
 """Shares of mu^2, less that of the start, which the rounds have."""
 ROUNDS_FROM_START = (0.25, 0.75)
 """The same where a start is given."""
-_OF_START = 0.05
+_OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 _WIDEST = 10.0  # times: intervals beyond it are no result
@@ -329,13 +329,17 @@ class ClippedScores(NoiseMechanism):
     def _shares_of_start(self, bound: ScoredTable) -> list[float]:
         """Mu of each look of the start."""
         looks = bound.public.looks
-        return [self._mu * float(np.sqrt(_OF_START / looks))] * looks
+        return [self._mu * float(np.sqrt(self._of_start(bound) / looks))] * looks
+
+    def _of_start(self, bound: ScoredTable) -> float:
+        """Share of mu^2 that the start has: more of it where few records are in each bin."""
+        return _OF_START_IF_FEW if bound.n_units < _FEW else _OF_START
 
     def _shares(self, bound: ScoredTable) -> list[float]:
         """Mu of each round."""
         if self.start is not None:
             return [self._mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
-        left = 1 - _OF_START
+        left = 1 - self._of_start(bound)
         return [self._mu * float(np.sqrt(left * share)) for share in ROUNDS]
 
     def _start(self, bound: ScoredTable) -> FloatArray:

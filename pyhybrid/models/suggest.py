@@ -53,6 +53,8 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
         For columns without values, of one value, and of text of too many levels.
     """
     held = column.dropna()
+    if _is_number(held):
+        held = held[np.isfinite(held.to_numpy(dtype=np.float64))]
     missing = {"missing": True} if len(held) < len(column) else {}
     if held.nunique() < 2:
         raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")

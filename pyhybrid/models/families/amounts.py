@@ -31,7 +31,7 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
-from pyhybrid.models.scoring import GammaLaw, Law, NormalLaw
+from pyhybrid.models.laws import GammaLaw, Law, NormalLaw
 
 
 @dataclass(frozen=True)
