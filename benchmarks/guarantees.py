@@ -174,6 +174,19 @@ def run(
     return table
 
 
+def page_rows() -> list[str]:
+    """The rows of the documentation's table: at each epsilon the share, and the error of the mean."""
+    known = pd.read_csv(STORED)
+    rows = []
+    for (name, n, d, way), own in known.groupby(["table", "n", "d", "way"], sort=False):
+        by_epsilon = own.set_index("epsilon")
+        cells = [f"{by_epsilon.loc[e, 'share']:.2f} ({by_epsilon.loc[e, 'se']:.2f}), "
+                 f"{by_epsilon.loc[e, 'mean %']:.1f}" for e in (0.5, 1.0, 2.0)]  # fmt: skip
+        mark = "*" if name in UNSEEN else ""
+        rows.append(f"| {name}{mark} | {n:,} | {d} | {way} | {' | '.join(cells)} |")
+    return rows
+
+
 def _line(name: str, way: str, epsilon: float, made: list[Any], base: list[Any]) -> dict[str, Any]:
     overlap = np.array([one["overlap"] for one in made])
     without = np.array([one["overlap"] for one in base])
