@@ -175,7 +175,7 @@ def run(
 
 
 def page_rows() -> list[str]:
-    """The rows of the documentation's table: at each epsilon the share, and the error of the mean."""
+    """Rows of the page's table: at each epsilon the share and the error of the mean."""
     known = pd.read_csv(STORED)
     rows = []
     for (name, n, d, way), own in known.groupby(["table", "n", "d", "way"], sort=False):

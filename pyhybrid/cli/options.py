@@ -64,7 +64,7 @@ synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
 formula: As in R, e.g. 'visits ~ age + region'.
 model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.
     beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
-    missing=model, or a Stan program of your own: stan:program=my.stan,predict=y_rep, whose charges
+    missing=model, or a Stan program of your own: stan:program=my.stan, whose charges
     are local. Give it once, or once for each formula.
     [default: by the column's values; a note names it]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]

@@ -123,7 +123,7 @@ OF_SIZE = ["--mechanism", "lipschitz"]
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--types", "t.json"],
-     "--types goes with a whole table"),
+     "leave out --types"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--chains", "2"], "leave out --chains"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(

@@ -19,7 +19,6 @@ PAGES = TEXTS[:-1]
 BENCHMARKS = "\n\n".join(
     path.read_text(encoding="utf-8") for path in (ROOT / "docs/pages/benchmarks").glob("*.md")
 )
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _COMMAND = re.compile(r"^pyhybrid ([a-z]+)", re.MULTILINE)
 
 
