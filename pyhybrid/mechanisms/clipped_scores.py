@@ -458,46 +458,23 @@ class ClippedScores(NoiseMechanism):
     ) -> pd.DataFrame:
         """The column drawn anew at theta (d,), in its declared form."""
         form, scoring = self.model.declared_form, self.model.scoring(matrix)
-        if not scoring.blocks:
-            values = self._values(scoring, theta, rng, form)
+        if form.levels is not None:
+            levels = np.array([*form.levels], dtype=object)
+            values: Any = levels[scoring.simulate(theta, rng).astype(np.intp)]
         else:
-            values = np.full(len(matrix.X), None, dtype=object)
-            left, thetas = np.arange(len(matrix.X)), scoring.split(theta)
-            for (name, own), at in zip(scoring.blocks[:-1], thetas[:-1], strict=True):
-                yes = own.rows(left).simulate(at, rng) == 1
-                values[left[yes]] = 0 if name == "zero" else None
-                left = left[~yes]
-            apart = 0.0 if "zero" in dict(scoring.blocks) else None
-            value = scoring.blocks[-1][1].rows(left)
-            values[left] = self._values(value, thetas[-1], rng, form, apart)
+
+            def outcomes(rows: Any) -> FloatArray:
+                drawn = scoring.rows(rows).simulate(theta, rng)
+                return np.asarray(self.model.from_support(drawn, form.decimals))
+
+            ends = self.model.support(form.dtype)
+            try:
+                values = draw_within(outcomes, len(matrix.X), ends)
+            except SamplingError:  # next to no probability within the ends at this theta
+                values = np.clip(outcomes(slice(None)), *ends)
         column = pd.Series(values, name=self.outcome)
         made: pd.DataFrame = form.cast(column).to_frame()
         return made
-
-    def _values(
-        self,
-        scoring: Scoring,
-        theta: FloatArray,
-        rng: np.random.Generator,
-        form: Form,
-        apart: float | None = None,
-    ) -> Any:
-        """Levels or numbers drawn at theta (d,), within the declared ends, and none at `apart`."""
-        if form.levels is not None:
-            levels = np.array([*form.levels], dtype=object)
-            return levels[scoring.simulate(theta, rng).astype(np.intp)]
-
-        def outcomes(rows: Any) -> FloatArray:
-            drawn = scoring.rows(rows).simulate(theta, rng)
-            return np.asarray(self.model.from_support(drawn, form.decimals))
-
-        ends = self.model.support(form.dtype)
-        if not scoring.linear.shape[0]:
-            return np.empty(0)
-        try:
-            return draw_within(outcomes, scoring.linear.shape[0], ends, apart)
-        except SamplingError:  # next to no probability within the ends at this theta
-            return np.clip(outcomes(slice(None)), *ends)
 
     def _charge(self, fit: ScoringFit, m: int) -> PrivacyCharge:
         return PrivacyCharge.strict(

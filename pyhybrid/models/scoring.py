@@ -32,8 +32,6 @@ class Scoring(ABC):
 
     names: tuple[str, ...]
     """Names of the coordinates."""
-    blocks: tuple[tuple[str, Scoring], ...] = ()
-    """Of a model with zeros or missing values its blocks by name, the values' last."""
 
     @property
     def d(self) -> int:
@@ -78,10 +76,6 @@ class Scoring(ABC):
     def looks(self) -> int:
         """Histograms that `start` reads."""
         return 1
-
-    def split(self, theta: FloatArray) -> list[FloatArray]:
-        """Coordinates of each block."""
-        return [theta]
 
 
 def numeric_scores(scoring: Scoring, theta: FloatArray, y: FloatArray) -> FloatArray:
@@ -332,74 +326,3 @@ class OrdinalScoring(Scoring):
         thresholds = self._thresholds(theta)[0]
         beta = np.append(-thresholds[0], theta[len(thresholds) :])
         return {"beta": beta[None], "threshold": thresholds[None]}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BlockScoring(Scoring):
-    """Blocks that share no parameters: whether an outcome is missing, or 0, and its value where it
-    is neither. Scores are stacked, so that a record is clipped as a whole. An outcome is a row
-    (n, B): each block's, NaN where the record does not reach the block."""
-
-    blocks: tuple[tuple[str, Scoring], ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(f"{block}: {name}" for block, own in self.blocks for name in own.names)
-
-    @property
-    def linear(self) -> FloatArray:
-        return np.asarray(scipy.linalg.block_diag(*(own.linear for _, own in self.blocks)))
-
-    def split(self, theta: FloatArray) -> list[FloatArray]:
-        """Coordinates of each block."""
-        ends = np.cumsum([own.d for _, own in self.blocks])[:-1]
-        return np.split(theta, ends)
-
-    def _parts(self, theta: FloatArray) -> list[tuple[Scoring, FloatArray]]:
-        return [(own, at) for (_, own), at in zip(self.blocks, self.split(theta), strict=True)]
-
-    def rows(self, at: Any) -> BlockScoring:
-        return BlockScoring(blocks=tuple((name, own.rows(at)) for name, own in self.blocks))
-
-    def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        stacked = []
-        for place, (own, at) in enumerate(self._parts(theta)):
-            scores = own.scores(at, y[:, place])
-            reached = np.isfinite(y[:, place])[:, None]
-            stacked.append(np.where(reached, scores, 0.0))
-        return np.hstack(stacked)
-
-    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        total = np.zeros(len(y))
-        for place, (own, at) in enumerate(self._parts(theta)):
-            reached = np.isfinite(y[:, place])
-            total += np.where(reached, own.log_lik(at, y[:, place]), 0.0)
-        return total
-
-    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        drawn = np.column_stack([own.simulate(at, rng) for own, at in self._parts(theta)])
-        left = np.ones(len(drawn), dtype=bool)
-        for place in range(len(self.blocks) - 1):
-            drawn[~left, place] = np.nan
-            left &= drawn[:, place] == 0
-        drawn[~left, -1] = np.nan
-        return drawn
-
-    def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        priors = [own.prior(at) for own, at in self._parts(theta)]
-        precision = scipy.linalg.block_diag(*(part[1] for part in priors))
-        return np.concatenate([part[0] for part in priors]), np.asarray(precision)
-
-    @property
-    def looks(self) -> int:
-        return sum(own.looks for _, own in self.blocks)
-
-    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        starts = [own.start(y[:, place], noisy_counts, noise_sd)
-                  for place, (_, own) in enumerate(self.blocks)]  # fmt: skip
-        return np.concatenate(starts)
-
-    def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
-        parts = zip(self.blocks, self.split(theta), strict=True)
-        return {f"{name}_{block}": values for (block, own), at in parts
-                for name, values in own.parameters(at).items()}  # fmt: skip
