@@ -15,7 +15,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import decimals_of
 
 _FEW_NUMBERS, _MOST_LEVELS = 10, 30
-_MANY_ZEROS = 0.05
 _MOST_DECIMALS = 4
 
 
@@ -44,24 +43,24 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
 
     Levels give Bernoulli, Categorical or, in an order, Ordinal; whole numbers counts, or levels if
     there are few; other numbers shares within 0 and 1, amounts above 0 by the shape of their
-    logarithms, or numbers of any sign. Zeros among amounts and missing values are blocks of their
-    own.
+    logarithms, or numbers of any sign. Missing values are not modeled: they count as absent.
 
     Raises
     ------
     InvalidInput
-        For columns without values, of one value, and of text of too many levels.
+        For columns without values, of one value, of text of too many levels, and of zeros among
+        amounts.
     """
     held = column.dropna()
     if _is_number(held):
         held = held[np.isfinite(held.to_numpy(dtype=np.float64))]
-    missing = {"missing": True} if len(held) < len(column) else {}
     if held.nunique() < 2:
         raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
     made = _of_numbers(held) if _is_number(held) else _of_levels(held, str(column.name))
-    settings = {**made.settings, **missing}
-    holds = f"{made.holds}, some of them missing" if missing else made.holds
-    return SuggestedModel(name=made.name, holds=holds, settings=settings)
+    if len(held) == len(column):
+        return made
+    holds = f"{made.holds}, and missing values, which will have synthetic ones"
+    return SuggestedModel(name=made.name, holds=holds, settings=made.settings)
 
 
 def _is_number(column: pd.Series) -> bool:
@@ -123,18 +122,19 @@ def _looks_like_amounts(y: FloatArray) -> bool:
 
 
 def _amounts(y: FloatArray, decimals: int) -> SuggestedModel:
-    """Amounts of 0 or more; their logarithms where these are the less skewed, else gamma."""
+    """Amounts above 0; their logarithms where these are the less skewed, else gamma."""
     above = y[y > 0]
-    share = 1 - above.size / y.size
-    zeros = {"zeros": True} if share > 0 else {}
+    if above.size < y.size:
+        raise InvalidInput(
+            "amounts must be above 0 for clipped scores, and some are 0: release the whole table "
+            "(no --formula), which keeps zeros apart, or --mechanism lipschitz --model two_part"
+        )
     unit = _round_number(float(np.median(above)))
     # Of a gamma, logarithms are skewed to the left by about half of its skewness.
     skewed = _skewness(np.log(above)) > -0.25 * _skewness(above)
     name = "lognormal" if skewed else "gamma"
-    shape = "skewed amounts above 0" if skewed else "amounts above 0"
-    holds = f"{shape}, and zeros" if zeros else shape
-    given = {"decimals": decimals, "unit": unit, **zeros}
-    return SuggestedModel(name=name, holds=holds, settings=given)
+    holds = "skewed amounts above 0" if skewed else "amounts above 0"
+    return SuggestedModel(name=name, holds=holds, settings={"decimals": decimals, "unit": unit})
 
 
 def _normal(y: FloatArray, decimals: int, holds: str) -> SuggestedModel:

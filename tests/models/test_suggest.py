@@ -34,14 +34,14 @@ def test_a_model_follows_from_kind_and_shape(seed):
         assert str(suggest_model(pd.Series(values, name="y"))).startswith(text)
 
 
-def test_zeros_and_missing_values_are_blocks():
+def test_missing_values_are_said_and_zeros_among_amounts_refused():
     rng = np.random.default_rng(1)
-    income = np.where(rng.random(N) < 0.2, 0, np.round(rng.lognormal(10, 0.5, N), 2))
-    made = suggest_model(pd.Series(income, name="income"))
-    assert made.settings["zeros"] is True
-    assert "zeros" in made.holds
+    income = np.round(rng.lognormal(10, 0.5, N), 2)
     income[rng.random(N) < 0.1] = np.nan
-    assert suggest_model(pd.Series(income, name="income")).settings["missing"] is True
+    assert "missing values" in suggest_model(pd.Series(income, name="income")).holds
+    income[:50] = 0
+    with pytest.raises(ph.InvalidInput, match="some are 0"):
+        suggest_model(pd.Series(income, name="income"))
 
 
 def test_skewed_turnover_is_not_normal():
