@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from scipy import special
 from scipy.special import expit, logit
 
