@@ -307,7 +307,7 @@ class PrivacyCharge:
         ...     mechanism="ClippedScores", mu=0.2, delta=1e-6, relation="remove", n_synthetic=5
         ... )
         >>> round(charge.epsilon, 2)
-        0.84
+        0.83
         """
         if mu is not None:
             epsilon = epsilon_of_mu(check_positive(mu, "mu"), stated.get("delta", 0.0))
