@@ -214,7 +214,8 @@ class Gauntlet:
 
     def _local(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         out = self.folder / "local"
-        words = [str(self.data), "--formula", self.formula, "--out", str(out)]
+        words = [str(self.data), "--formula", self.formula, "--mechanism", "budget"]
+        words += ["--out", str(out)]
         return self._typed([["synthesize", *words]], out), read_table(self.data).frame
 
     def _strict(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
