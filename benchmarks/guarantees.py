@@ -180,8 +180,11 @@ def page_rows() -> list[str]:
     rows = []
     for (name, n, d, way), own in known.groupby(["table", "n", "d", "way"], sort=False):
         by_epsilon = own.set_index("epsilon")
-        cells = [f"{by_epsilon.loc[e, 'share']:.2f} ({by_epsilon.loc[e, 'se']:.2f}), "
-                 f"{by_epsilon.loc[e, 'mean %']:.1f}" for e in (0.5, 1.0, 2.0)]  # fmt: skip
+        cells = []
+        for epsilon in (0.5, 1.0, 2.0):
+            line = by_epsilon.loc[epsilon]
+            mean = f"{line['mean %']:.1f}" if abs(line["mean %"]) < 1000 else "beyond 1000"
+            cells.append(f"{line['share']:.2f} ({line['se']:.2f}), {mean}")
         mark = "*" if name in UNSEEN else ""
         rows.append(f"| {name}{mark} | {n:,} | {d} | {way} | {' | '.join(cells)} |")
     return rows
