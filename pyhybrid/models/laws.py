@@ -17,7 +17,6 @@ from scipy.special import digamma, expit, logit, ndtr
 from pyhybrid.core.checks import FloatArray
 
 LARGEST_ETA = 30.0
-_START_SD = 10.0, 3.0  # of the prior on eta and u that noise in empty bins has to beat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +25,8 @@ class Law(ABC):
 
     size: ClassVar[str | None] = None
     floor: float = 0.0
+    start_sd: tuple[float, float] = (10.0, 3.0)
+    """Of the prior on eta and u that noise in empty bins has to beat."""
 
     def size_at(self, u: float) -> float:
         """The second parameter at its coordinate."""
@@ -313,7 +314,7 @@ def fit_histogram(
         expected = n * np.maximum(np.diff(np.concatenate([[0.0], below, [1.0]])), 0)
         residual, variance = counts - expected, noise**2 + expected
         value = float((_beyond(at[0], tried) ** 2 + _beyond(at[1], scales) ** 2) * 100)
-        value += (float(at[0]) / _START_SD[0]) ** 2 + (float(at[1]) / _START_SD[1]) ** 2
+        value += float(((at / np.array(law.start_sd)) ** 2).sum())
         while residual.size:  # of bins, pairs of bins, ...: single bins are too fine for few values
             value += float((residual**2 / variance).sum())
             residual, variance = _pairs(residual), _pairs(variance)
