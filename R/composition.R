@@ -32,8 +32,7 @@ compose <- function(charges, allow_unlike = FALSE) {
       "; a sum of unlike charges is no guarantee, pass allow_unlike = TRUE to add them anyway"
     )
   }
-  # Charges hold at most 6 decimals; 15 digits drop the binary noise of their sum.
-  signif(sum(vapply(charges, function(charge) charge$epsilon, 0)), 15)
+  at_least(Reduce(plus, lapply(charges, function(charge) as_decimal(charge$epsilon)), as_decimal(0)))
 }
 
 is_charge <- function(charge) {

@@ -87,6 +87,36 @@ carry <- function(digits) {
   digits
 }
 
+plus <- function(a, b) {
+  lowest <- min(a$exponent, b$exponent)
+  padded <- function(number) c(rep(0L, number$exponent - lowest), number$digits)
+  one <- padded(a)
+  other <- padded(b)
+  size <- max(length(one), length(other))
+  sums <- c(one, rep(0L, size - length(one))) + c(other, rep(0L, size - length(other)))
+  list(digits = carry(sums), exponent = lowest)
+}
+
+is_below <- function(a, b) {
+  lowest <- min(a$exponent, b$exponent)
+  padded <- function(number) c(rep(0L, number$exponent - lowest), number$digits)
+  one <- padded(a)
+  other <- padded(b)
+  size <- max(length(one), length(other))
+  apart <- rev(c(other, rep(0L, size - length(other))) - c(one, rep(0L, size - length(one))))
+  isTRUE(apart[apart != 0][1] > 0)
+}
+
+# A double next to the exact number, shown as no less than it.
+at_least <- function(decimal) {
+  text <- paste0(paste(rev(decimal$digits), collapse = ""), "e", decimal$exponent)
+  value <- as.numeric(text)
+  while (is.finite(value) && is_below(as_decimal(value), decimal)) value <- next_up(value)
+  value
+}
+
+next_up <- function(value) value * (1 + .Machine$double.eps)
+
 # The smallest multiple of 10^-decimals that is not below the number.
 ceiling_at <- function(decimal, decimals) {
   below <- -decimals - decimal$exponent

@@ -195,8 +195,11 @@ compose_mu <- function(mus) {
 #' @rdname delta_of_mu
 #' @export
 mu_of_release <- function(mu, n_draws_released = 1, relation = "remove") {
-  relation_sides(relation) * check_nonnegative(mu, "mu") *
-    sqrt(check_count(n_draws_released, "n_draws_released"))
+  sides <- relation_sides(relation)
+  mu <- check_nonnegative(mu, "mu")
+  draws <- check_count(n_draws_released, "n_draws_released")
+  total <- sides * mu * sqrt(draws)
+  if (total^2 < sides^2 * mu^2 * draws) next_up(total) else total
 }
 
 # With Mills' ratio M(x) = P(Z > x)/phi(x): delta = phi(x) (M(x) - M(x + mu)), x = epsilon/mu - mu/2.

@@ -5,13 +5,11 @@
 #' An unweighted fit gives the risk of each record and its weight, a fit with these weights the
 #' synthetic values and the charge: steps 1 to 7 of the supplement of Hu, Savitsky and Williams.
 #'
-#' The charge is asymptotic local, by three accountings: the papers', 2 times the Lipschitz bound;
-#' the largest range; and the Gaussian limit at `delta`. The last two take the whole change of a
-#' record, with that of all weights where it is absent ([recomputed_terms()]); after re-weighting,
-#' whose second fit would have to be made anew for each record, they are `NA`. Both are first-order:
-#' the Python package also checks the limit record by record and, below 2,000 records, fits without
-#' the records of largest mu; its charge can be larger, by half and more where records are
-#' few. What you state for a release of few records should be Python's number, or 2 Delta.
+#' The charge is asymptotic local, as published: the weights are taken as fixed. It is counted three
+#' ways: as in the papers, 2 times the Lipschitz bound; by the largest range; and by the Gaussian
+#' limit at `delta`. When a record leaves, the weights of others change, too, which none of them
+#' counts: the Python package makes full refits without single records and charges what they lose,
+#' which can be several times as much. State Python's number for a release.
 #'
 #' Chains that did not converge understate or overstate all three: they are refused where R-hat is
 #' above 1.01, an effective sample size below 100 per chain, or more than 0.1 % of transitions
@@ -70,22 +68,20 @@ pseudo_posterior <- function(formula, data, program = "negative_binomial", scale
     list(fit = own, log_lik = family$log_lik(as.vector(y), parameters_of(own, program)))
   }
   one <- fitted(NULL, 0)
-  weights <- lipschitz_without(one$log_lik, scale, shift, transform, risk = risk)
-  weighted <- fitted(weights$alpha, 1)
+  alpha <- lipschitz_weights(one$log_lik, scale, shift, transform, risk = risk)
+  weighted <- fitted(alpha, 1)
   if (reweighting) {
-    weights <- list(alpha = reweight(
-      weights$alpha, lipschitz_bounds(weighted$log_lik, weights$alpha)$by_record
-    ), without = NULL)
-    weighted <- fitted(weights$alpha, 2)
+    alpha <- reweight(alpha, lipschitz_bounds(weighted$log_lik, alpha)$by_record)
+    weighted <- fitted(alpha, 2)
   }
-  bounds <- lipschitz_bounds(weighted$log_lik, weights$alpha)
+  bounds <- lipschitz_bounds(weighted$log_lik, alpha)
   list(
     synthetic = replicates_in_r(formula, data, family, weighted$fit, program, n_synthetic, seed),
     epsilon = as.list(c(
       lipschitz = epsilon_of_bound(bounds$overall, n_synthetic, relation, family$above_one),
-      epsilon_of_changes(weighted, weights, n_synthetic, relation, delta)
+      epsilon_of_terms(weighted, alpha, n_synthetic, relation, delta)
     )),
-    delta = delta, alpha = weights$alpha, bounds = bounds, unweighted = one$fit,
+    delta = delta, alpha = alpha, bounds = bounds, unweighted = one$fit,
     weighted = weighted$fit,
     settings = list(
       program = program, scale = scale, shift = shift, transform = transform, risk = risk,
@@ -125,14 +121,12 @@ report_not_converged <- function(fit, program, on_not_converged) {
   warning(message, call. = FALSE)
 }
 
-epsilon_of_changes <- function(weighted, weights, n_synthetic, relation, delta) {
-  if (is.null(weights$without)) {
-    return(c(range = NA, gaussian = NA))
-  }
-  change <- recomputed_terms(weighted$log_lik, weights)
-  mu <- gaussian_mu(change, chains = dim(weighted$fit$draws[[1]])[1])$upper
+epsilon_of_terms <- function(weighted, alpha, n_synthetic, relation, delta) {
+  chains <- dim(weighted$fit$draws[[1]])[1]
+  mu <- gaussian_mu(weighted$log_lik, alpha, chains = chains)$upper
+  loss_range <- loss_ranges(weighted$log_lik, alpha)$overall
   c(
-    range = epsilon_of_range(loss_ranges(change)$overall, n_synthetic, relation),
+    range = epsilon_of_range(loss_range, n_synthetic, relation),
     gaussian = epsilon_of_mu(mu_of_release(mu, n_synthetic, relation), delta)
   )
 }

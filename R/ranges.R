@@ -80,25 +80,34 @@ spread_of <- function(terms) {
 #' @export
 epsilon_of_range <- function(loss_range, n_draws_released = 1, relation = "remove",
                              kind = "asymptotic local") {
+  check_choice(kind, "kind", charge_kinds)
+  loss_range <- as_decimal(check_nonnegative(loss_range, "loss_range"))
+  ceiling_at(of_draws(loss_range, n_draws_released, relation), charge_decimals[[kind]])
+}
+
+# An exact number for each of m draws, twice where a record is replaced.
+of_draws <- function(decimal, n_draws_released, relation) {
   sides <- relation_sides(relation)
   draws <- check_count(n_draws_released, "n_draws_released")
-  check_choice(kind, "kind", charge_kinds)
-  factors <- list(check_nonnegative(loss_range, "loss_range"), sides, draws)
-  ceiling_at(Reduce(times, lapply(factors, as_decimal)), charge_decimals[[kind]])
+  times(decimal, as_decimal(sides * draws))
 }
 
 #' @rdname epsilon_of_range
 #' @export
 rho_of_range <- function(loss_range, n_draws_released = 1, relation = "remove") {
-  eta <- relation_sides(relation) * check_nonnegative(loss_range, "loss_range")
-  check_count(n_draws_released, "n_draws_released") * eta^2 / 8
+  eta <- times(
+    as_decimal(check_nonnegative(loss_range, "loss_range")), as_decimal(relation_sides(relation))
+  )
+  draws <- as_decimal(check_count(n_draws_released, "n_draws_released"))
+  at_least(Reduce(times, list(eta, eta, draws, as_decimal(0.125))))
 }
 
 #' @rdname epsilon_of_range
 #' @export
 epsilon_of_rho <- function(rho, delta) {
   rho <- check_nonnegative(rho, "rho")
-  rho + 2 * sqrt(rho * -log(check_delta(delta)))
+  # Above what rounding of four operations can hide.
+  (rho + 2 * sqrt(rho * -log(check_delta(delta)))) * (1 + 4 * .Machine$double.eps)
 }
 
 relation_sides <- function(relation) {
@@ -191,9 +200,11 @@ frozen_excess <- function(log_lik, center = NULL, alpha = NULL, cap) {
 epsilon_of_censoring <- function(cap, n_draws_released = 1, relation = "remove",
                                  discrete_uncentered = FALSE) {
   caps <- check_caps(cap)
-  # 15 digits drop the binary noise of a sum of two decimals: 0.1 + 0.2 is 0.3.
-  width <- if (check_flag(discrete_uncentered, "discrete_uncentered")) caps[1] else sum(caps)
-  epsilon_of_range(signif(width, 15), n_draws_released, relation, "strict")
+  width <- as_decimal(caps[1])
+  if (!check_flag(discrete_uncentered, "discrete_uncentered")) {
+    width <- plus(width, as_decimal(caps[2]))
+  }
+  ceiling_at(of_draws(width, n_draws_released, relation), charge_decimals[["strict"]])
 }
 
 check_caps <- function(cap) {

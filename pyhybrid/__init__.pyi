@@ -19,7 +19,6 @@ from .core.errors import NotConverged as NotConverged
 from .core.errors import PyhybridError as PyhybridError
 from .core.errors import SamplingError as SamplingError
 from .core.errors import SaveFailed as SaveFailed
-from .mechanisms import BudgetWeighted as BudgetWeighted
 from .mechanisms import Censored as Censored
 from .mechanisms import ClippedScores as ClippedScores
 from .mechanisms import CountWeighted as CountWeighted
@@ -58,7 +57,7 @@ from .privacy.bounds import loss_ranges as loss_ranges
 from .privacy.composition import compose as compose
 from .privacy.conversions import epsilon_of_mu as epsilon_of_mu
 from .privacy.count_risk import radius_risk as radius_risk
-from .privacy.gaussian_limit import gaussian_mu as gaussian_mu
+from .privacy.gaussian_mu import gaussian_mu as gaussian_mu
 from .privacy.leave_one_out import leave_one_out_loss as leave_one_out_loss
 from .privacy.weights import count_weights as count_weights
 from .privacy.weights import lipschitz_weights as lipschitz_weights

@@ -31,31 +31,14 @@ from pyhybrid.privacy.conversions import (
     rho_of_epsilon,
     rho_of_range,
 )
-from pyhybrid.privacy.count_risk import CountWithout, count_without, pairwise_risk, radius_risk
+from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.epsilon_audit import EpsilonAudit, audit_epsilon, epsilon_lower_bound
-from pyhybrid.privacy.gaussian_limit import GaussianLimit, GaussianMu, gaussian_limit, gaussian_mu
+from pyhybrid.privacy.gaussian_mu import GaussianMu, gaussian_mu
 from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
-from pyhybrid.privacy.hypothetical_records import PossibleRecords, possible_records
-from pyhybrid.privacy.leave_one_out import (
-    LeaveOneOutLoss,
-    RefitLoss,
-    leave_one_out_loss,
-    refit_loss,
-)
+from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
+from pyhybrid.privacy.refits import Refit, refit_of, sole_informants
 from pyhybrid.privacy.scores import ScoringDesign, clip_scores, scoring_design, scoring_step
-from pyhybrid.privacy.weight_sensitivity import (
-    WeightsWithout,
-    lipschitz_without,
-    recomputed_terms,
-    reweight_without,
-    scalar_without,
-    scale_without,
-    truncate_without,
-)
 from pyhybrid.privacy.weights import (
-    budget_leverage,
-    budget_risk,
-    budget_weights,
     count_weights,
     lipschitz_weights,
     reweight,
@@ -65,23 +48,16 @@ from pyhybrid.privacy.weights import (
 )
 
 __all__ = [
-    "CountWithout",
     "EpsilonAudit",
-    "GaussianLimit",
     "GaussianMu",
     "LeaveOneOutLoss",
     "LipschitzBounds",
     "LossRanges",
-    "PossibleRecords",
     "PrivacyCharge",
     "RangeEpsilon",
-    "RefitLoss",
+    "Refit",
     "ScoringDesign",
-    "WeightsWithout",
     "audit_epsilon",
-    "budget_leverage",
-    "budget_risk",
-    "budget_weights",
     "cap_of_epsilon",
     "censor",
     "center_and_censor",
@@ -90,7 +66,6 @@ __all__ = [
     "compose_charges",
     "compose_mu",
     "count_weights",
-    "count_without",
     "delta_of_mu",
     "epsilon_lower_bound",
     "epsilon_of_bound",
@@ -99,34 +74,27 @@ __all__ = [
     "epsilon_of_range",
     "epsilon_of_rho",
     "frozen_excess",
-    "gaussian_limit",
     "gaussian_mu",
     "histogram_counts",
     "leave_one_out_loss",
     "lipschitz_bounds",
     "lipschitz_weights",
-    "lipschitz_without",
     "loss_ranges",
     "mu_of_epsilon",
     "mu_of_release",
     "pairwise_risk",
     "perturbed_probabilities",
-    "possible_records",
     "radius_risk",
     "range_epsilon",
     "range_of_censoring",
-    "recomputed_terms",
-    "refit_loss",
+    "refit_of",
     "reweight",
-    "reweight_without",
     "rho_of_epsilon",
     "rho_of_range",
     "scalar_weights",
-    "scalar_without",
-    "scale_without",
     "scoring_design",
     "scoring_step",
+    "sole_informants",
     "truncate_weights",
-    "truncate_without",
     "weights_from_lipschitz",
 ]

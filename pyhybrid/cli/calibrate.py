@@ -13,10 +13,8 @@ from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration
-from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
-from pyhybrid.models import Model, default_name
+from pyhybrid.models import Model
 from pyhybrid.models.columns.form import forms_of
-from pyhybrid.privacy.conversions import epsilon_text
 
 
 @options
@@ -34,9 +32,6 @@ def calibrate(
     region: float = 10.0,
     public: bool = False,
     holds_no_released_record: bool = False,
-    private: bool = False,
-    public_predictors: bool = False,
-    histogram: tuple[float, float, int] | None = None,
     engine: str = "auto",
     seed: int | None = None,
     chains: int | None = None,
@@ -54,63 +49,35 @@ def calibrate(
     epsilon: Epsilon of one released draw; sets the cap.
     out: Folder for the calibration, new or empty; private.
     model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the reference's
-        column; with --private by its kind alone]
+        column]
     scale: c: scale of the weights.
     shift: g: shift of the weights.
     n_draws: Number of reference draws to keep.
     center: Clip how far a term moves from the reference; --no-center clips its size.
     region: Half-width of the region about the center, in the reference's deviations.
     public: The reference is public: the statement shows it.
-    private: DATA are the records to be released: estimate the center from them, under a part of
-        --epsilon, which covers the center and one released draw together.
-    public_predictors: With --private: the predictors of the records are public.
-    histogram: With --private, no predictors: public ends and number of bins.
     """
     check_output_folder(out, overwrite=overwrite)
     source = read_table(data)
-    unsaid = (None, None, None, False)
-    if private and (scale, shift, center, public or holds_no_released_record) != unsaid:
-        raise InvalidInput(
-            "--private takes no --scale, --shift, --center, --public or --holds-no-released-record"
-        )
-    if not private and (public_predictors or histogram is not None):
-        raise InvalidInput("--public-predictors and --histogram go with --private")
-    chosen, frame = _model_of(model, formula, source, private=private)
+    chosen, frame = _model_of(model, formula, source)
     given: dict[str, Any] = {"epsilon": epsilon, "relation": relation, "region": region,
                              "settings": sampler_settings(chains, warmup, draws, adapt_delta),
                              "on_not_converged": on_not_converged,
                              "seed": seed, "engine": engine}  # fmt: skip
     with progress_bars() as progress:
-        if private:
-            made = calibrate_privately(
-                chosen,
-                frame,
-                predictors="public" if public_predictors else None,
-                histogram=histogram,
-                progress=progress,
-                **given,
-            )
-        else:
-            made = calibration.calibrate(
-                chosen,
-                frame,
-                scale=scale,
-                shift=shift,
-                n_draws=n_draws,
-                center=center,
-                public=public,
-                holds_no_released_record=holds_no_released_record,
-                progress=progress,
-                **given,
-            )
-    made.save(out, overwrite=overwrite)
-    if made.bought is not None:
-        show(
-            f"center bought at epsilon {epsilon_text(made.bought.epsilon)} of "
-            f"{epsilon_text(epsilon)} ({made.bought.kind}): cap {made.cap:g} nats",
-            f"{out}/ is confidential; each release from it states all of epsilon",
+        made = calibration.calibrate(
+            chosen,
+            frame,
+            scale=scale,
+            shift=shift,
+            n_draws=n_draws,
+            center=center,
+            public=public,
+            holds_no_released_record=holds_no_released_record,
+            progress=progress,
+            **given,
         )
-        return
+    made.save(out, overwrite=overwrite)
     _show_made(made, len(frame), out)
     if not holds_no_released_record:
         note(
@@ -131,15 +98,12 @@ def _show_made(made: calibration.Calibration, n: int, out: Path) -> None:
     )
 
 
-def _model_of(
-    named: str | None, formula: str, source: SourceTable, *, private: bool
-) -> tuple[Model, pd.DataFrame]:
-    """The model named, or chosen by the reference, or of records to be released by its kind alone;
-    and the records, read in its form."""
-    if named is None and not private:
+def _model_of(named: str | None, formula: str, source: SourceTable) -> tuple[Model, pd.DataFrame]:
+    """The model named, or chosen by the reference; and the records, read in its form."""
+    if named is None:
         chosen = default_model(formula, source.frame, of_reference=True)
     else:
-        chosen = build_model(named or default_name(formula, source.frame), formula)
+        chosen = build_model(named, formula)
     frame = source.read_as(forms_of(chosen, source.frame)).frame
     if named is not None:
         _check_declared(chosen, frame, named)

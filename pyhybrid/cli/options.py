@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import math
 import re
 import types
 import typing
@@ -51,7 +50,6 @@ from pyhybrid.models.default_model import in_units
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.registry import BUILT, chosen_model, declared_by, name_and_settings
-from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 
 OWN_PROGRAM = "stan"
 MODEL_NAMES = (*BUILT, OWN_PROGRAM)
@@ -67,7 +65,7 @@ model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:
     missing=model, or a Stan program of your own: stan:program=my.stan, whose charges
     are local. Give it once, or once for each formula.
     [default: by the column's values; a note names it]
-accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
+accounting: Accounting of epsilon: lipschitz, range, gaussian. [default: lipschitz]
 delta: Probability by which exp(epsilon) may be exceeded, below 1 / n. By Gaussian accounting
     [default: 1e-6; from a million records on below 1 / 10 n]. In noisy marginals, of Gaussian noise
     [default: none; of a whole table 1e-6, below 1 / 10 n; 0 for pure epsilon].
@@ -130,10 +128,7 @@ def options(command: Command) -> Command:
         try:
             return command(*args, **given)
         except PyhybridError as error:
-            text = in_options(str(error), tuple(models.values()))
-            if "epsilon" not in given:
-                text = text.replace("; --epsilon ", "; --mechanism budget:epsilon=")
-            error.args = (text,)
+            error.args = (in_options(str(error), tuple(models.values())),)
             raise
         finally:
             _MODELS.reset(token)
@@ -295,32 +290,16 @@ def chosen_mechanism(
     return SequentialSynthesis(steps, allow_unlike=allow_unlike)
 
 
-_OF_LIPSCHITZ = ("scale", "shift", "transform", "threshold")
-
-
-def with_target(
-    texts: Sequence[str], target: float | None, n_formulas: int, options: Mapping[str, Any]
-) -> list[str]:
+def with_target(texts: Sequence[str], target: float | None) -> list[str]:
     """Names of mechanisms, with a first value of what --epsilon will set where one must be given:
-    the one mechanism of one formula, with something to lower that is not given already. Budgets of
-    several formulas share mu alike."""
-    of_others = [key for key in _OF_LIPSCHITZ if options[key] is not None]
-    if of_others and not texts:
-        raise InvalidInput(f"--{of_others[0]} needs --mechanism: lipschitz has it, budget has not")
-    texts = list(texts) or ["budget"]
-    names = [named(text)[0] for text in texts]
-    if {*names} == {"budget"} and not any("epsilon" in named(text)[1] for text in texts):
-        whole, at = 1.0 if target is None else target, options["delta"] or 1e-6
-        share = whole
-        if n_formulas > 1:
-            share = epsilon_of_mu(mu_of_epsilon(whole, at) / math.sqrt(n_formulas), at)
-        return [_with_value(text, "epsilon", share) for text in texts]
+    the one mechanism of one formula, with something to lower that is not given already."""
+    texts = list(texts) or ["lipschitz"]
     if target is None:
         return texts
     if len(texts) > 1:
         raise InvalidInput("--epsilon is for one mechanism: give --mechanism once")
     name, own = named(texts[0])
-    settings = {"budget": ("epsilon",), "lipschitz": ("scale",), "count": ("scale",),
+    settings = {"lipschitz": ("scale",), "count": ("scale",),
                 "scalar": ("target_epsilon", "target_bound"), "truncated": ("cap", "epsilon"),
                 "censored": ("epsilon", "cap"), "perturbed_histogram": ("epsilon",),
                 "noisy_marginals": ("epsilon",)}  # fmt: skip
@@ -362,7 +341,7 @@ def mechanisms_asked_for(
                 "not released, with --holds-no-released-record; --calibration FOLDER; or noisy "
                 "counts, --mechanism noisy_marginals"
             )
-        return with_target(texts, target, len(formulas), options)
+        return with_target(texts, target)
     if given["calibration"] is not None or texts or given["target_epsilon"] is not None:
         raise InvalidInput(
             "--reference chooses the mechanism: give --epsilon, and leave --mechanism out"
@@ -448,7 +427,7 @@ def _nth(given: Sequence[_Named], place: int) -> _Named | None:
 def _of_formula(
     text: str | None, model: Model | str | None, formula: str, options: dict[str, Any]
 ) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
-    text = text or "budget"
+    text = text or "lipschitz"
     if named(text)[0] in MODEL_FREE:
         if model is not None:
             raise InvalidInput(f"--mechanism {named(text)[0]} fits no model: give no --model")
@@ -515,28 +494,6 @@ def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool |
         return None
     plan = Reweighting.published() if single_step else Reweighting()
     return plan if k is None else replace(plan, k=k)
-
-
-def support_of(given: Sequence[str] | None) -> dict[str, Any] | None:
-    """What --support declares, each as ``COLUMN=LOWEST..HIGHEST`` or ``COLUMN=a+b+c``."""
-    if not given:
-        return None
-    support: dict[str, Any] = {}
-    for text in given:
-        name, equals, values = text.partition("=")
-        if not equals or not values or not name:
-            raise InvalidInput(
-                f"--support must be COLUMN=LOWEST..HIGHEST or COLUMN=a+b+c: found {text!r}"
-            )
-        ends = values.split("..")
-        try:
-            if len(ends) == 2:
-                support[name] = (float(ends[0]), float(ends[1]))
-                continue
-        except ValueError:
-            raise InvalidInput(f"--support {name} must be a range of two numbers") from None
-        support[name] = [_number_or_text(value) for value in values.split("+")]
-    return support
 
 
 def _number_or_text(value: str) -> float | str:

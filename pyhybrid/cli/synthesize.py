@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,12 @@ from pyhybrid.cli.options import (
     chosen_mechanism,
     default_models,
     mechanisms_asked_for,
-    named,
     names_of,
     options,
     others_given,
     reference_model,
     reweighting_of,
     sampler_settings,
-    support_of,
     with_program,
 )
 from pyhybrid.cli.released import (
@@ -36,29 +33,20 @@ from pyhybrid.cli.released import (
 from pyhybrid.cli.strict_formula import release_strictly, takes_scores
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput, PyhybridError, SamplingError
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
-from pyhybrid.fitting.session import FitProgress, FitSession
-from pyhybrid.mechanisms import (
-    BudgetWeighted,
-    Censored,
-    CountWeighted,
-    LipschitzWeighted,
-    NoisyMarginals,
-    PseudoPosteriorMechanism,
-    Truncated,
-    Unweighted,
-)
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.mechanisms import Censored, NoisyMarginals
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
-from pyhybrid.mechanisms.mechanism import Mechanism
+from pyhybrid.mechanisms.mechanism import REFITS, Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model
 from pyhybrid.models.columns.form import levels_declared
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.models.formula.values import is_number, with_columns
-from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text
+from pyhybrid.privacy.conversions import RELATIONS, STRICT
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
@@ -72,8 +60,6 @@ _OF_WHOLE_TABLE = (
     "delta", "select", "holds_no_released_record", "unit", "rows_per_unit", "drop",
     "keep", "identifier",
 )  # fmt: skip
-_WITH_ADVICE = (Unweighted, LipschitzWeighted, CountWeighted, Truncated)
-_LARGE = 10.0  # epsilon, beyond which none is recommended
 _DECIDED = ("drop", "keep", "identifier")
 _OF_MECHANISM = (
     "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
@@ -108,7 +94,6 @@ def synthesize(
     strict: bool = False,
     local: bool = False,
     target_epsilon: float | None = None,
-    support: list[str] | None = None,
     unit: str | None = None,
     rows_per_unit: int | None = None,
     design: str | None = None,
@@ -117,7 +102,7 @@ def synthesize(
     single_step: bool = False,
     n_synthetic: int = 1,
     one_draw: bool = False,
-    leave_one_out: int | None = None,
+    refits: int = REFITS,
     engine: str = "auto",
     seed: int | None = None,
     chains: int | None = None,
@@ -144,8 +129,7 @@ def synthesize(
     types: JSON file of types by column, for a whole table by noisy marginals (no --formula).
         Without it and without --reference, a draft is written.
     epsilon: Epsilon of the whole release, all columns and sets together. It sets the mechanism's
-        own epsilon, or determines scale, weight or cap. [default: 1 for budget, and with
-        --reference]
+        own epsilon, or determines scale, weight or cap. [default: 1 with --reference]
     reference: Public or historical records, for a strict release. They give the center of clipping
         (with --formula), or are used beside noisy tables.
     select: Tables that noisy marginals of a whole table measure: few, all (all pairs of columns) or
@@ -168,8 +152,6 @@ def synthesize(
     strict: Refuse a release that is not strict; implied by --reference and --calibration.
     local: Allow a local release where a strict one is not possible.
     target_epsilon: Old name of --epsilon, of version 0.2; with --formula.
-    support: Possible records, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable: epsilon is then the
-        largest over them, too. The outcome must be declared.
     unit: Column that identifies persons or other units: epsilon protects all rows of one.
     rows_per_unit: With --unit and a whole table: most rows of a unit, a public number.
     design: Column of survey weights, which average about 1: w n / N.
@@ -177,9 +159,8 @@ def synthesize(
     k: Re-weighting factor, with --reweight. [default: 0.95]
     single_step: With --reweight: one step at this k, as published.
     n_synthetic: m, the number of synthetic data sets.
-    leave_one_out: Also fit without each of the K records of largest mu, as evidence in the
-        confidential report; charges the larger number. [default: 2 where weights are computed on
-        fewer than 2,000 records, else 0]
+    refits: Full refits without a record each, by which a local release is charged; 0 takes the
+        weights as fixed, as published.
     identifier (--id): Columns whose values are replaced by numbers, separated by commas;
         repeatable.
     ledger: Ledger to charge; it refuses a release beyond its budget.
@@ -219,7 +200,7 @@ def synthesize(
             )
         of_mechanism = {
             **{name: context.params[name] for name in _OF_MECHANISM},
-            "support": support_of(support),
+            "design": design,
             "reweighting": reweighting_of(reweight, k, single_step),
         }  # fmt: skip
         made = _by_formula(context.params, of_mechanism, fitting)
@@ -341,7 +322,7 @@ def _by_formula(
         if strict:
             _check_strict(chosen, source.frame)
         release = _release_within(
-            chosen, source.frame, target, leave_one_out=given["leave_one_out"],
+            chosen, source.frame, target, refits=given["refits"],
             progress=progress, **fitting,
         )  # fmt: skip
     if strict and release.charge.kind != STRICT:
@@ -426,9 +407,8 @@ def _target(given: Mapping[str, Any], formulas: Sequence[str]) -> float | None:
             raise InvalidInput("--epsilon and --target-epsilon are the same: give one")
         target = given["target_epsilon"]
     refused = {
-        "is for one formula, or for budgets: how several columns share it is not known; give each "
-        "its own settings": len(formulas) > 1
-        and any(named(text)[0] != "budget" for text in given["mechanism"] or []),
+        "is for one formula: how several columns share it is not known; give each its own "
+        "settings": len(formulas) > 1,
         "cannot be met by a calibration, which holds the cap: give --epsilon to pyhybrid "
         "calibrate": given["calibration"] is not None,
         "finds the scale: give no --scale": given["scale"] is not None,
@@ -446,14 +426,13 @@ def _release_within(
     *,
     n_synthetic: int,
     n_draws_released: int | None,
-    leave_one_out: int | None,
+    refits: int,
     **fitting: Any,
 ) -> Release:
-    """A release, of at most `target` if there is one, from the fit that was found; refits without
-    single records may have raised what it costs."""
-    releasing: dict[str, Any] = {"n_synthetic": n_synthetic, "leave_one_out": leave_one_out}
+    """A release, of at most `target` if there is one, from the fit that was found."""
+    releasing: dict[str, Any] = {"n_synthetic": n_synthetic, "refits": refits}
     draws = n_draws_released or n_synthetic
-    if isinstance(mechanism, (BudgetWeighted, SequentialSynthesis, NoisyMarginals)):
+    if isinstance(mechanism, (SequentialSynthesis, NoisyMarginals)):
         target = None  # it has it
     if target is not None and isinstance(mechanism, WITH_EPSILON):
         # A histogram is drawn once, whatever m is, if it is not told otherwise.
@@ -461,60 +440,17 @@ def _release_within(
         mechanism = with_epsilon(mechanism, target_epsilon=target, n_draws_released=at)
         target = None
     if target is None:
-        release = mechanism.release(df, n_draws_released=n_draws_released, **releasing, **fitting)
-        session = None if release.origin is None else release.origin.session
-        if isinstance(mechanism, _WITH_ADVICE) and session is not None:
-            with suppress(PyhybridError):  # the release is there, whatever other fits do
-                _advise(mechanism, session.by_unit(mechanism.unit), release)
-        if isinstance(mechanism, BudgetWeighted) and release.confidential.alpha.min() < 1:
-            _say_left(mechanism.epsilon, release.charge.epsilon)
-        return release
+        return mechanism.release(df, n_draws_released=n_draws_released, **releasing, **fitting)
     found = meet_epsilon(
         mechanism,  # type: ignore[arg-type]
         df,
         target_epsilon=target,
         n_draws_released=draws,
+        refits=refits,
         **fitting,
     )
     note(f"--epsilon: {len(found.steps)} settings tried")
-    release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
-    if release.charge.epsilon > target:
-        raise BudgetExceeded(
-            f"a release must cost at most --epsilon {target:g}: refits without single "
-            f"records raised it to {release.charge.epsilon:g}; give a smaller one"
-        )
-    return release
-
-
-def _say_left(most: float, cost: float) -> None:
-    """How much more a budget could be, where little of it is charged."""
-    if cost < 0.6 * most and most <= _LARGE:
-        note(
-            f"this release costs {epsilon_text(cost)}, less than the {most:g} that you allowed: "
-            f"--epsilon {0.9 * most**2 / cost:.2g} would cost about {0.9 * most:.2g}"
-        )
-
-
-def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: Release) -> None:
-    """Say what would cost less: no weights, or weights by budget where few records set epsilon."""
-    charge, account = release.charge, release.confidential.account
-    if account is None or charge.accounting != "gaussian":
-        return
-    shared = {name: getattr(mechanism, name) for name in ("relation", "unit", "delta")}
-    released = {"n_synthetic": charge.n_synthetic, "n_draws_released": charge.n_draws_released}
-    plain = Unweighted(mechanism.model, **shared)
-    least = plain.charge_of(session, plain.fit(session), **released).epsilon
-    if least < charge.epsilon:
-        note(f"--mechanism unweighted would cost less, about {epsilon_text(least)}")
-    largest = np.sort(account.mu_by_record)[::-1]
-    if charge.epsilon <= 1 or largest[0] < 1.5 * largest[min(10, largest.size - 1)]:
-        return
-    budget = BudgetWeighted(mechanism.model, n_draws=charge.n_draws_released, **shared)
-    budget.check_records(session)
-    path = budget.fit(session)
-    if budget.charge_of(session, path, **released).epsilon <= min(budget.epsilon, least):
-        few = "records" if mechanism.unit is None else f"units of {mechanism.unit}"
-        note(f"few {few} set epsilon: --mechanism budget --epsilon 1 costs at most 1")
+    return found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
 
 
 def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:

@@ -8,14 +8,12 @@ post-processing: it costs nothing beyond the draw.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import Draws
@@ -56,12 +54,11 @@ def synthesize(
     earlier: Sequence[int] = (),
     drawn_for_this: bool = False,
     given: Sequence[pd.DataFrame] | None = None,
-    correct: Callable[[Draws, Streams], Draws] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
     """The synthesized columns of `n_synthetic` sets, each with a random stream of its own, from
-    `kept_draws` (S,), which alone may be released, and none of those of the releases `earlier`;
-    `correct` is given the draws that were chosen, and no other, and says which to take instead."""
+    `kept_draws` (S,), which alone may be released, and none of those of the releases
+    `earlier`."""
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
         name = stream if number == 1 else f"{stream}/release {number}"
@@ -71,9 +68,6 @@ def synthesize(
         rng = streams.generator(f"{name}/draws")
         chosen = choose_draws(kept_draws, n_draws, rng, released=released)
         released = np.concatenate([released, chosen])
-    if correct is not None:
-        draws = correct(draws.part(chosen), streams.child(f"{name}/corrected"))
-        chosen = np.arange(chosen.size)
     sets = []
     for place in range(n_synthetic):
         rng = streams.generator(f"{name}/replicate {place + 1}")
@@ -82,64 +76,6 @@ def synthesize(
         if progress is not None:
             progress(place + 1, n_synthetic)
     return sets
-
-
-def simulated(
-    bound: BoundModel,
-    released: Draws,
-    number: int,
-    streams: Streams,
-    given: Sequence[pd.DataFrame] | None = None,
-) -> pd.DataFrame:
-    """Table `number` of those that one would have had if one of the released draws were true."""
-    known = None if given is None else given[number % len(given)]
-    rng, draw = streams.generator("outcomes"), number % released.n_draws
-    outcomes = bound.replicate(released, draw, rng, known)
-    return joined(bound.table if known is None else known, outcomes)
-
-
-def without_bias(
-    released: Draws, pairs: Sequence[tuple[Draws, Draws]], names: Sequence[str]
-) -> Draws:
-    """Released draws less how far the means of parameters `names`, or of the logarithms of scales
-    and sizes, lie apart in `pairs` of draws, of a biased fit and one without bias: on average,
-    as far as all pairs agree, since a bias that changes fast with the parameters is not known. They
-    are asked by directions that are independent in fits without bias: of a regression the first is
-    the level at usual predictors, which an intercept, at predictors of 0, would hide."""
-    corrected = dict(released.variables)
-    for name in names:
-        seen = [draws.flat(name) for pair in pairs for draws in pair]
-        own = corrected[name]
-        if any(draws.shape[1:] != own.shape[2:] for draws in seen):
-            raise InvalidInput("a simulated table lacks levels; levels= of the model declares them")
-        location, ordered = name.startswith(("beta", "threshold")), name.startswith("threshold")
-        if not location:
-            seen, own = [np.log(draws) for draws in seen], np.log(own)
-        fits = [draws.reshape(len(draws), -1) for draws in seen]
-        means = np.stack([draws.mean(axis=0) for draws in fits])
-        root = _root_of_precision(fits[1::2])
-        agreed = _agreed((means[0::2] - means[1::2]) @ root)
-        own = own - np.linalg.solve(root.T, agreed).reshape(own.shape[2:])
-        own = own if location else np.exp(own)
-        corrected[name] = np.sort(own, axis=-1) if ordered else own
-    return replace(released, variables=corrected)
-
-
-def _root_of_precision(fits: Sequence[FloatArray]) -> FloatArray:
-    """Of parameters, in fits of draws (S, p): lower triangular (p, p), of their covariance within
-    fits, which is drawn to that of each alone where draws are few."""
-    apart = np.concatenate([draws - draws.mean(axis=0) for draws in fits])
-    covariance, share = apart.T @ apart / len(apart), min(1.0, apart.shape[1] / len(apart))
-    alone = np.diag(np.diag(covariance))
-    return np.linalg.cholesky(np.linalg.inv((1 - share) * covariance + share * alone))
-
-
-def _agreed(estimates: FloatArray) -> FloatArray:
-    """Of estimates (k, p) the mean, but no more than twice the one nearest to 0, and 0 where signs
-    differ, (p,)."""
-    sign, sizes = np.sign(estimates[0]), np.abs(estimates)
-    agree = (np.sign(estimates) == sign).all(axis=0)
-    return np.where(agree, sign * np.minimum(sizes.mean(axis=0), 2 * sizes.min(axis=0)), 0.0)
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:

@@ -143,6 +143,15 @@ class Reweighted:
     risk: str = "size"
 
     @property
+    def constants(self) -> tuple[float, ...]:
+        """The k of each round that was taken."""
+        taken = []
+        for number in range(1, len(self.rounds) + 1):
+            found = [s for s in self.steps if s.round == number and s.accepted]
+            taken.append(max(found, key=lambda step: step.bound).k)
+        return tuple(taken)
+
+    @property
     def refits_saved(self) -> int:
         """Candidates that the importance estimate ruled out without a refit."""
         return sum(not step.refitted for step in self.steps)
@@ -178,6 +187,22 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
     return Reweighted(
         start=start, fit=best, steps=tuple(search.steps), rounds=tuple(bases), risk=plan.risk
     )
+
+
+def reweighted_alike(session: FitSession, start: PosteriorFit, path: Reweighted) -> PosteriorFit:
+    """`start` re-weighted by the constants of `path`. A search would find others by its own Monte
+    Carlo error, which is no effect of a record."""
+    fit = start
+    for k in path.constants:
+        levels = session.leveled(fit, path.risk)
+        alpha = reweight(fit.alpha, levels.by_record, k=k, bound=levels.overall)
+        fit = session.fit(
+            alpha,
+            label=f"re-weighting, k = {k:.4g}",
+            draw_quantile=fit.bounds.draw_quantile,
+            warm_start=fit.draws.warm_start(),
+        )
+    return fit
 
 
 class _Search:

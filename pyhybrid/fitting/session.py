@@ -17,6 +17,10 @@ half of the smallest step.
 
 **Units of privacy.** Rows that share a value of a column can be one unit: `FitSession.terms` sums
 theirs, and bounds, risks and accounts are then those of whole units.
+
+**Without a record.** `FitSession.without` is the session in which one record, or unit, has weight 0
+in every fit: everything that is computed from it is computed without that record, on the same
+coding of the predictors.
 """
 
 from __future__ import annotations
@@ -124,6 +128,8 @@ class FitSession:
     on_not_converged: str
     progress: FitProgress | None
     units: Units | None = None
+    left_out: int | None = None
+    near: WarmStart | None = None
     store: FitStore = field(default_factory=FitStore, repr=False)
 
     def fit(
@@ -137,7 +143,7 @@ class FitSession:
     ) -> PosteriorFit:
         """Sample the posterior under `alpha` (n,) and bound it, or return the fit made before. A
         number stands for the `cap` [-M, M] without a center."""
-        alpha = check_alpha(alpha, self.bound.n)
+        alpha = np.where(self.present, check_alpha(alpha, self.bound.n), 0.0)
         if not alpha.any():
             raise InvalidInput(
                 f"weights must not all be 0: {label} would learn nothing from the data; raise "
@@ -148,7 +154,8 @@ class FitSession:
         if key not in self.store.sampled:
             if not self.store.sampled and clip is None and (advice := advice_on_unit(self.bound)):
                 warnings.warn(advice, stacklevel=2)
-            self.store.sampled[key] = self._sample(alpha, clip, label, warm_start)
+            near = self.near if warm_start is None else warm_start
+            self.store.sampled[key] = self._sample(alpha, clip, label, near)
         draws, diagnostics = self.store.sampled[key]
         bounds_key = (key, draw_quantile, self.unit)
         if bounds_key not in self.store.bounds:
@@ -188,18 +195,13 @@ class FitSession:
 
     def unweighted(self, *, draw_quantile: float = 1.0) -> PosteriorFit:
         """The fit with all weights 1."""
-        ones = np.ones(self.bound.n)
+        ones = np.where(self.present, 1.0, 0.0)
         return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
 
     @property
     def has_fixed_draws(self) -> bool:
         """True if chains make the draws that were asked for, and no second try."""
         return self.settings.max_draws == self.settings.draws
-
-    def with_share_of_draws(self, share: float) -> FitSession:
-        """This session for fits of fewer draws a chain."""
-        draws = max(_FEWEST_DRAWS, round(share * self.settings.draws))
-        return replace(self, settings=replace(self.settings, draws=draws))
 
     # --- Units of privacy ------------------------------------------------------------------------
 
@@ -216,10 +218,21 @@ class FitSession:
         """The column whose rows are a unit; None if each record is one."""
         return None if self.units is None else self.units.column
 
+    def without(self, unit: int, near: WarmStart) -> FitSession:
+        """This session without one record, or unit, by its position, for fits of its own that start
+        from where those with it are."""
+        return replace(self, left_out=unit, near=near, store=FitStore())
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """False for the records that were left out, shape (n,)."""
+        return np.full(self.bound.n, True) if self.left_out is None else self.owner != self.left_out
+
     @property
     def n_units(self) -> int:
         """Number of units of privacy, records if there are none."""
-        return self.bound.n if self.units is None else self.units.n
+        n = self.bound.n if self.units is None else self.units.n
+        return n if self.left_out is None else n - 1
 
     @property
     def owner(self) -> npt.NDArray[np.intp]:
@@ -227,8 +240,15 @@ class FitSession:
         return np.arange(self.bound.n) if self.units is None else self.units.of
 
     def once(self, values: FloatArray) -> FloatArray:
-        """Values of the units, each once, from values (n,) that the records of a unit share."""
-        return values if self.units is None else values[self.units.first]
+        """Values of the units that are present, each once, from values (n,) that the records of a
+        unit share."""
+        by_unit = values if self.units is None else values[self.units.first]
+        return by_unit if self.left_out is None else np.delete(by_unit, self.left_out)
+
+    def by_record(self, values: FloatArray) -> FloatArray:
+        """The inverse of `once`: the value of its unit for each record, (n,), 0 if left out."""
+        whole = values if self.left_out is None else np.insert(values, self.left_out, 0.0)
+        return whole[self.owner]
 
     def terms(self, log_lik: LogLik, alpha: FloatArray) -> tuple[LogLik, FloatArray]:
         """Terms of the units under record weights `alpha` (n,), and weights left to multiply by."""

@@ -5,7 +5,6 @@ name               weights                          guarantee
 ================== ================================ ==========================================
 Unweighted         1                                asymptotic local, usually a large epsilon
 LipschitzWeighted  fall with the Lipschitz bound    asymptotic local
-BudgetWeighted     below 1 beyond a budget          asymptotic local, at most a given epsilon
 CountWeighted      fall as fewer records are near   asymptotic local
 ScalarWeighted     one weight for all records       asymptotic local
 Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
@@ -23,7 +22,6 @@ from collections.abc import Mapping
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.censored import Censored
-from pyhybrid.mechanisms.censored.private_calibration import Round, calibrate_privately
 from pyhybrid.mechanisms.clipped_scores import ClippedScores
 from pyhybrid.mechanisms.epsilon_search import meet_epsilon, solve_scale, solve_shift
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, reference_domain
@@ -31,7 +29,6 @@ from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.weighted.weight_maps import (
-    BudgetWeighted,
     CountWeighted,
     GivenWeights,
     LipschitzWeighted,
@@ -43,7 +40,6 @@ from pyhybrid.mechanisms.weighted.weight_maps import (
 __all__ = [
     "MECHANISMS",
     "MODEL_FREE",
-    "BudgetWeighted",
     "Calibration",
     "Censored",
     "ClippedScores",
@@ -55,11 +51,9 @@ __all__ = [
     "PerturbedHistogram",
     "PseudoPosteriorMechanism",
     "Reweighting",
-    "Round",
     "ScalarWeighted",
     "Truncated",
     "Unweighted",
-    "calibrate_privately",
     "meet_epsilon",
     "reference_domain",
     "solve_scale",
@@ -68,7 +62,6 @@ __all__ = [
 
 MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {
     "unweighted": Unweighted,
-    "budget": BudgetWeighted,
     "lipschitz": LipschitzWeighted,
     "count": CountWeighted,
     "scalar": ScalarWeighted,

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields
+from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,14 +33,15 @@ from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weight_columns_to_approve
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.hypothetical_records import Support, check_support
 from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
-from pyhybrid.privacy.local_account import ACCOUNTINGS
+from pyhybrid.privacy.refits import ACCOUNTINGS
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 
+REFITS = 10
+"""Refits without a record that a local release is charged by."""
 SHOWN_IF_SET = {"shown": "if set"}
 """Of a setting that is described where it is not the default, as names of random streams stay."""
 
@@ -94,7 +95,7 @@ class Mechanism(ABC):
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
-        leave_one_out: int | None = None,
+        refits: int = REFITS,
     ) -> Release:
         """Fit, bound, charge and synthesize; of noise: count, add noise, charge and draw.
 
@@ -114,13 +115,13 @@ class Mechanism(ABC):
         seed, engine, settings, rule, on_not_converged, progress
             See `pyhybrid.fitting.session.FitOptions`. A mechanism of noise refuses all but
             `progress`: it fits no model, and takes its noise from the operating system.
-        leave_one_out : int, optional
-            k: of a local release, also fit without each of the k records, or units, that it tells
-            most about, and charge the larger number where such a refit says more. What they found
-            is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
-            where weights are computed on the data, all fits of a release. Omitted: 2 where weights
-            are computed on fewer than 2,000 records, and else none. Where weights are computed on
-            the data the record that moves the draws most which they were read from is among them.
+        refits : int, default 10
+            Of a local release, how many full refits without a record, or unit, are made to see what
+            it tells: half of them without those of largest deviation, half without those that
+            would have it under weights of 1. All is computed anew, weights too, and the largest
+            loss is charged. An even number; 0 takes the weights as fixed, as the papers do, and
+            the charge says so. Each costs all fits of a release, from where these are. Strict
+            mechanisms make none.
 
         Returns
         -------
@@ -148,16 +149,16 @@ class Mechanism(ABC):
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        return self._release(df, m, released, options, leave_one_out)
+        return self._release(df, m, released, options, refits)
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         return check_draws_released(n_draws_released, m)
 
     @abstractmethod
     def _release(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
+        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int
     ) -> Release:
-        """See `release`; `k` is `leave_one_out`."""
+        """See `release`."""
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
@@ -202,9 +203,8 @@ class MechanismSettings(Mechanism):
     safety_factor: float = 1.0
     reweighting: bool | Reweighting = False
     unit: str | None = None
-    accounting: str = "gaussian"
+    accounting: str = "lipschitz"
     delta: float = 1e-6
-    support: Support | None = field(default=None, metadata=SHOWN_IF_SET)
     design: str | None = None
 
     def __post_init__(self) -> None:
@@ -220,6 +220,11 @@ class MechanismSettings(Mechanism):
         check_delta(self.delta)
         if check_finite(self.safety_factor, "safety_factor") < 1:
             raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
+        if self.accounting == "gaussian" and self.draw_quantile < 1:
+            raise InvalidInput(
+                "gaussian accounting needs all draws: leave draw_quantile at 1, or take another "
+                "accounting"
+            )
         if not isinstance(self.reweighting, (bool, Reweighting)):
             raise InvalidInput(
                 f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
@@ -227,12 +232,6 @@ class MechanismSettings(Mechanism):
 
         if self.unit is not None and not isinstance(self.unit, str):
             raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
-        check_support(self.support)
-        if self.support is not None and self.design is not None:
-            raise InvalidInput(
-                "support= and design= do not go together: what a possible record's survey weight "
-                "would be is not declared"
-            )
 
     def _take_design(self) -> None:
         """Put the model under survey weights."""
@@ -329,14 +328,11 @@ class NoiseMechanism(Mechanism):
         """m tables and their record."""
 
     def _release(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, k: int | None
+        self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int
     ) -> Release:
-        usual = FitOptions(seed=options.seed, progress=options.progress)
-        if options != usual or k is not None:
+        if options != FitOptions(seed=options.seed, progress=options.progress):
             raise InvalidInput(
-                f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
-                "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
-                "--on-not-converged, --leave-one-out)"
+                f"{self.name} fits no model: give no engine, settings, rule or on_not_converged"
             )
         if options.seed is not None:
             raise InvalidInput(

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.core.checks import check_count, check_draws_released, check_flag
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
@@ -29,10 +29,9 @@ from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitSto
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
 from pyhybrid.mechanisms.clipped_scores import ClippedScores, release_in_sequence
 from pyhybrid.mechanisms.marginals.noisy_marginals import PUBLIC, BoundTables, NoisyMarginals
-from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
+from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.weighted.weight_maps import BudgetWeighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import Form, as_levels, levels_declared
 from pyhybrid.models.composite.steps import designs_of, single_models
@@ -40,9 +39,8 @@ from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.terms import Factor
 from pyhybrid.models.formula.values import kind_of, with_columns
-from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.privacy.conversions import STRICT, compose_mu, epsilon_of_mu, mu_of_epsilon
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import finished_tasks, named_progress
@@ -152,13 +150,13 @@ class SequentialSynthesis(Mechanism):
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
-        leave_one_out: int | None = None,
+        refits: int = REFITS,
         workers: int = 1,
         executor: Executor | None = None,
     ) -> Release:
         """Fit, bound, charge and synthesize every column.
 
-        Parameters are those of `Mechanism.release`, without `leave_one_out`, and
+        Parameters are those of `Mechanism.release`, and
 
         workers : int, default 1
             Processes that columns are fitted in; what is released does not depend on it.
@@ -192,7 +190,7 @@ class SequentialSynthesis(Mechanism):
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        return self._release(df, m, drawn, options, leave_one_out, workers, executor)
+        return self._release(df, m, drawn, options, refits, workers, executor)
 
     def _release(
         self,
@@ -200,15 +198,10 @@ class SequentialSynthesis(Mechanism):
         m: int,
         n_draws_released: int,
         options: FitOptions,
-        leave_one_out: int | None,
+        refits: int,
         workers: int = 1,
         executor: Executor | None = None,
     ) -> Release:
-        if leave_one_out:
-            raise InvalidInput(
-                "leave_one_out must be left out of a sequence (--leave-one-out, with several "
-                "formulas): it refits one model; ask it of each step's mechanism by itself"
-            )
         if any(isinstance(step, ClippedScores) for step in self.mechanisms):
             return self._by_clipped_scores(df, m, options)
         workers = check_count(workers, "workers")
@@ -218,19 +211,12 @@ class SequentialSynthesis(Mechanism):
         declared: dict[str, tuple[Any, ...]] = {}
         for place, mechanism in enumerate(self.mechanisms, start=1):
             _check_reads(mechanism, bounds[place - 1], bounds)
-            _check_bought(mechanism, bounds[place - 1], bounds, place)
             bounds[place - 1] = _with_levels_declared(mechanism, bounds, place, declared, read)
             declared |= _declared_levels(mechanism, read)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         random = streams(options.seed)
-        for_these = [
-            mechanism.for_draws(n_draws_released)
-            if isinstance(mechanism, PseudoPosteriorMechanism)
-            else mechanism
-            for mechanism in self.mechanisms
-        ]
-        steps = _opened(for_these, bounds, options, random)
+        steps = _opened(self.mechanisms, bounds, options, random)
         if workers > 1 or executor is not None:
             steps = fit_apart(steps, workers=workers, executor=executor, progress=options.progress)
         parts: list[ReleaseRecord] = []
@@ -242,6 +228,7 @@ class SequentialSynthesis(Mechanism):
                 n_synthetic=m,
                 n_draws_released=n_draws_released,
                 given=known,
+                refits=refits,
             )
             parts.append(made.record)
             tables = made.tables
@@ -289,7 +276,6 @@ class SequentialSynthesis(Mechanism):
             mechanism=self.name,
             allow_unlike=warned or self.allow_unlike,
         )
-        _check_budgets(self.mechanisms, charge)
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
         charge = replace(charge, not_covered=(unsynthesized_sentence(synthesized), *others))
@@ -422,21 +408,6 @@ def _with_levels_declared(
     return _bound(mechanism, table, place)
 
 
-def _check_bought(mechanism: Step, bound: Joined, bounds: Sequence[Joined], place: int) -> None:
-    """A bought center was drawn with the true predictors of all records, as public ones."""
-    calibration = getattr(mechanism, "calibration", None)
-    if calibration is None or calibration.bought is None:
-        return
-    made = {name for each in bounds for name in each.synthesized if each is not bound}
-    read = [name for name in bound.predictors if name in made]
-    if read:
-        raise InvalidInput(
-            f"step {place} must not take a center that was bought at the predictors of the records "
-            f"as public ones: {read[0]!r} is synthesized; give a calibration of reference records, "
-            "or a center from elsewhere"
-        )
-
-
 def _check_marked(bound: BoundModel, before: Sequence[Joined], place: int) -> None:
     """Which predictors have a level or an indicator for missing values is declared, where those
     that are synthesized before may be missing: read from their true values, no epsilon covers it.
@@ -505,22 +476,6 @@ def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:
         )
 
 
-def _check_budgets(mechanisms: Sequence[Step], charge: PrivacyCharge) -> None:
-    """Refuse budgets, one for each column, that cost more together than they add to."""
-    own = [each for each in mechanisms if isinstance(each, BudgetWeighted)]
-    if len(own) < len(mechanisms) or len({each.delta for each in own}) > 1:
-        return
-    mu = compose_mu([mu_of_epsilon(each.epsilon, each.delta) for each in own])
-    most = round(epsilon_of_mu(mu, own[0].delta), 6)  # --epsilon, which was split
-    if charge.epsilon > most + 1e-6:  # by which it was rounded
-        raise BudgetExceeded(
-            f"a release must cost at most epsilon = {most:g}: its columns would cost "
-            f"{charge.epsilon:g} together, as the Gaussian limit fails for some records, whose "
-            "ranges add; take fewer synthetic sets or n_draws_released=1 (--one-draw), more "
-            "records, or a model with longer tails"
-        )
-
-
 def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
     steps = zip(mechanisms, bounds, strict=True)
@@ -580,7 +535,8 @@ class OpenStep:
 
     def make(self, **options: Any) -> Made:
         """What the step makes of tables in which the columns before it were synthesized; options
-        of `PseudoPosteriorMechanism.make_from`."""
+        of `PseudoPosteriorMechanism.make_from`, whose refits noise does not need."""
+        refits = options.pop("refits")
         if isinstance(self.bound, BoundHistogram):
             assert isinstance(self.mechanism, PerturbedHistogram)
             return self.mechanism.make_from(self.bound, self.random, **options)
@@ -589,7 +545,7 @@ class OpenStep:
             return self.mechanism.make_from(self.bound, self.random, **options)
         assert isinstance(self.mechanism, PseudoPosteriorMechanism)
         assert self.session is not None
-        return self.mechanism.make_from(self.session, fitted=self.fitted, **options)
+        return self.mechanism.make_from(self.session, fitted=self.fitted, refits=refits, **options)
 
 
 def _opened(

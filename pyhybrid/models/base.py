@@ -13,6 +13,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, no_such_attribute
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
+from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -72,6 +73,10 @@ class BoundModel(Protocol):
     @property
     def design_columns(self) -> tuple[str, ...]:
         """Names of the columns that the predictors are coded as."""
+
+    @property
+    def matrix(self) -> Matrix | None:
+        """Predictors of all records as they are coded; None of models without."""
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from pyhybrid.engines.programs import (
 )
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import check_decimals, decimals_of, in_form_of
-from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -243,6 +243,10 @@ class BoundStanModel:
     def design_columns(self) -> tuple[str, ...]:
         coded = () if self.design is None else self.design.columns
         return tuple(dict.fromkeys((*coded, *self.model.predictors)))
+
+    @property
+    def matrix(self) -> Matrix | None:
+        return self.design
 
     @property
     def outcome(self) -> FloatArray:

@@ -1,7 +1,18 @@
-"""Privacy charges: what one release costs, and all that is needed to read it.
+r"""Privacy charges: what one release costs, as facts and one account.
 
-A charge is created by the mechanism that made a release. Its fields are described once, by the
-class: those that are not shown (``repr=False``) are confidential, and left out of `public`.
+An account turns what was measured into an epsilon:
+
+========== ===================================================== ==============================
+account    of                                                    epsilon
+========== ===================================================== ==============================
+Lipschitz  one draw: Delta, and the range of what changes        2 Delta a draw [S22]
+Range      one draw: the range R                                 R a draw [DR19]
+Gaussian   one draw: mu, as far as the Gaussian limit holds      of mu at delta [DRS22]
+Spent      a whole release: pure epsilon, rho and mu of noise    the least that composition gives
+========== ===================================================== ==============================
+
+A local charge has the first three side by side and is counted by one of them; a strict charge, and
+one of several parts, has the last. What a charge says in words is the privacy statement's.
 
 References
 ----------
@@ -10,8 +21,10 @@ References
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
+from typing import Any, ClassVar
 
 from pyhybrid.core.checks import (
     check_choice,
@@ -27,24 +40,135 @@ from pyhybrid.privacy.conversions import (
     KINDS,
     RELATIONS,
     STRICT,
+    add_epsilons,
+    at_least,
     check_delta,
+    compose_mu,
     epsilon_of_bound,
     epsilon_of_mu,
-    epsilon_of_range,
+    epsilon_of_rho,
     epsilon_of_zcdp,
     epsilon_text,
+    lipschitz_sides,
     mu_of_release,
-    rho_of_epsilon,
     round_up,
+    shown,
 )
-from pyhybrid.privacy.local_account import ACCOUNTINGS
 
-ZCDP = "zcdp"
-"""Accounting of strict charges of Gaussian noise."""
-_COUNTED = {"gaussian": "mu", "range": "loss_range", "lipschitz": "bound", ZCDP: "rho"}
-"""By accounting, the field that epsilon is counted from."""
-_ACCOUNT_FIELDS = ("accounting", "delta", "loss_range", "mu", "mu_standard_error")
-_SUPPORT_FIELDS = ("support", "bound_present", "loss_range_present", "mu_present")
+
+@dataclass(frozen=True, kw_only=True)
+class Lipschitz:
+    """Delta of one draw, nats, and the largest range of what changes when a record leaves, which
+    counts where it is more than 2 Delta; terms may have `either_sign`."""
+
+    bound: float
+    change: float = 0.0
+    either_sign: bool = False
+    confidential: ClassVar[bool] = True
+
+    def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
+        """Of m draws, pure; not rounded."""
+        sides = 2 if relation == "replace" else 1
+        own = lipschitz_sides(relation, self.either_sign) * shown(self.bound)
+        return at_least(n_draws * max(own, sides * shown(self.change)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """Largest range of own terms and of what changes when a record leaves, of one draw, nats."""
+
+    loss_range: float
+    confidential: ClassVar[bool] = True
+
+    def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
+        """Of m draws, pure; not rounded."""
+        sides = 2 if relation == "replace" else 1
+        return at_least(n_draws * sides * shown(self.loss_range))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian:
+    """Mu of one draw under `remove`, as far as the Gaussian limit holds."""
+
+    mu: float
+    confidential: ClassVar[bool] = False
+
+    def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
+        """Of m draws at `delta`; not rounded."""
+        return epsilon_of_mu(self.of_release(n_draws, relation), delta)
+
+    def of_release(self, n_draws: int, relation: str) -> float:
+        """Mu of m draws under the relation: what composes by squares."""
+        return mu_of_release(self.mu, n_draws_released=n_draws, relation=relation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What whole releases cost together, under their relation, in parts that add up in unlike ways.
+
+    Attributes
+    ----------
+    pure : float
+        Sum of pure epsilons, nats.
+    rho_of_pure : float or None
+        Rho of zero-concentrated privacy of the same, if it is known.
+    rho : float
+        Sum of rho of Gaussian noise.
+    mu : float
+        Root of the sum of squares of mu.
+    """
+
+    pure: float = 0.0
+    rho_of_pure: float | None = 0.0
+    rho: float = 0.0
+    mu: float = 0.0
+    confidential: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, parts: Iterable[Spent]) -> Spent:
+        """All parts together; 0 for none."""
+        each = list(parts)
+        of_pure = [part.rho_of_pure for part in each]
+        return cls(
+            pure=add_epsilons(part.pure for part in each),
+            rho_of_pure=None if None in of_pure else _sum(of_pure),
+            rho=_sum(part.rho for part in each),
+            mu=compose_mu([part.mu for part in each]),
+        )
+
+    @property
+    def noisy(self) -> bool:
+        """True if a part is of Gaussian noise, or of the Gaussian limit, and needs a delta."""
+        return self.rho > 0 or self.mu > 0
+
+    def epsilon(self, n_draws: int = 1, relation: str = "remove", delta: float = 0.0) -> float:
+        """The smallest of what composition gives at `delta`, not rounded: pure epsilons added to
+        what mu alone costs, or mu and rho by their rho; or the rho of all. At a delta of 0 the
+        pure epsilons."""
+        if delta == 0:
+            return self.pure
+        if not self.noisy:
+            found = None if self.rho_of_pure is None else epsilon_of_rho(self.rho_of_pure, delta)
+            return self.pure if found is None else min(self.pure, found)
+        rho = _sum([self.rho, at_least(shown(self.mu) ** 2 / 2)])
+        noise = epsilon_of_zcdp(rho, delta)
+        if self.rho == 0:
+            noise = min(noise, epsilon_of_mu(self.mu, delta))
+        together = at_least(shown(self.pure) + shown(noise))
+        if self.rho_of_pure is None:
+            return together
+        return min(together, epsilon_of_zcdp(_sum([self.rho_of_pure, rho]), delta))
+
+
+def _sum(numbers: Iterable[float | None]) -> float:
+    return at_least(sum((shown(n) for n in numbers if n is not None), Fraction(0)))
+
+
+Account = Lipschitz | Range | Gaussian | Spent
+_ACCOUNTS: Mapping[str, type[Account]] = {
+    each.__name__: each for each in (Lipschitz, Range, Gaussian, Spent)
+}
+_NEEDS_DELTA = ("gaussian", "zcdp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +179,6 @@ class PrivacyCharge:
     ----------
     mechanism : str
         Name of the mechanism, e.g. ``"LipschitzWeighted"``.
-    epsilon : float
-        For all released data sets, in nats, rounded up, by the chosen `accounting`.
     kind : {"asymptotic local", "strict"}
         Asymptotic local: holds for this database, estimated from posterior draws, contracting to
         a global guarantee as n grows. Strict: holds for every database of the stated relation.
@@ -64,198 +186,156 @@ class PrivacyCharge:
         Neighboring databases: one record left out, or one record replaced.
     n_synthetic, n_draws_released : int
         Data sets released, 0 for an answer that is no data set (a noisy mean); posterior draws or
-        noisy histograms they were simulated from (the cost grows with them).
-    bound : float
-        Overall Lipschitz bound of one draw, nats; of noise calibrated to epsilon, epsilon / 2.
-        Confidential; left out of `public`.
+        noisy histograms they were simulated from.
+    accounts : mapping of str to Lipschitz, Range, Gaussian or Spent
+        By accounting: "lipschitz", "range" and "gaussian" of a local charge; "pure", "zcdp" or
+        "gaussian" of a strict one; "composed" of unlike parts.
+    accounting : str
+        The one that epsilon is counted by.
+    delta : float
+        Of (epsilon, delta), a public number; 0 of a pure epsilon.
+    bound : float or None
+        The papers' Delta of one draw at the weights as they are, or the cap, nats. Confidential.
     n_draws : int or None
-        Posterior draws S from which the bound was computed; None for a strict charge whose bound
-        was stated and not computed.
+        Posterior draws S that a local charge was computed from.
     draw_quantile : float
         q of `lipschitz_bounds`; 1 unless draws were dropped.
     cap : float or None
         M of a censored or truncated likelihood, nats.
     safety_factor : float
-        s in epsilon = 2 s Delta.
+        s in epsilon = 2 s Delta; the accounts have it, `bound` has not.
     density_above_one : bool
         True if log densities above 0 can occur (continuous outcome).
     converged : bool
         False if the user insisted on a release although the chains had not converged.
-    accounting : {"lipschitz", "range", "gaussian", "zcdp"}
-        How epsilon was counted; see `pyhybrid.privacy.local_account`. A strict charge is counted
-        by the bound that was given, or, of Gaussian noise, by zCDP or by its mu.
-    delta : float
-        Of (epsilon, delta), a public number; 0 unless `accounting` is "gaussian" or "zcdp".
-    loss_range : float or None
-        Largest range R of a record's weighted log-likelihood in one draw, nats. Confidential.
-    range_failing : float or None
-        Of Gaussian accounting: what one draw costs the records whose Gaussian limit does not hold,
-        nats, by their loss or more. Epsilon is the larger of this and of mu. Confidential; its
-        epsilon is public.
-    mu : float or None
-        One released draw is mu-GDP under `remove`, for the records whose Gaussian limit holds:
-        upper end of the largest deviation. Of a strict charge: the whole release is mu-GDP under
-        the charge's relation, whatever the number of draws.
-    mu_standard_error : float or None
-        Monte Carlo standard error of the largest deviation.
-    rho : float or None
-        One draw, noisy answer or histogram is rho-zCDP under the charge's relation: of "zcdp", and
-        of strict charges of several histograms or parts, of which a draw has its share.
     unit : str or None
         Unit of privacy: the column whose equal values make rows one unit, or None for single rows.
         The relation and epsilon are those of a whole unit.
-    support : str or None
-        The declared records that could have been, in words; bound, range and mu are then the
-        largest over them, each added to the data, and over the records present.
-    bound_present, loss_range_present, mu_present : float or None
-        The same of the records present alone, where a support is declared.
-    assumes, not_covered : tuple of str
-        Plain sentences.
+    facts : mapping
+        What the statement says of assumptions and of what is not covered: plain JSON values,
+        public. See `pyhybrid.releases.statement`.
+    parts : tuple of PrivacyCharge
+        Of a charge that was composed.
     """
 
     mechanism: str
-    epsilon: float
     kind: str
     relation: str
     n_synthetic: int
     n_draws_released: int
-    bound: float = field(repr=False)
+    accounts: Mapping[str, Account] = field(repr=False)
+    accounting: str
+    delta: float = 0.0
+    bound: float | None = field(default=None, repr=False)
     n_draws: int | None = None
     draw_quantile: float = 1.0
     cap: float | None = None
     safety_factor: float = 1.0
     density_above_one: bool = False
     converged: bool = True
-    accounting: str = "lipschitz"
-    delta: float = 0.0
-    loss_range: float | None = field(default=None, repr=False)
-    range_failing: float | None = field(default=None, repr=False)
-    mu: float | None = None
-    mu_standard_error: float | None = None
-    rho: float | None = None
     unit: str | None = None
-    support: str | None = None
-    bound_present: float | None = field(default=None, repr=False)
-    loss_range_present: float | None = field(default=None, repr=False)
-    mu_present: float | None = None
-    assumes: tuple[str, ...] = ()
-    not_covered: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    parts: tuple[PrivacyCharge, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         check_choice(self.kind, "kind", KINDS)
         check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.accounting, "accounting", self.accounts)
         check_fraction(self.draw_quantile, "draw_quantile")
-        if self.unit is not None and not isinstance(self.unit, str):
-            raise InvalidInput(f"unit must be the name of a column or None: found {self.unit!r}")
         check_count(self.n_synthetic, "n_synthetic", at_least=0)
         check_count(self.n_draws_released, "n_draws_released")
-        if self.n_draws is not None or self.kind != STRICT:
+        if self.n_draws is not None:
             check_count(self.n_draws, "n_draws")
-        check_choice(self.accounting, "accounting", (*ACCOUNTINGS, ZCDP))
-        self._check_account()
-        due = self._epsilon_due()
-        if check_finite(self.epsilon, "epsilon") < due:
-            raise InvalidInput(
-                f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
-            )
-
-    def _check_account(self) -> None:
-        for name in ("loss_range", "range_failing", "mu", "mu_standard_error", "rho"):
-            value = getattr(self, name)
-            if value is not None:
-                check_nonnegative(value, name)
-        name = _COUNTED[self.accounting]
-        if getattr(self, name) is None:
-            raise InvalidInput(
-                f"{name} must be given for accounting={self.accounting!r}: found none"
-            )
-        if self.accounting == ZCDP and self.kind != STRICT:
-            raise InvalidInput(f"zCDP of noise must be charged as strict: found {self.kind!r}")
-        if self.accounting in ("gaussian", ZCDP):
+        if check_finite(self.safety_factor, "safety_factor") < 1:
+            raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column or None: found {self.unit!r}")
+        for account in self.accounts.values():
+            for name, value in asdict(account).items():
+                if value is not None and not isinstance(value, bool):
+                    check_nonnegative(value, name)
+        if self.kind == STRICT and not isinstance(self.account, Spent):
+            raise InvalidInput("a strict charge must be of noise or a cap: found one of draws")
+        if self._needs_delta:
             check_delta(self.delta)
         elif self.delta != 0:
             raise InvalidInput(
                 f"delta must be 0 for accounting={self.accounting!r}: found {self.delta:g}"
             )
 
-    def epsilon_by(self, accounting: str, *, delta: float | None = None) -> float | None:
-        """Epsilon of all sets by another accounting, rounded up; None if it was not computed."""
-        at = self.delta if delta is None else delta
-        value = getattr(self, _COUNTED[check_choice(accounting, "accounting", _COUNTED)])
-        if value is None or (accounting == "gaussian" and at == 0):
-            return None
-        if accounting == "lipschitz":
-            return epsilon_of_bound(
-                value,
-                density_above_one=self.density_above_one,
-                safety_factor=self.safety_factor,
-                kind=self.kind,
-                **self._released,
-            )
-        if accounting == "range":
-            return self._epsilon_of_range(value)
-        if accounting == ZCDP:
-            rho = self.n_draws_released * value
-            return round_up(epsilon_of_zcdp(rho, at), kind=self.kind)
-        by_mu = round_up(epsilon_of_mu(self.mu_of_release, at), kind=self.kind)
-        return max(by_mu, self.epsilon_failing)
+    @property
+    def account(self) -> Account:
+        """What epsilon is counted from."""
+        return self.accounts[self.accounting]
 
-    def _epsilon_due(self) -> float:
+    @property
+    def _needs_delta(self) -> bool:
+        account = self.account
+        return account.noisy if isinstance(account, Spent) else self.accounting in _NEEDS_DELTA
+
+    @property
+    def epsilon(self) -> float:
+        """Of all released data sets, in nats, rounded up, by the chosen accounting."""
         epsilon = self.epsilon_by(self.accounting)
         assert epsilon is not None
         return epsilon
 
-    @property
-    def _released(self) -> dict[str, Any]:
-        return {"n_draws_released": self.n_draws_released, "relation": self.relation}
-
-    def _epsilon_of_range(self, loss_range: float) -> float:
-        return epsilon_of_range(self.safety_factor * loss_range, kind=self.kind, **self._released)
-
-    @property
-    def epsilon_failing(self) -> float:
-        """Epsilon for the records whose Gaussian limit does not hold; 0 if it holds for all."""
-        return 0.0 if self.range_failing is None else self._epsilon_of_range(self.range_failing)
-
-    @property
-    def mu_of_release(self) -> float:
-        """Mu of all sets under the charge's relation; what composes by squares."""
-        assert self.mu is not None
-        if self.kind == STRICT:
-            return self.mu
-        return mu_of_release(self.safety_factor * self.mu, **self._released)
-
-    @property
-    def epsilon_lipschitz(self) -> float | None:
-        """Epsilon of the papers' accounting, 2 Delta a draw."""
-        return self.epsilon_by("lipschitz")
-
-    @property
-    def epsilon_range(self) -> float | None:
-        """Epsilon of range accounting, R a draw."""
-        return self.epsilon_by("range")
-
-    @property
-    def epsilon_present(self) -> float | None:
-        """Epsilon of the records present alone, by the chosen accounting; None without a declared
-        support."""
-        if self.support is None:
+    def epsilon_by(self, accounting: str, *, delta: float | None = None) -> float | None:
+        """Epsilon of all sets by another accounting, rounded up; None if it is not known."""
+        at = self.delta if delta is None else delta
+        account = self.accounts.get(accounting)
+        if account is None or (accounting in _NEEDS_DELTA and at == 0):
             return None
-        bound = self.bound if self.bound_present is None else self.bound_present
-        alone = replace(
-            self,
-            support=None,
-            bound=min(bound, self.bound),
-            loss_range=self.loss_range_present,
-            mu=self.mu_present,
+        epsilon = account.epsilon(self.n_draws_released, self.relation, at)
+        return round_up(epsilon, kind=self.kind)
+
+    @property
+    def epsilon_published(self) -> float | None:
+        """The papers' epsilon of a local release: 2 Delta a draw, the weights taken as fixed."""
+        if self.parts:
+            known = [part.epsilon_published or part.epsilon for part in self.parts]
+            return None if self.kind == STRICT else add_epsilons(known)
+        if self.bound is None or "lipschitz" not in self.accounts:
+            return None
+        return epsilon_of_bound(
+            self.bound,
+            n_draws_released=self.n_draws_released,
+            relation=self.relation,
+            density_above_one=self.density_above_one,
+            safety_factor=self.safety_factor,
         )
-        return alone.epsilon_by(self.accounting)
+
+    @property
+    def mu(self) -> float | None:
+        """Mu of one draw of a local release under `remove`, of a strict one of all under its
+        relation; None where it is not known."""
+        account = self.accounts.get("gaussian")
+        return account.mu if isinstance(account, Gaussian | Spent) else None
+
+    @property
+    def spent(self) -> Spent:
+        """What the whole release adds to others: stated epsilons, mu by squares, rho."""
+        account = self.account
+        if isinstance(account, Gaussian):
+            return Spent(mu=account.of_release(self.n_draws_released, self.relation))
+        if isinstance(account, Spent) and account.noisy:
+            return account
+        known = account.rho_of_pure if isinstance(account, Spent) else None
+        return Spent(pure=self.epsilon, rho_of_pure=known)
 
     @property
     def cost(self) -> str:
         """Epsilon, and delta where there is one, in words."""
         at = f" at delta = {self.delta:g}" if self.delta else ""
         return f"epsilon = {epsilon_text(self.epsilon)}{at}"
+
+    @property
+    def protected(self) -> str:
+        """Unit that the relation speaks of: one record, or all records of one unit."""
+        if self.unit is None:
+            return "one record"
+        # On one line: a line break in a name could forge a heading of the statement.
+        return f"all records of one {' '.join(self.unit.split())}"
 
     def _repr_html_(self) -> str:
         rows = {
@@ -264,20 +344,8 @@ class PrivacyCharge:
             "neighbors": f"{self.relation} {self.protected}",
             "synthetic sets": self.n_synthetic,
             "posterior draws released": self.n_draws_released,
-            "assumed": " ".join(self.assumes),
-            "not covered": " ".join(self.not_covered),
         }
         return html_rows(f"Privacy charge of {self.mechanism}", rows)
-
-    @classmethod
-    def counted(cls, **given: Any) -> PrivacyCharge:
-        """Charge of the fields given, whose epsilon is what its accounting makes of them."""
-        draft = object.__new__(cls)
-        defaults = {f.name: f.default for f in fields(cls) if f.default is not MISSING}
-        for name, value in {**defaults, **given}.items():
-            object.__setattr__(draft, name, value)
-        draft._check_account()
-        return cls(epsilon=draft._epsilon_due(), **given)
 
     @classmethod
     def strict(
@@ -290,14 +358,17 @@ class PrivacyCharge:
         n_draws_released: int = 1,
         rho: float | None = None,
         mu: float | None = None,
+        loss_range: float | None = None,
+        assumes: tuple[str, ...] = (),
+        facts: Mapping[str, Any] | None = None,
         **stated: Any,
     ) -> PrivacyCharge:
         """Charge of noise that was calibrated to `epsilon`, > 0, for each of its draws; of Gaussian
-        noise to `rho` or to `mu`, counted at a delta that is `stated`, as other fields may be.
+        noise to `rho` for each draw, or to `mu`, > 0, of the whole release under the relation, at a
+        delta that is `stated`, as other fields may be.
 
-        The bound of one draw is epsilon / 2, the same split as for posterior draws; several state
-        their rho. `mu`, > 0, is that of the whole release under the relation: draws from what was
-        measured once are post-processing and cost nothing more.
+        A draw whose terms have a `loss_range`, nats, under the relation, counts by it where rho
+        adds [CR21]. `assumes` are sentences of its own that a statement says.
 
         Examples
         --------
@@ -309,68 +380,71 @@ class PrivacyCharge:
         >>> round(charge.epsilon, 2)
         0.83
         """
+        m = check_count(n_draws_released, "n_draws_released")
         if mu is not None:
-            epsilon = epsilon_of_mu(check_positive(mu, "mu"), stated.get("delta", 0.0))
-            accounting = "gaussian"
+            name, spent = "gaussian", Spent(mu=check_positive(mu, "mu"))
+        elif rho is not None:
+            name, spent = "zcdp", Spent(rho=at_least(m * shown(check_positive(rho, "rho"))))
         else:
-            accounting = "lipschitz" if rho is None else ZCDP
-        bound = check_positive(epsilon, "epsilon") / 2
-        return cls.counted(
+            each = shown(check_positive(epsilon, "epsilon"))
+            of_range = None if loss_range is None else shown(loss_range) ** 2 / 8
+            of_draw = each**2 / 2 if of_range is None else of_range
+            name = "pure"
+            spent = Spent(pure=at_least(m * each), rho_of_pure=at_least(m * of_draw))
+        return cls(
             mechanism=mechanism,
-            accounting=accounting,
-            rho=rho_of_epsilon(2 * bound) if mu is rho is None and n_draws_released > 1 else rho,
-            mu=mu,
             kind=STRICT,
             relation=relation,
             n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-            bound=bound,
+            n_draws_released=m,
+            accounts={name: spent},
+            accounting=name,
+            facts={**({"assumes": list(assumes)} if assumes else {}), **(facts or {})},
             **stated,
         )
 
-    @property
-    def protected(self) -> str:
-        """Unit that the relation speaks of: one record, or all records of one unit."""
-        if self.unit is None:
-            return "one record"
-        # On one line: a line break in a name could forge a heading of the statement.
-        return f"all records of one {' '.join(self.unit.split())}"
-
     def as_dict(self) -> dict[str, Any]:
-        """All fields, confidential ones included, as plain JSON types; `unit` if it is no row, and
-        accounts if there are any."""
-        stored = {each.name: getattr(self, each.name) for each in fields(self)}  # all plain values
-        left_out = [name for name in ("rho", "range_failing") if stored[name] is None]
-        if self.support is None:  # as charges were stored before one could be declared
-            left_out += _SUPPORT_FIELDS
-        if self.unit is None:  # as charges were stored before there were units
-            left_out.append("unit")
-        if self.accounting == "lipschitz" and self.loss_range is self.mu is None:
-            left_out += _ACCOUNT_FIELDS  # ... and before there were accountings
+        """All fields, confidential ones included, as plain JSON types."""
+        stored = {each.name: getattr(self, each.name) for each in fields(self)}
+        accounts = {
+            name: {"account": type(account).__name__, **asdict(account)}
+            for name, account in self.accounts.items()
+        }
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in stored.items()
-            if name not in left_out
+            **stored,
+            "accounts": accounts,
+            "facts": dict(self.facts),
+            "parts": [part.as_dict() for part in self.parts],
         }
 
     def public(self) -> dict[str, Any]:
-        """The fields that may be published, with epsilon by each accounting; no bound, no range."""
-        confidential = {each.name for each in fields(self) if not each.repr}
-        shown = {k: v for k, v in self.as_dict().items() if k not in confidential}
-        if self.kind == STRICT or self.mu is None:
-            return shown
-        others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
-        if self.range_failing is not None:
-            others["epsilon_failing"] = self.epsilon_failing
-        if self.support is not None:
-            others["epsilon_present"] = self.epsilon_present
-        return {**shown, **others}
+        """What may be published, with epsilon by each accounting: no bound, no range."""
+        hidden = ("accounts", "bound", "facts", "parts")
+        shown_fields = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in hidden
+        }
+        public = {"mechanism": self.mechanism, "epsilon": self.epsilon, **shown_fields,
+                  "spent": asdict(self.spent)}  # fmt: skip
+        if self.mu is not None:
+            public["mu"] = self.mu
+        if self.kind == STRICT:
+            return public
+        return {
+            **public,
+            "epsilon_published": self.epsilon_published,
+            "epsilon_lipschitz": self.epsilon_by("lipschitz"),
+            "epsilon_range": self.epsilon_by("range"),
+        }
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> PrivacyCharge:
+    def from_dict(cls, stored: Mapping[str, Any]) -> PrivacyCharge:
         """Inverse of `as_dict`."""
         try:
-            tuples = {name: tuple(fields[name]) for name in ("assumes", "not_covered")}
-            return cls(**{**fields, **tuples})
-        except (KeyError, TypeError) as error:
+            accounts = {
+                name: _ACCOUNTS[own["account"]](**{k: v for k, v in own.items() if k != "account"})
+                for name, own in stored["accounts"].items()
+            }
+            parts = tuple(map(cls.from_dict, stored["parts"]))
+            return cls(**{**stored, "accounts": accounts, "parts": parts})
+        except (AttributeError, KeyError, TypeError) as error:
             raise InvalidInput(f"not a privacy charge: {error}") from None

@@ -1,16 +1,9 @@
-r"""Count risk: radius risk and pairwise risk from the sensitive values alone, and its sensitivity.
-
-Where weights follow these risks, a record that leaves moves them: every record is counted in the
-balls around it. Record i leaves its group of n records: the risk of j becomes
-1 - (s_j - 1{i in B_j})/(n - 1), s_j records being in the ball B_j. Each weight takes one of two
-values, so that the sums over j are differences of prefix sums along the sorted values: O(S n) after
-sorting.
-"""
+"""Count risk: radius risk and pairwise risk from the sensitive values alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +14,10 @@ from pyhybrid.core.checks import (
     IntArray,
     check_choice,
     check_each,
-    check_finite,
     check_positive,
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.weight_sensitivity import Map, WeightsWithout
-from pyhybrid.privacy.weights import count_weights
 
 _MISSING = ("nan", "NaT", "<NA>")
 
@@ -178,118 +168,3 @@ def _groups(pattern: Any, n: int) -> Sequence[IntArray]:
         code = np.unique(code * len(levels) + level, return_inverse=True)[1]
     order = np.argsort(code, kind="stable")
     return np.split(order, np.cumsum(np.bincount(code))[:-1])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CountWithout:
-    """Count weights of a database and of it without each record. Confidential.
-
-    Attributes
-    ----------
-    alpha, inside, outside : ndarray, shape (n,)
-        Weights of the whole database; of record j where the record that left was inside its ball,
-        and where it was in its group but outside.
-    groups : sequence of ndarray of int
-        Records that are compared with each other.
-    low, high, place : ndarray of int, shape (n,)
-        Ball of record j as the range low .. high - 1 of the sorted distinct values of its group,
-        and its own place there.
-    """
-
-    alpha: FloatArray
-    inside: FloatArray
-    outside: FloatArray
-    groups: Sequence[IntArray]
-    low: IntArray
-    high: IntArray
-    place: IntArray
-
-    def mapped(self, change: Map) -> CountWithout:
-        """The same after a map that changes each weight by itself: (n,) to (n,)."""
-        return replace(
-            self,
-            alpha=change(self.alpha),
-            inside=change(self.inside),
-            outside=change(self.outside),
-        )
-
-    def general(self) -> WeightsWithout:
-        """In the form of other weights, at O(S n^2) for their terms."""
-
-        def one(i: int) -> FloatArray:
-            alpha = self.alpha.copy()
-            group = next(rows for rows in self.groups if i in rows)
-            has = (self.low[group] <= self.place[i]) & (self.place[i] < self.high[group])
-            alpha[group] = np.where(has, self.inside[group], self.outside[group])
-            return np.asarray(alpha)
-
-        return WeightsWithout.one_by_one(self.alpha, one)
-
-    def terms(self, matrix: FloatArray) -> FloatArray:
-        """T, shape (S, n), for a checked log-likelihood matrix."""
-        changes = _times(matrix, self.alpha)
-        left = self.alpha - self.outside
-        entered = self.outside - self.inside
-        for group in self.groups:
-            if group.size == 1:
-                continue
-            moved = _times(matrix[:, group], left[group])
-            held = _times(matrix[:, group], entered[group])
-            n_values = int(self.place[group].max()) + 1
-            edges = np.zeros((n_values + 1, matrix.shape[0]))
-            np.add.at(edges, self.low[group], held.T)
-            np.subtract.at(edges, self.high[group], held.T)
-            covering = np.cumsum(edges, axis=0)[self.place[group]].T
-            with np.errstate(invalid="ignore"):
-                changes[:, group] += moved.sum(axis=1, keepdims=True) - moved + covering - held
-        return changes
-
-
-def count_without(
-    y: Any,
-    *,
-    radius: float = 0.2,
-    kind: str = "relative",
-    pattern: Any = None,
-    scale: float = 1.0,
-    shift: float = 0.0,
-) -> CountWithout:
-    """Count weights as each record leaves: the risks of the others are counted again without it.
-
-    `y`, `radius`, `kind` and `pattern` as in `radius_risk`, `scale` and `shift` as in
-    `count_weights`; [H22] sec. 2, [V25] alg. 3.
-    """
-    check_finite(scale, "scale"), check_finite(shift, "shift")
-    values, groups = _values_by_pattern(y, radius, kind, pattern)
-    n = values.size
-    risk, inside, outside = np.empty(n), np.zeros(n), np.zeros(n)
-    low, high, place = (np.zeros(n, dtype=np.intp) for _ in range(3))
-    for rows in groups:
-        balls = _balls_around(values[rows], radius, kind)
-        low[rows], high[rows], place[rows] = balls.low, balls.high, balls.place
-        risk[rows] = 1 - balls.sizes / rows.size
-        if rows.size > 1:
-            inside[rows] = 1 - (balls.sizes - 1) / (rows.size - 1)
-            # Where the ball holds everyone, nobody is outside, and this is not used.
-            outside[rows] = np.maximum(1 - balls.sizes / (rows.size - 1), 0.0)
-
-    def weigh(shares: FloatArray) -> FloatArray:
-        return count_weights(shares, scale=scale, shift=shift)
-
-    return CountWithout(
-        alpha=weigh(risk),
-        inside=weigh(inside),
-        outside=weigh(outside),
-        groups=groups,
-        low=low,
-        high=high,
-        place=place,
-    )
-
-
-def _times(matrix: FloatArray, factor: FloatArray) -> FloatArray:
-    """Columns times factors, 0 where the factor is 0 even if the column is not finite."""
-    product = np.zeros(matrix.shape)
-    with np.errstate(over="ignore"):
-        np.multiply(matrix, factor, out=product, where=factor != 0)
-    return product

@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from scipy.special import expit
 
 from pyhybrid.core.checks import (
     FloatArray,
-    IntArray,
     check_alpha,
     check_choice,
     check_count,
@@ -24,24 +22,13 @@ from pyhybrid.core.checks import (
     check_log_lik,
     check_nonnegative_vector,
     check_positive,
-    check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.rows import distinct_rows
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
-from pyhybrid.privacy.diagnostics import depth_of
 from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
-OUTCOMES = {"counts": (0.7, 0.3), "levels": (0.7, 0.0), "amounts": (0.54, 0.15)}
-"""What an outcome may be for `budget_weights`, and the limits to a record's risk."""
-_TYPICAL, _STEPS = 0.17, 200
-_FEW_LEFT = 5.0  # square of mu over a usual record's part of it, where three quarters are given
-_MANY_LEFT, _MORE = 30.0, 0.3  # the same, where half of what amounts are given more is given
-"""Of `budget_weights`: tried on tables of `python -m benchmarks gauntlet`."""
-BUDGET_ROUNDS = (0.5, 0.5, 0.5, 1.0)
-"""Share of the draws of a fit that `budget_weights` are read from, round by round."""
 
 
 def lipschitz_weights(
@@ -102,8 +89,7 @@ def lipschitz_weights(
 
 
 def risk_of(log_lik: LogLik, risk: str) -> FloatArray:
-    """f_i of each record by one of `RISKS`, or the "depth" of `budget_risk`, shape (n,), infinite
-    where a value is not finite."""
+    """f_i of each record by one of `RISKS`, shape (n,), infinite where a value is not finite."""
     return log_lik.by_record(_RISKS[risk])
 
 
@@ -116,7 +102,7 @@ def _deviation(block: FloatArray) -> FloatArray:
     return np.where(np.isfinite(spread), spread, np.inf)
 
 
-_RISKS = {"size": largest_abs, "range": range_of, "deviation": _deviation, "depth": depth_of}
+_RISKS = {"size": largest_abs, "range": range_of, "deviation": _deviation}
 
 
 def weights_from_lipschitz(
@@ -197,137 +183,6 @@ def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> F
     target = check_positive(target_bound, "target_bound")
     unweighted = check_positive(unweighted_bound, "unweighted_bound")
     return np.full(n, min(1.0, target / unweighted))
-
-
-def budget_mu(mu: float, *, n: int, n_parameters: int, outcomes: str = "counts") -> float:
-    """Mu that weights are made for, of `mu` of one draw, by public numbers: half of it to nearly
-    all, for "amounts" to 1.3 times as much.
-
-    Where few records, under public weights, are left to a parameter, terms are curved, and cost
-    more than their size says. Where many are, a release costs two thirds of it; but counts may be
-    so uneven that the largest move each other's weights, and levels so rare that terms are curved.
-    """
-    each = (_TYPICAL * mu * n / n_parameters) ** 2
-    more = _MORE * each / (_MANY_LEFT + each) if outcomes == "amounts" else 0.0
-    return mu * ((_FEW_LEFT + each) / (2 * _FEW_LEFT + each) + more)
-
-
-def budget_leverage(X: Any, *, mu: float, n_others: int = 1, unit: Any = None) -> FloatArray:
-    r"""Typical square of what each record would tell, from the predictors alone, shape (n,).
-
-    :math:`l_i = x_i' (\sum_j a_j x_j x_j')^{-1} x_i + q / \sum_j a_j`, the leverage of the record
-    under the public weights :math:`a_j = \min(1, 0.17 \mu / \sqrt{l_j})`, and its part of the q
-    other parameters of the likelihood. A record whose predictors are rare tells more, whatever its
-    outcome.
-
-    Parameters
-    ----------
-    X : array_like, shape (n, K)
-        Design matrix; K may be 0.
-    mu : float
-        Budget of one released draw, above 0.
-    n_others : int, default 1
-        q, scalars that the likelihood reads beside the coefficients of X.
-    unit : array_like of int, shape (n,), optional
-        Unit of privacy of each record: its records share a weight, and their leverages add.
-    """
-    matrix, mu = np.asarray(X, dtype=np.float64), check_positive(mu, "mu")
-    if matrix.ndim != 2 or not len(matrix) or not np.isfinite(matrix).all():
-        raise InvalidInput("X must be a finite matrix (n, K) with rows")
-    others = check_count(n_others, "n_others", at_least=0)
-    owner = None if unit is None else check_vector(unit, "unit", length=len(matrix))
-    return leverage_of_rows(matrix, mu=mu, n_others=others, unit=owner)
-
-
-def leverage_of_rows(
-    matrix: FloatArray,
-    *,
-    mu: float,
-    n_others: int,
-    unit: FloatArray | IntArray | None = None,
-    n_parts: int = 1,
-) -> FloatArray:
-    """`budget_leverage` of a checked matrix (n, K), shape (n,). So many regressions on it, the
-    `n_parts` of a model, tell so many times as much."""
-    owner = np.zeros(len(matrix)) if unit is None else unit
-    rows = distinct_rows(np.column_stack([matrix, owner]))
-    count, of = rows.frequency, np.unique(owner[rows.first], return_inverse=True)[1]
-    basis = linalg.orth(np.sqrt(count)[:, None] * matrix[rows.first]) / np.sqrt(count)[:, None]
-    power = np.ones(count.size)
-    for _ in range(_STEPS):
-        leverage: FloatArray = leverages(basis, power * count / n_parts)
-        leverage += n_others / (power @ count)
-        if unit is not None:
-            leverage = np.asarray(np.bincount(of, weights=leverage * count)[of], np.float64)
-        before, power = power, np.sqrt(power * budget_power(leverage, mu=mu))
-        if np.allclose(power, before, rtol=1e-14, atol=0):
-            break
-    return np.asarray(leverage[rows.row_of])
-
-
-def leverages(X: FloatArray, weights: FloatArray) -> FloatArray:
-    """x_i' (sum_j w_j x_j x_j')^-1 x_i of rows (n, K) under weights (n,), shape (n,)."""
-    root = np.linalg.cholesky((X * weights[:, None]).T @ X)
-    return np.asarray(np.square(linalg.solve_triangular(root, X.T, lower=True)).sum(axis=0))
-
-
-def budget_power(leverage: FloatArray, *, mu: float) -> FloatArray:
-    """Public weights a of `budget_leverage`, shape (n,)."""
-    return np.asarray(np.minimum(1.0, _TYPICAL * mu / np.sqrt(leverage)))
-
-
-def budget_risk(log_lik: Any) -> FloatArray:
-    """Risk of a record, as a normal deviation, shape (n,), nats.
-
-    The larger of two numbers: the standard deviation of the record's log-likelihood; and a fifth of
-    its distance from its mean at five normal deviations, to either side, by its expansion to third
-    order (`pyhybrid.privacy.diagnostics`). Probabilities of one in a million are decided there, and
-    a log-likelihood that curves is further out than its deviation says. Infinite where a value is
-    not finite.
-
-    Parameters
-    ----------
-    log_lik : array_like, shape (S, n)
-        UNWEIGHTED, in nats, at draws from a posterior.
-    """
-    return risk_of(LogLik.of(check_log_lik(log_lik)), "depth")
-
-
-def budget_weights(risk: Any, *, mu: float, leverage: Any, outcomes: str = "counts") -> FloatArray:
-    r"""Weights that keep what each record tells within a budget, shape (n,).
-
-    :math:`\alpha_i = \min(a_i, t_i \mu / r_i)`. The public weight
-    :math:`a_i = \min(1, 0.17 \mu / \sqrt{l_i})` makes the risk of a usual record small beside the
-    limit :math:`t_i`, which is 0.7 less 0.3 times what a usual record has of 0.17 mu, 0.7 for
-    levels, and for amounts, for which mu is taken larger, 0.54 less 0.15 times that: few weights
-    then follow from the data. What is left of mu is for their influence on the weights of others.
-    Records of a rare level are all alike: where they lose weight, its share falls, and each moves
-    the weights of all the others.
-
-    Parameters
-    ----------
-    risk : array_like, shape (n,)
-        r_i of `budget_risk`, under weights near these; infinity allowed.
-    mu : float
-        Budget of one released draw, above 0; `mu_of_epsilon` has that of an epsilon.
-    leverage : array_like, shape (n,)
-        l_i of `budget_leverage`, above 0.
-    outcomes : {"counts", "levels", "amounts"}
-        Which are modelled: levels, real numbers by a density, or anything else.
-
-    Examples
-    --------
-    >>> budget_weights([0.01, 0.2, 1.0], mu=0.5, leverage=[0.0056, 0.0056, 0.09]).round(3)
-    array([1. , 1. , 0.2])
-    """
-    r = check_nonnegative_vector(risk, "risk")
-    typical = check_nonnegative_vector(leverage, "leverage", length=r.size)
-    check_each(typical > 0, "leverage must be above 0: record {} has none")
-    power = budget_power(typical, mu=check_positive(mu, "mu"))
-    usual = power * np.sqrt(typical) / (_TYPICAL * mu)
-    most, less = OUTCOMES[check_choice(outcomes, "outcomes", OUTCOMES)]
-    limit = (most - less * usual) * mu
-    return np.minimum(power, np.divide(limit, r, out=np.ones_like(r), where=r > 0))
 
 
 def truncate_weights(alpha: Any, lipschitz: Any, *, cap: float) -> FloatArray:

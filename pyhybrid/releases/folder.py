@@ -9,7 +9,7 @@ public/metadata.json                 files, variables and protection, for catalo
 public/estimates.json                estimates and their covariance, of clipped scores
 confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
-confidential/leave_one_out.csv       what refits without single records found, if there were any
+confidential/refits.csv              what refits without single records found, if there were any
 confidential/step_1/ ...             the same of each column of a sequential synthesis
 ==================================== ==========================================================
 """
@@ -409,8 +409,8 @@ def _write_confidential(
     if record.decisions.as_dict():
         run["decisions"] = record.decisions.as_dict()
     records.to_csv(folder / "records.csv", index=False)
-    if kept.refits is not None:
-        pd.DataFrame(kept.refits.rows()).to_csv(folder / "leave_one_out.csv", index=False)
+    if kept.loss is not None and kept.loss.refits:
+        pd.DataFrame(map(asdict, kept.loss.refits)).to_csv(folder / "refits.csv", index=False)
     for place, part in enumerate(parts, start=1):
         _write_confidential(folder / f"step_{place}", part, (), {}, {})
     write_private(folder, run, attachments)

@@ -108,11 +108,6 @@ class LedgerEntry:
     identifier: str
     made_with: Mapping[str, str]
 
-    @property
-    def epsilon_failing(self) -> float:
-        """Of records whose Gaussian limit does not hold; see `pyhybrid.arrays.PrivacyCharge`."""
-        return check_finite(self.charge.get("epsilon_failing", 0.0), "epsilon_failing")
-
 
 def _entry_of(number: int, fields: Mapping[str, Any]) -> LedgerEntry:
     try:
@@ -158,18 +153,18 @@ def spent_on(
     others added; strict ones, in a ledger with a delta, by rho of zero-concentrated privacy where
     that is less."""
     charges = [entry.charge for entry in entries]
-    gaussian = [(entry.mu, entry.epsilon_failing) for entry in entries if entry.mu is not None]
+    mus = [entry.mu for entry in entries if entry.mu is not None]
     plain = [entry.epsilon for entry in entries if entry.mu is None]
     kinds = {entry.kind for entry in entries}
     if more is not None:
         charges, kinds = [*charges, more.public()], {*kinds, more.kind}
         if more.accounting == "gaussian":
-            gaussian.append((more.mu_of_release, more.epsilon_failing))
+            mus.append(more.mu_of_release)
         else:
             plain.append(more.epsilon)
     if delta is not None and kinds <= {STRICT}:
         return epsilon_together(charges, delta)
-    return spent(gaussian, plain, delta)
+    return spent(mus, plain, delta)
 
 
 def left_of(budget: float, spent: float) -> float:

@@ -23,9 +23,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.models.base import Model
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.hypothetical_records import PossibleAccount
-from pyhybrid.privacy.leave_one_out import Refits
-from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.refits import LocalLoss
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 
@@ -75,13 +73,9 @@ class Confidential:
         Root of all random streams: the seed.
     censored : ndarray of bool, shape (n,), or None
         Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
-    account : LocalAccount or None
-        Range and mu by record of the released fit; not saved.
-    refits : Refits or None
-        Fits without the records of largest mu, if they were asked for; written as
-        ``leave_one_out.csv``, and not read back.
-    possible : PossibleAccount or None
-        The account over records of a declared support; not saved.
+    loss : LocalLoss or None
+        What a draw tells by record, and by refits without some; written as ``refits.csv``,
+        and not read back.
     """
 
     labels: pd.Index
@@ -90,9 +84,7 @@ class Confidential:
     lipschitz_bound: float
     entropy: int
     censored: npt.NDArray[np.bool_] | None = None
-    account: LocalAccount | None = None
-    refits: Refits | None = None
-    possible: PossibleAccount | None = None
+    loss: LocalLoss | None = None
 
     def __repr__(self) -> str:
         return f"<Confidential record of {len(self.labels)} records>"

@@ -98,15 +98,15 @@ def shaping_columns(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> s
 
 
 def _meaning(charge: PrivacyCharge) -> list[str]:
-    """What epsilon promises; of a local charge what stands beside it, and other accountings."""
+    """What epsilon promises; of a local charge what stands beside it, by other accountings."""
     whose = "record" if charge.unit is None else in_one_line(charge.unit)
-    strict, ways = charge.kind == STRICT, _WORDS.meanings("accountings")
+    ways, published = _WORDS.meanings("accountings"), charge.epsilon_published
     counted = ways.pop(charge.accounting, None)
     values = {way: charge.epsilon_by(way) for way in ways}
     others = [f"{epsilon_text(v)} {ways[way]}" for way, v in values.items() if v is not None]
     return _WORDS.rendered(
-        "meaning", charge=charge, whose=whose, strict=strict, counted=counted, others=others,
-        local=not strict and charge.mu is not None,
+        "meaning", charge=charge, whose=whose, strict=charge.kind == STRICT, counted=counted,
+        others=others, published=published, local=published is not None,
     )  # fmt: skip
 
 

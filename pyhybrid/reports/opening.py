@@ -21,7 +21,7 @@ from pyhybrid.measures.tables.reconcile import reconcile_tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.models.default_model import quoted
 from pyhybrid.models.registry import described_model, name_and_settings, within
-from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing
@@ -58,7 +58,6 @@ _BINS, _LEVELS, _SETS, _ROWS = 24, 8, 3, 20_000
 _IN_FIRST = 0.75  # of the records: their picture shows one bar
 _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
-_SETTING, _NEXT = 1.25, 5  # records of a mu so near to the largest set epsilon; they are few
 _LARGE = 10.0
 _FEW_LEVELS = 20  # of a number that a factor has a coefficient for
 _MANY = 1000  # records from which noisy counts of a whole table are near the data
@@ -308,7 +307,6 @@ def next_steps(
     for column in poor:
         by_remedy.setdefault(remedy(release, data, column, baseline), []).append(column)
     found = [f"{listed(columns, 6)}: {text}" for text, columns in by_remedy.items()]
-    found += _few_records(release)
     if baseline is not None:
         found += _beside(release, baseline, data)
     charge = release.charge
@@ -350,24 +348,6 @@ def _freer(name: str, column: pd.Series) -> str:
         return f"factor({written})"
     skewed = values.min() > 0 and values.mean() > 1.2 * values.median()
     return f"log({written})" if skewed else f"{written} + I({written}^2)"
-
-
-def _few_records(release: Release) -> list[str]:
-    """Where few records set epsilon, what it would be by the others."""
-    account, charge = release.confidential.account, release.charge
-    if account is None or charge.delta is None or charge.accounting != "gaussian":
-        return []
-    largest = np.sort(account.mu_by_record[np.isfinite(account.mu_by_record)])[::-1]
-    setting = int((largest > largest[0] / _SETTING).sum()) if largest.size else 0
-    if not 0 < setting <= _NEXT or setting == largest.size:
-        return []
-    others = epsilon_of_mu(
-        float(largest[setting]) * np.sqrt(charge.n_draws_released), delta=charge.delta
-    )
-    if not others < charge.epsilon:
-        return []
-    values = {"records": setting, "others": others, "budget": charge.mechanism == "BudgetWeighted"}
-    return [sentence("next", "few_records", charge=charge, **values)]
 
 
 def _beside(release: Release, baseline: Release, data: pd.DataFrame) -> list[str]:

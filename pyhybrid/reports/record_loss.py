@@ -8,7 +8,8 @@ import numpy as np
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.diagnostics import RELIABLE_K
-from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, Refits, leave_one_out_loss
+from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
+from pyhybrid.privacy.refits import LocalLoss
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures import plot_losses, plot_told
 from pyhybrid.reports.page import Section, Table, number_text, section
@@ -18,30 +19,30 @@ _MOST_RECORDS, _MOST_DRAWS = 1_000, 1_000
 
 
 def told_section(releases: Mapping[str, Release]) -> list[Section]:
-    """Figure and table of mu by record, the release last; none where it has no account, as one
-    that was read from a folder or is censored."""
-    accounts = {
-        name: each.confidential.account
+    """Figure and table of deviation and range by record, the release last, and its refits; none
+    where these are not known, as of one that was read from a folder or is censored."""
+    losses = {
+        name: each.confidential.loss
         for name, each in releases.items()
-        if each.confidential.account is not None
+        if each.confidential.loss is not None
     }
     release = list(releases.values())[-1]
-    account = release.confidential.account
-    if account is None or not np.isfinite(account.mu) or account.mu == 0:
+    loss = release.confidential.loss
+    if loss is None or not np.isfinite(loss.mu) or loss.mu == 0:
         return []
     whose = "record" if release.charge.unit is None else "unit"
     values: dict[str, FloatArray] = {}
-    for name, each in reversed(accounts.items()):
-        values |= {f"{name}, mu": each.mu_by_record, f"{name}, range in nats": each.loss_ranges}
+    for name, each in reversed(losses.items()):
+        values |= {f"{name}, deviation": each.deviations, f"{name}, range in nats": each.ranges}
+    largest = float(loss.deviations.max())
     told = section(
         "told",
-        figures=[plot_told({k: a.mu_by_record for k, a in accounts.items()}, charged=account.mu)],
-        tables=[_quantile_table(values), _possible(release)],
-        account=account, whose=whose, near=int((account.mu_by_record > account.mu / 2).sum()),
-        charge=release.charge, possible=release.confidential.possible,
+        figures=[plot_told({k: each.deviations for k, each in losses.items()}, charged=largest)],
+        tables=[_quantile_table(values)],
+        largest=largest, n=loss.deviations.size, whose=whose,
+        near=int((loss.deviations > largest / 2).sum()),
     )  # fmt: skip
-    refits = release.confidential.refits
-    return [told] if refits is None else [told, _refits(release, refits, whose)]
+    return [told, _refits(release, loss, whose)] if loss.refits else [told]
 
 
 def _quantile_table(values: Mapping[str, FloatArray]) -> Table:
@@ -53,37 +54,17 @@ def _quantile_table(values: Mapping[str, FloatArray]) -> Table:
     return Table(header=["", *_QUANTILES], rows=rows, numbers=True)
 
 
-def _possible(release: Release) -> Table | None:
-    """Records present beside records that could have been, where a support is declared."""
-    found, charge = release.confidential.possible, release.charge
-    present = release.confidential.account
-    if found is None or present is None:
-        return None
-    accounts = (present, found.account)
-    bound = charge.bound if charge.bound_present is None else charge.bound_present
-    rows = [
-        ["mu", *(number_text(account.mu) for account in accounts)],
-        ["range, nats", *(number_text(account.loss_range) for account in accounts)],
-        ["Lipschitz bound, nats", *map(number_text, (bound, found.lipschitz_bound))],
-        ["Gaussian limit holds", *("yes" if each.limit_holds else "no" for each in accounts)],
-    ]
-    return Table(header=["", "present", "possible"], rows=rows, numbers=True)
-
-
-def _refits(release: Release, refits: Refits, whose: str) -> Section:
-    """What fits without single records found, beside what was said before."""
+def _refits(release: Release, loss: LocalLoss, whose: str) -> Section:
+    """What full refits without single records lost."""
     rows = [
         [
-            _name(release, each.record),
-            *map(number_text, (each.mu, each.loss.mu_without, each.loss.moved)),
-            *map(number_text, (each.loss_range, each.loss.largest)),
-            "yes" if each.within else "no, and the larger is charged",
+            _name(release, refit.record),
+            *map(number_text, (loss.deviations[refit.record], loss.ranges[refit.record])),
+            *map(number_text, (refit.deviation, refit.loss_range)),
         ]
-        for each in refits.each
+        for refit in loss.refits
     ]
-    header = [f"{whose} left out", "mu charged before", "deviation under the refit",
-              "distance of the posteriors", "range charged before", "largest loss",
-              "within"]  # fmt: skip
+    header = [f"{whose} left out", "own deviation", "own range", "deviation", "range"]  # fmt: skip
     return section("refits", tables=[Table(header=header, rows=rows, numbers=True)], whose=whose)
 
 
@@ -95,12 +76,12 @@ def _name(release: Release, place: int) -> str:
 
 
 def loss_section(release: Release) -> list[Section]:
-    """Figure and table of the losses of the records of largest mu; none of a release that
+    """Figure and table of the losses of the records of largest deviation; none of a release that
     was loaded, is censored, has units of several records or no fit."""
     losses = _losses(release)
     if losses is None:
         return []
-    charge, account = release.charge, release.confidential.account
+    charge = release.charge
     charged = charge.epsilon if charge.n_draws_released == 1 else None
     values = {
         **{f"{share:.0%} of the draws stay below": losses.quantiles[:, k]
@@ -113,7 +94,6 @@ def loss_section(release: Release) -> list[Section]:
             figures=[plot_losses(losses, charged=charged)],
             tables=[_quantile_table(values)],
             shown=losses.by_record.size, n=release.confidential.alpha.size, limit=RELIABLE_K,
-            recounted=account is not None and account.draws_recounted,
             unreliable=int((losses.pareto_k > RELIABLE_K).sum()),
         )
     ]  # fmt: skip
@@ -121,10 +101,10 @@ def loss_section(release: Release) -> list[Section]:
 
 def _losses(release: Release) -> LeaveOneOutLoss | None:
     session = None if release.origin is None else release.origin.session
-    account, fit = release.confidential.account, release.fit
-    if session is None or fit is None or account is None or session.units is not None:
+    loss, fit = release.confidential.loss, release.fit
+    if session is None or fit is None or loss is None or session.units is not None:
         return None
-    mu = account.mu_by_record
+    mu = loss.deviations
     if fit.cap is not None or mu.size != fit.alpha.size or not np.isfinite(mu).any():
         return None
     largest = np.argsort(-np.where(np.isfinite(mu), mu, -1.0), kind="stable")[:_MOST_RECORDS]

@@ -246,13 +246,12 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
     }
 
 
-_OF_SUPPORTS = {"support", "epsilon_present", "mu_present"}
 _OF_RHO = {"delta", "rho"}
 _CHARGE_FIELDS = (
-    "mechanism", "epsilon", "accounting", "delta", "rho", "epsilon_range", "epsilon_lipschitz",
-    "mu", "mu_standard_error", "loss_range", "support", "epsilon_present", "mu_present", "kind",
-    "relation", "n_synthetic", "n_draws_released", "bound", "n_draws", "draw_quantile", "cap",
-    "safety_factor", "density_above_one", "converged",
+    "mechanism", "epsilon", "accounting", "delta", "rho", "epsilon_published",
+    "epsilon_lipschitz", "epsilon_range", "mu", "loss_range", "kind", "relation", "n_synthetic",
+    "n_draws_released", "bound", "n_draws", "draw_quantile", "cap", "safety_factor",
+    "density_above_one", "converged",
 )  # fmt: skip
 
 
@@ -267,8 +266,6 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
     hidden = set()
     if not (fitted or stepped):
         hidden |= set(of_fits)
-    if all(charge.support is None for charge in charges):
-        hidden |= _OF_SUPPORTS
     noisy = any(charge.accounting == ZCDP for charge in charges)
     hidden = hidden - _OF_RHO if noisy else hidden | {"rho"}
     rows = [
@@ -282,7 +279,7 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
 
 def _charge_text(field: str, charge: PrivacyCharge) -> str:
     value = getattr(charge, field)
-    if not field.startswith("epsilon") or field == "epsilon_present":
+    if not field.startswith("epsilon"):
         return number_text(value)
     return "–" if value is None else str(value)
 

@@ -1,15 +1,12 @@
 """Replicates: columns alone, and tables that are joined without copies of what stays."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.fitting.replicates import joined, without_bias
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import open_session
 
 FAST = SamplerSettings(chains=4, warmup=300, draws=200)
@@ -48,28 +45,3 @@ def test_joined_tables_share_what_stays_and_change_alone() -> None:
     sets[0].loc[0, "a"] = 99.0
     assert table["a"].iloc[0] == before == sets[1]["a"].iloc[0]
     assert (sets[2]["y"] == 2).all()
-
-
-@dataclass(frozen=True)
-class _Fit:
-    variables: dict[str, Any]
-
-    def flat(self, name: str) -> Any:
-        return self.variables[name][0]
-
-
-def test_a_bias_is_found_wherever_a_predictor_has_its_zero() -> None:
-    """Of intercepts, 50 predictors' units away, pairs say opposite things as their slopes do."""
-    rng = np.random.default_rng(5)
-
-    def fit(level: float, slope: float) -> Any:
-        at_usual, slopes = level + 0.05 * rng.normal(size=500), slope + 0.01 * rng.normal(size=500)
-        return _Fit({"beta": np.column_stack([at_usual - 50 * slopes, slopes])[None]})
-
-    released = fit(0.8, 0.1)
-    pairs = [(fit(0.8, 0.1 + off), fit(1.0, 0.1)) for off in (0.01, -0.01)]
-    before, after = (
-        own.flat("beta") for own in (released, without_bias(released, pairs, ["beta"]))
-    )
-    np.testing.assert_allclose((after - before) @ (1, 50), 0.2, atol=0.02)
-    np.testing.assert_allclose((after - before)[:, 1], 0, atol=0.001)

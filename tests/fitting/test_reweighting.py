@@ -13,7 +13,6 @@ import pyhybrid as ph
 from pyhybrid.fitting import reweighting
 from pyhybrid.fitting.reweighting import Reweighting, estimated_bound, reweighted_fit
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.mechanisms.accounting.loss_account import stepped
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
@@ -214,22 +213,20 @@ def test_a_published_step_beyond_its_tolerance_is_not_taken(
     assert path.fit is not start
 
 
-def test_a_published_step_is_counted_without_each_record(
-    session: FitSession, beta_session: FitSession
-) -> None:
-    """The account repeats the step at its k; of other weights it says that it cannot."""
+def test_a_path_is_repeated_at_its_constants(session: FitSession, beta_session: FitSession) -> None:
+    """Of the search and of a published step; the control is a path that took none."""
     for model, own in ((MODEL, session), (ph.Beta("y ~ 1"), beta_session)):
-        mechanism = ph.LipschitzWeighted(model, reweighting=Reweighting.published())
-        path = mechanism.fit(own)
-        assert path.fit is not path.start
-        base = ph.LipschitzWeighted(model).recomputed(own)
-        assert base is not None
-        found = stepped(own, path, base)
-        np.testing.assert_allclose(found.alpha, path.fit.alpha, rtol=1e-9, atol=1e-12)
-        other = replace(path, fit=replace(path.fit, alpha=path.fit.alpha * 0.99))
-        assert stepped(own, other, base) is None
-        charge = mechanism.charge_of(own, path, n_synthetic=1, n_draws_released=1)
-        assert charge.epsilon_lipschitz >= 2 * path.fit.bounds.overall  # a rise is paid for
+        for plan in (True, Reweighting.published()):
+            mechanism = ph.LipschitzWeighted(model, reweighting=plan)
+            path = mechanism.fit(own)
+            assert path.fit is not path.start
+            assert len(path.constants) == len(path.rounds)
+            again = mechanism.fit(own, like=path)
+            np.testing.assert_allclose(again.fit.alpha, path.fit.alpha, rtol=1e-12)
+            held = mechanism.fit(own, like=replace(path, rounds=()))
+            assert held.fit is held.start
+            charge = mechanism.charge_of(own, path, n_synthetic=1, n_draws_released=1)
+            assert charge.epsilon_lipschitz >= 2 * path.fit.bounds.overall  # a rise is paid for
 
 
 def test_what_is_charged_is_the_bound_after_a_rise(
@@ -273,19 +270,13 @@ def test_slack_of_another_risk_is_used_and_it_does_not_rise(risk: str, session: 
 
 
 @pytest.mark.parametrize("risk", RISKS)
-def test_a_step_by_another_risk_is_the_formula_and_is_counted_without_each_record(
-    risk: str, session: FitSession
-) -> None:
+def test_a_step_by_another_risk_is_the_formula(risk: str, session: FitSession) -> None:
     plan = Reweighting.published(k=0.9, tolerance=100.0)
     mechanism = ph.LipschitzWeighted(MODEL, risk=risk, reweighting=replace(plan, risk=risk))
     path = mechanism.fit(session)
     alpha, told = path.start.alpha, RISKS[risk](_weighted(session, path.start))
     ratio = told.max() / np.where(told > 0, told, 1)
     np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * alpha * ratio, 0, 1), rtol=1e-9)
-    base = ph.LipschitzWeighted(MODEL, risk=risk).recomputed(session)
-    found = stepped(session, path, base)
-    np.testing.assert_allclose(found.alpha, path.fit.alpha, rtol=1e-9, atol=1e-12)
-    assert stepped(session, replace(path, risk="size"), base) is None, "the control"
 
 
 def test_settings_name_the_risk_of_reweighting_where_it_is_not_the_papers() -> None:

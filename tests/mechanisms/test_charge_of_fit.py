@@ -1,6 +1,5 @@
 """What a charge says: every sentence where it belongs, and no other; no engine is needed."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,12 +7,11 @@ import numpy as np
 import pytest
 
 from pyhybrid.core.errors import SamplingError
-from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit, with_bought
+from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
-from pyhybrid.privacy.diagnostics import loss_of_expansion
-from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.refits import LocalLoss, Refit
 from tests.refusals import fails, refuses
 
 COST = {"n_synthetic": 2, "n_draws_released": 2, "relation": "remove", "safety_factor": 1.0}
@@ -36,13 +34,20 @@ def fit(overall: float = 1.5, **given: Any) -> Any:
     )  # fmt: skip
 
 
-def account(**given: Any) -> LocalAccount:
-    """Of 100 records; each field as given."""
-    own: dict[str, Any] = {
-        "loss_ranges": np.full(100, 0.7), "mu_by_record": np.full(100, 0.1), "loss_range": 0.7,
-        "mu": 0.1, "mu_standard_error": 0.001, "limit_holds": True, "n_draws": 40,
-    }  # fmt: skip
-    return LocalAccount(**{**own, **given})
+def loss(*refits: Refit) -> LocalLoss:
+    """Of 100 records."""
+    return LocalLoss(
+        lipschitz=np.full(100, 1.5), ranges=np.full(100, 0.7), deviations=np.full(100, 0.1),
+        refits=refits,
+    )  # fmt: skip
+
+
+def session(*, unit: str | None = None, matrix: Any = None, **given: Any) -> Any:
+    """A session over 100 records likewise."""
+    return SimpleNamespace(
+        bound=bound(matrix=matrix, table=SimpleNamespace(index=range(100)), **given),
+        unit=unit, units=None, n_units=100,
+    )  # fmt: skip
 
 
 def bound(**given: Any) -> Any:
@@ -56,12 +61,11 @@ def bound(**given: Any) -> Any:
 
 def local(
     own: Any, accounting: str = "lipschitz", *, delta: float = 1e-6, relation: str = "remove",
-    of: LocalAccount | None = None, unit: str | None = None, **given: Any,
+    of: LocalLoss | None = None, **given: Any,
 ) -> PrivacyCharge:  # fmt: skip
-    cost: dict[str, Any] = {**COST, "relation": relation, "unit": unit}
     return charge_of_fit(
-        "LW", own, bound(**given), account=of or account(), accounting=accounting, delta=delta,
-        **cost,
+        "LW", own, session(**given), loss=of or loss(), accounting=accounting, delta=delta,
+        **{**COST, "relation": relation},
     )  # fmt: skip
 
 
@@ -79,7 +83,6 @@ def test_a_local_charge() -> None:
     charge = local(fit())
     assert (charge.epsilon, charge.kind, charge.bound) == (6.0, ASYMPTOTIC_LOCAL, 1.5)
     assert (charge.n_draws, charge.cap, charge.converged) == (40, None, True)
-    assert (charge.support, charge.bound_present, charge.loss_range_present) == (None, None, None)
     for words in ("over 40 posterior draws", "The model's own word", "mu can be computed",
                   "There are enough records", "The sampler has converged"):  # fmt: skip
         assert says(charge, words), words
@@ -105,57 +108,40 @@ def test_the_three_accountings_of_one_fit() -> None:
     for name, each in charges.items():
         assert each.accounting == name
         assert (each.epsilon_range, each.epsilon_lipschitz, each.mu) == (1.4, 6.0, 0.1)
-        assert each.mu_standard_error == 0.001
+        assert each.epsilon_published == 6.0
         assert each.epsilon_by("gaussian", delta=1e-6) == gaussian.epsilon
     assert says(gaussian, "Many records: the posteriors with and without a record are close to")
-    assert says(ranged, "The range is taken over 40 posterior draws")
     assert not says(ranged, "Many records")
-    assert not says(papers, "The range is taken")
 
 
-def test_replacing_costs_twice_and_says_what_it_takes_for_granted() -> None:
+def test_what_refits_lose_is_charged_where_it_is_more() -> None:
+    more = loss(Refit(record=3, loss_range=8.0, deviation=0.4))
+    papers, ranged = local(fit(), of=more), local(fit(), "range", of=more)
+    assert (papers.epsilon, papers.epsilon_published, ranged.epsilon) == (16.0, 6.0, 16.0)
+    assert local(fit(), "gaussian", of=more).mu == pytest.approx(0.5)
+    assert local(fit(), of=more, relation="replace").epsilon == 32.0
+    less = loss(Refit(record=3, loss_range=2.0, deviation=0.01))
+    assert (local(fit(), of=less).epsilon, local(fit(), "range", of=less).epsilon) == (6.0, 4.0)
+    assert says(papers, "computed anew, weights too, without each of 1 records")
+    assert not says(papers, "As published")
+    assert says(local(fit()), "As published: the weights are taken as fixed")
+    endless = loss(Refit(record=3, loss_range=np.inf, deviation=np.inf))
+    fails(SamplingError, "must be finite at every draw", local, fit(), of=endless)
+
+
+def test_without_refits_a_record_that_alone_informs_a_coefficient_is_said() -> None:
+    X = np.column_stack([np.ones(100), np.arange(100) == 4])
+    matrix = SimpleNamespace(X=X, named=lambda place: ("1", "'g'")[place])
+    assert says(local(fit(), matrix=matrix), "1 record alone informs a coefficient ('g')")
+    assert not says(local(fit()), "alone inform")
+
+
+def test_replacing_costs_twice() -> None:
     remove, replaced = (local(fit(), "range", relation=r) for r in ("remove", "replace"))
     assert (remove.epsilon, replaced.epsilon) == (1.4, 2.8)
-    assert says(replaced, "is assumed to have no larger risk")
-    assert not says(remove, "is assumed to have no larger risk")
     gaussian = local(fit(), "gaussian", relation="replace")
     assert gaussian.mu_of_release == pytest.approx(2 * 0.1 * 2**0.5)
     assert local(fit(), relation="replace").epsilon == 6.0, "of discrete outcomes, as in the papers"
-
-
-@pytest.mark.parametrize(("of", "quantile", "counted", "why"), [
-    ({"limit_holds": False}, 1.0, "range", "the check of its limit failed for some record"),
-    ({"mu": np.inf}, 1.0, "range", "the check of its limit failed for some record"),
-    ({}, 0.99, "range", "draws were dropped, with a probability above delta"),
-    ({"limit_holds": False, "loss_range": np.inf}, 1.0, "lipschitz", "counted by the Lipsch"),
-])  # fmt: skip
-def test_where_the_limit_does_not_hold_another_accounting_is_charged(
-    of: dict[str, Any], quantile: float, counted: str, why: str
-) -> None:
-    """As it was, draws dropped by the share 1 - q were charged at a delta of 1e-6."""
-    charge = local(fit(draw_quantile=quantile), "gaussian", of=account(**of))
-    assert (charge.accounting, charge.delta) == (counted, 0.0)
-    untold = quantile == 1 and counted == "range"  # no terms to expand: 2 Delta for each of 2 draws
-    assert charge.epsilon == {"range": 6.0 if untold else 1.4, "lipschitz": 6.0}[counted]
-    assert says(charge, "cannot be estimated from these draws") == untold
-    assert says(charge, "Gaussian accounting was asked for")
-    assert says(charge, why)
-    assert not says(local(fit(), "gaussian"), "was asked for")
-
-
-def test_where_the_limit_fails_losses_beyond_the_draws_are_charged() -> None:
-    """A term 0.5 z - 0.1 (z^2 - 1) of a normal z; the range of 40 draws says less."""
-    expansion = np.array([[0.5], [-0.1], [0.0], [0.0]])
-    beyond = float(loss_of_expansion(expansion, 1e-6, 2)[0]) / 2  # of two draws together
-    charge = local(fit(), "gaussian", of=account(limit_holds=False, expansion=expansion))
-    assert beyond > 0.7
-    assert charge.loss_range == pytest.approx(beyond)
-    assert 2 * beyond <= charge.epsilon <= 2 * beyond + 0.01
-    assert says(charge, "misses losses rarer than about one in 40")
-    assert says(charge, "loss of a draw at probability 1e-06 where the log-likelihoods go on")
-    asked = local(fit(), "range", of=account(limit_holds=False, expansion=expansion))
-    assert asked.epsilon == 1.4
-    assert not says(asked, "The charge is at least")
 
 
 def test_delta_is_below_one_over_the_number_of_records_or_units() -> None:
@@ -187,22 +173,6 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert len(charge.assumes) == 6 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"
     assert len(charge.not_covered) == 6 + calibrated
-
-
-@pytest.mark.parametrize(("relation", "sides"), [("remove", 1), ("replace", 2)])
-def test_a_bought_center_is_paid_for_beside_the_draws(relation: str, sides: int) -> None:
-    cost: dict[str, Any] = {**COST, "relation": relation, "n_draws_released": 3}
-    own = charge_of_censored_fit(
-        "Censored", fit(0.7, cap=0.5), bound(density_above_one=True), record_indexed=True,
-        calibrated=False, **cost,
-    )  # fmt: skip
-    center = PrivacyCharge.strict(mechanism="exponential", epsilon=0.5, relation=relation)
-    both = with_bought(own, center)
-    assert both.epsilon == own.epsilon + 0.5
-    assert both.bound == pytest.approx(own.bound + 0.5 / (2 * sides * 3)), "of each of three draws"
-    local_one = replace(own, kind=ASYMPTOTIC_LOCAL, n_draws=40)
-    kinds = [each.kind for each in (both, with_bought(local_one, center))]
-    assert kinds == [STRICT, ASYMPTOTIC_LOCAL]
 
 
 def test_what_takes_strictness_away_is_said() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import poisson
 
 import pyhybrid as ph
-from pyhybrid.mechanisms.accounting.charge import with_bought
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges, rho_of_strict
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound, epsilon_of_zcdp
@@ -222,10 +221,6 @@ def of_strict(epsilon: float, m: int = 1, **options: Any) -> PrivacyCharge:
 PARTS = {  # of m sets: the charge of a part, and its rho by its own formula
     "draws": lambda x, m: (censored(m, cap=x, bound=x), m * (2 * x) ** 2 / 8),
     "histograms": lambda x, m: (of_strict(x, m), m * x**2 / 2),
-    "center": lambda x, m: (
-        with_bought(censored(m, cap=0.005, bound=0.005), of_strict(x)),
-        m * 0.01**2 / 8 + x**2 / 2,
-    ),
     "gaussian": lambda x, m: (of_strict(x, m, rho=x**2, delta=1e-6), m * x**2),
 }
 
@@ -243,12 +238,6 @@ def test_rho_of_a_composition_is_that_of_its_parts_or_above(parts: list, m: int)
         assert rho <= times * math.fsum(rhos) * (1 + 1e-4) + 1e-5 * m, "epsilons are rounded up"
         stored = {name: value for name, value in found.public().items() if name != "rho"}
         assert rho_of_strict(stored) >= rho * (1 - 1e-9) or found.accounting == "zcdp"
-
-
-def test_what_was_bought_once_is_not_divided_by_the_draws() -> None:
-    """The control: as draws that are alike, as before, it would be a sixth of what it is."""
-    one, rho = PARTS["center"](0.5, 50)
-    assert 50 * (whole(one, one).epsilon / 50) ** 2 / 2 < 2 * rho / 6
 
 
 def test_a_delta_is_for_strict_charges() -> None:

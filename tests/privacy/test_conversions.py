@@ -104,15 +104,10 @@ def test_a_charge_may_overstate_and_cannot_be_edited() -> None:
 def test_public_part_lacks_the_bound_and_nothing_else() -> None:
     names = {field.name for field in dataclasses.fields(PrivacyCharge)}
     secret = 2.4375
-    public = charge(bound=secret, mu=0.25, mu_standard_error=0.01, loss_range=1.5).public()
-    of_a_support = {"support", "bound_present", "loss_range_present", "mu_present"}
-    # no unit, no support, no Gaussian noise
-    without = {"bound", "loss_range", "range_failing", "unit", "rho", *of_a_support}
-    assert names - set(public) == without
-    assert set(public) - names == {"epsilon_lipschitz", "epsilon_range"}
-    of_old = {"accounting", "delta", "mu", "mu_standard_error", "loss_range", "range_failing",
-              "rho"}  # fmt: skip
-    assert names - set(charge().public()) == {"bound", "unit", *of_old, *of_a_support}
+    public = charge(bound=secret, published_bound=secret, mu=0.25, loss_range=1.5).public()
+    hidden = {"bound", "published_bound", "loss_range", "seal", "rho"}  # and no Gaussian noise
+    assert names - set(public) == hidden
+    assert set(public) - names == {"epsilon_published", "epsilon_lipschitz", "epsilon_range"}
     assert str(secret) not in json.dumps(public)
     assert str(secret) in json.dumps(charge(bound=secret).as_dict())
 
@@ -372,6 +367,7 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
     rho = conversions.rho_of_zcdp(1.0, 1e-6)
     one = charge_of_zcdp(1.0, rho, 1e-6)
     assert (one.epsilon, one.delta, one.accounting, one.kind) == (1.0, 1e-6, "zcdp", "strict")
+    assert one.is_sealed
     assert one.public()["rho"] == rho
     assert "bound" not in one.public()
     assert PrivacyCharge.from_dict(one.as_dict()) == one

@@ -184,7 +184,7 @@ def test_mechanisms_are_read_from_text() -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("nothing", "unweighted, budget, lipschitz, count, scalar, truncated"),
+    ("nothing", "unweighted, lipschitz, count, scalar, truncated"),
     ("lipschitz:radius=1", "takes no --radius"),
     ("lipschitz:scale=big", "scale must be a number: found 'big'"),
     ("lipschitz:reweighting=maybe", "reweighting must be"),

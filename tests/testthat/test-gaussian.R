@@ -41,23 +41,23 @@ test_that("the neighbor's deviation is that of a refit", {
   expect_gt(mu$neighbor_by_record, mu$by_record)
 })
 
-test_that("recomputed changes are those of leaving each record out", {
-  log_lik <- rbind(c(-1, -2, -4), c(-1.5, -2, -3))
-  f <- c(1.5, 2, 4)
-  found <- recomputed_terms(
-    log_lik, weights_without(function(kept) weights_from_lipschitz(f[kept]), 3)
-  )
-  expect_equal(found, rbind(c(-0.6, -1.6, -1.6), c(-1.1, -1.6, -1.6)))
-  # Constant weights move nothing: the change is the record's own term.
-  held <- recomputed_terms(
-    log_lik, weights_without(function(kept) rep(0.5, length(kept)), 3)
-  )
-  expect_equal(held, 0.5 * log_lik)
-  # Control: with the weights held, the riskiest record, of weight 0, seems to tell nothing.
-  alpha <- weights_from_lipschitz(f)
-  expect_equal(loss_ranges(log_lik, alpha)$by_record[3], 0)
-  one <- recomputed_terms(log_lik[, 1, drop = FALSE], weights_without(function(kept) 1, 1))
-  expect_equal(one, log_lik[, 1, drop = FALSE])
-  expect_error(recomputed_terms(log_lik, 1), class = "pyhybrid_invalid_input")
-  expect_error(weights_without(1, 3), class = "pyhybrid_invalid_input")
+test_that("no number is below its exact value, and what is exact stays", {
+  set.seed(4)
+  for (i in 1:300) {
+    x <- signif(rgamma(1, 2), sample(3:15, 1))
+    m <- sample(1:50, 1)
+    expect_gte(rho_of_range(x, m, "replace") / (m * 4 * x^2 / 8), 1 - 1e-15)
+    expect_false(pyhybrid:::is_below(
+      pyhybrid:::as_decimal(rho_of_range(x, m)),
+      Reduce(pyhybrid:::times, lapply(c(x, x, m, 0.125), pyhybrid:::as_decimal))
+    ))
+    expect_gte(mu_of_release(x, m)^2, x^2 * m)
+  }
+  expect_identical(rho_of_range(0.5, 20), 0.625)
+  expect_identical(epsilon_of_censoring(c(0.5, 0.5000000000000002)), 1.000001)
+  expect_identical(epsilon_of_censoring(c(0.1, 0.2)), 0.3)
+  charge <- function(epsilon) list(epsilon = epsilon, kind = "strict", relation = "remove")
+  expect_identical(compose(lapply(c(1e9, 1e-6), charge)), 1000000000.000001)
+  expect_identical(compose(lapply(c(0.1, 0.1, 0.1), charge)), 0.3)
+  expect_identical(compose(list()), 0)
 })

@@ -7,31 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.fitting.session import PosteriorFit
-from pyhybrid.mechanisms.accounting.loss_account import with_possible
+from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.mechanisms.accounting.local_loss import sole_informants_of
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import share_bound
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import rho_of_draw
-from pyhybrid.privacy.conversions import (
-    ASYMPTOTIC_LOCAL,
-    STRICT,
-    add_epsilons,
-    at_most,
-    lipschitz_sides,
-    round_up,
-    shown,
-)
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT
 from pyhybrid.privacy.diagnostics import effective_draws
-from pyhybrid.privacy.hypothetical_records import PossibleAccount
-from pyhybrid.privacy.leave_one_out import Refits
-from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.refits import LocalLoss
 from pyhybrid.releases.words import in_one_line
 
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
@@ -46,35 +35,25 @@ CENTERS = {
     "released": "a center that is public, or was released before under a separate charge",
     "public": "a center made from a public reference",
     "reference": "a center made from a reference, whose records this charge does not cover",
-    "bought": "a center drawn from these records before; this charge includes its cost",
 }
 """Where a center may have come from, in words."""
 
 
 _SENTENCES = {
-    # What the accounting assumes
+    # What a local charge assumes of accounting, draws, weights and records
     "gaussian": "Many records: the posteriors with and without a record are close to normal, so "
-    "that a released draw is Gaussian differentially private. This was checked record by record "
-    "on {n_draws} posterior draws, down to probabilities of about one in that number; for smaller "
-    "ones, delta relies on the limit. The upper end of the estimate of mu is charged.",
-    "some by loss": "Records for which the limit does not hold are charged by their largest loss "
-    "over the draws, or by an extrapolation beyond these. Epsilon is the larger of the two.",
-    "other": "{asked} accounting was asked for; {why}; epsilon is counted by the {by}.",
-    "range": "The range is taken over {n_draws} posterior draws. It is a lower estimate of the "
-    "largest possible range: it misses losses rarer than about one in {n_draws}.",
-    "beyond": "The charge is at least the Gaussian epsilon of mu, and at least {loss}",
-    "replaced": "A {one} that replaces another is assumed to have no larger risk than those "
-    "present: the cost is twice that of the {one} of largest risk.",
-    # What a local charge assumes of draws, weights and records
-    "largest": "The Lipschitz bound is the largest value over {n_kept} posterior draws, a lower "
-    "estimate of the largest possible value.",
+    "that a released draw is Gaussian differentially private.",
+    "largest": "Sizes, ranges and deviations are taken over {n_kept} posterior draws, a lower "
+    "estimate of the largest possible ones.",
     "many": "There are enough records for the local bound to be near the global one. The "
     "guarantee holds for this database and extends to others only as their size grows.",
-    "recounted": "Weights were computed from the same records. By range and mu, the charge "
-    "includes how the weights change when a record leaves, because the risks of the others "
-    "change, too: estimated from {recounted} draws by importance weights. By the Lipschitz bound, "
-    "as in the papers, it does not.",
-    "tied": "Removing one record is assumed not to change the weights of the others.",
+    "refits": "Everything was computed anew, weights too, without each of {n_refits} records, "
+    "those of largest deviation with weights and without: no other record is assumed to tell much "
+    "more. Deviations of these refits are charged with a factor of 1.25.",
+    "as published": "As published: the weights are taken as fixed, and removing one record is "
+    "assumed not to change those of the others.",
+    "alone": "{n_alone} alone {informs} a coefficient ({columns_alone}): what a draw discloses of "
+    "that is not in the epsilon stated here.",
     "coded": "Columns are coded with values computed from all records ({terms}), assumed not to "
     "change for neighbors{strict}.",
     "decimals": "Released values of {columns} have {decimals} decimals, a number fixed without "
@@ -108,11 +87,6 @@ _SENTENCES = {
     "modes": "Some chains ended elsewhere, so the censored posterior may have more than one mode. "
     "Modes that the release was not drawn from are assumed to have no weight. For this reason the "
     "guarantee is not strict.",
-    # What refits without a record say
-    "refits": "The posterior was also fitted without {whose} of largest risk; range and mu are "
-    "the larger of both fits.",
-    "failed": "No fit could be made without {failed} of the {one}s of largest risk: their charge "
-    "relies on the draws of one posterior alone and may be too small with few records.",
     # What no charge covers
     "unsynthesized": "Columns other than {columns}, if there are any, are published unchanged.",
     "public": "The number of records, their labels and order, {whose}and who is in the data: they "
@@ -153,97 +127,54 @@ def _said(conditions: Mapping[str, Any], **values: Any) -> tuple[str, ...]:
 def charge_of_fit(
     mechanism: str,
     fit: PosteriorFit,
-    bound: BoundModel,
+    session: FitSession,
     *,
-    account: LocalAccount,
+    loss: LocalLoss,
     accounting: str,
     delta: float,
     relation: str,
-    unit: str | None = None,
-    possible: PossibleAccount | None = None,
-    support: str | None = None,
     **cost: Any,
 ) -> PrivacyCharge:
     """Charge of releasing draws of `fit`; local and asymptotic. SamplingError if no epsilon is
-    finite.
-
-    Where Gaussian accounting was asked for and its limit does not hold, the range is charged, no
-    less than what terms that go on beyond the draws would lose with probability delta, and where
-    that is not finite, the Lipschitz bound. With `possible`, what could be added from the declared
-    `support` counts, too. `cost` are n_synthetic, n_draws_released and safety_factor.
+    finite. `cost` are n_synthetic, n_draws_released and safety_factor.
     """
-    overall = fit.bounds.overall
-    if not math.isfinite(overall):
+    if not math.isfinite(fit.bounds.overall):
         raise SamplingError(
             "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
             "of 0 under some draw; use a mechanism that gives such records weight 0"
         )
     if accounting == "gaussian":
-        check_delta_of(delta, account.loss_ranges.size)
-    dropped = fit.bounds.draw_quantile < 1
-    present, of_present = account, overall
-    if possible is not None:
-        account = with_possible(account, possible)
-        overall = max(overall, possible.lipschitz_bound)
-        if not math.isfinite(overall):
-            raise SamplingError(
-                "a possible record has a likelihood of 0 under some draw, and a weight above 0: no "
-                "epsilon can be stated for this support; narrow it, or take weights that fall to 0"
-            )
-    counted = _counted(account, accounting, dropped=dropped)
-    stated: dict[str, Any] = {}
-    if possible is not None:
-        stated = {
-            "support": support,
-            "bound_present": of_present,
-            "loss_range_present": _finite(present.loss_range),
-            "mu_present": _finite(_mu(present, counted)),
-        }
-    replaced = relation == "replace" and counted != "lipschitz"
-    one = "" if not replaced else "record" if unit is None else "unit"
-    assumes = _of_local(fit, bound, account, accounting, counted, delta, replaced=one)
-    if accounting == "gaussian" and not dropped and (counted == "range" or not account.limit_holds):
-        m = cost.get("n_draws_released", 1)
-        price = account.loss_to(delta, otherwise=2 * overall, n_draws=m) / m
-        stated["range_failing"] = price if counted == "gaussian" else None
-        account = replace(account, loss_range=max(account.loss_range, price))
-    mu = _finite(_mu(account, counted))
+        check_delta_of(delta, session.n_units)
+    largest = max(fit.bounds.overall, loss.change / 2)
+    counted = {"lipschitz": largest, "range": loss.loss_range, "gaussian": loss.mu}
+    if not math.isfinite(counted[accounting]):
+        raise SamplingError(
+            "what leaves with a record must be finite at every draw: it is not in a refit without "
+            "one; use a mechanism that gives such records weight 0"
+        )
+    above = session.bound.density_above_one or largest > fit.bounds.overall
     return _charge(
         fit,
-        bound,
+        session.bound,
         mechanism=mechanism,
         kind=ASYMPTOTIC_LOCAL,
-        bound=overall,
-        assumes=assumes,
-        not_covered=_not_covered(bound, unit),
-        accounting=counted,
-        delta=delta if counted == "gaussian" else 0.0,
-        loss_range=_finite(account.loss_range),
-        mu=mu,
-        mu_standard_error=None if mu is None else _finite(account.mu_standard_error),
+        bound=largest,
+        published_bound=fit.bounds.overall,
+        assumes=_of_local(fit, session, loss, accounting),
+        not_covered=_not_covered(session.bound, session.unit),
+        accounting=accounting,
+        delta=delta if accounting == "gaussian" else 0.0,
+        loss_range=_finite(loss.loss_range),
+        mu=_finite(loss.mu),
         relation=relation,
-        unit=unit,
-        **stated,
+        unit=session.unit,
+        density_above_one=above,
         **cost,
     )
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _mu(account: LocalAccount, counted: str) -> float:
-    return account.largest_of_limit if counted == "gaussian" else account.mu
-
-
-def _counted(account: LocalAccount, accounting: str, *, dropped: bool) -> str:
-    """The accounting that holds, the one asked for if it does."""
-    limit = account.limit_holds or account.largest_of_limit > 0
-    if accounting == "gaussian" and (
-        dropped or not limit or not math.isfinite(account.largest_of_limit)
-    ):
-        accounting = "range"
-    return accounting if accounting != "range" or math.isfinite(account.loss_range) else "lipschitz"
 
 
 def check_delta_of(delta: float, n: int) -> None:
@@ -264,20 +195,9 @@ def _charge(fit: PosteriorFit, model: BoundModel, *, kind: str, **fields: Any) -
         n_draws=None if kind == STRICT else int(fit.bounds.kept_draws.size),
         draw_quantile=fit.bounds.draw_quantile,
         cap=None if fit.cap is None else fit.cap.above,
-        density_above_one=model.density_above_one or centered,
         converged=fit.converged,
-        **fields,
-    )
-
-
-def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
-    """The charge, made of an account that refits were taken into, with a sentence on them."""
-    one = "record" if charge.unit is None else in_one_line(charge.unit)
-    n_made = len(refits.each)
-    whose = f"the {one}" if n_made == 1 else f"each of the {n_made} {one}s"
-    said = {"refits": n_made, "failed": refits.failed}
-    sentences = _said(said, one=one, whose=whose, failed=refits.failed)
-    return replace(charge, assumes=(*charge.assumes, *sentences))
+        **{"density_above_one": model.density_above_one or centered, **fields},
+    ).sealed()
 
 
 # --- Censored charges ----------------------------------------------------------------------------
@@ -320,18 +240,17 @@ def charge_of_censored_fit(
     assert fit.cap is not None
     by_record = record_indexed and not unconfirmed and why_local(bound) is None
     strict = by_record and fit.converged and not fit.n_elsewhere
-    of_others = calibrated and center != "bought"
     return _charge(
         fit,
         bound,
         mechanism=mechanism,
         kind=STRICT if strict else ASYMPTOTIC_LOCAL,
         bound=fit.cap.span / 2,
-        assumes=_of_censored(fit, bound, record_indexed, of_others, unconfirmed, center, relation),
+        assumes=_of_censored(fit, bound, record_indexed, calibrated, unconfirmed, center, relation),
         not_covered=(
             *_not_covered(bound, unit, computed=False),
             *_said(
-                {"answer": True, "calibration": of_others},
+                {"answer": True, "calibration": calibrated},
                 refused="chains that do not converge, another mode of the posterior or records"
                 if fit.exact is None
                 else "records that the model refuses, or that are",
@@ -344,75 +263,33 @@ def charge_of_censored_fit(
     )
 
 
-def with_bought(charge: PrivacyCharge, bought: PrivacyCharge) -> PrivacyCharge:
-    """The charge of a release with that of its center, which was drawn from the same records."""
-    m, strict = charge.n_draws_released, charge.kind == bought.kind == STRICT
-    kind = STRICT if strict else ASYMPTOTIC_LOCAL
-    sides = lipschitz_sides(charge.relation, charge.density_above_one) * shown(charge.safety_factor)
-    return replace(
-        charge,
-        kind=kind,
-        epsilon=round_up(add_epsilons([charge.epsilon, bought.epsilon]), kind=kind),
-        bound=at_most(shown(charge.bound) + shown(bought.epsilon) / (sides * m)),  # of one draw
-        rho=rho_of_draw([charge, bought], m) if strict else None,
-        n_draws=charge.n_draws if charge.n_draws is not None else bought.n_draws,
-        converged=charge.converged and bought.converged,
-        assumes=tuple(dict.fromkeys((*charge.assumes, *bought.assumes))),
-    )
-
-
 # --- What charges assume -------------------------------------------------------------------------
 
 
 def _of_local(
-    fit: PosteriorFit,
-    bound: BoundModel,
-    account: LocalAccount,
-    asked: str,
-    counted: str,
-    delta: float,
-    *,
-    replaced: str,
+    fit: PosteriorFit, session: FitSession, loss: LocalLoss, accounting: str
 ) -> tuple[str, ...]:
     """Assumptions of a local charge on its accounting, draws, weights and model."""
-    dropped, recounted = fit.bounds.draw_quantile < 1, account.draws_recounted
-    why = "some log-likelihoods have no finite range"
-    if asked == "gaussian":
-        why = "the check of its limit failed for some record"
-        if dropped:
-            why = "draws were dropped, with a probability above delta"
-    beyond = counted == "range" and asked == "gaussian" and not dropped
-    loss = (
-        f"the loss of a draw at probability {delta:g} where the log-likelihoods go on beyond the "
-        "draws as cubic functions of a normal value."
-        if beyond and math.isfinite(account.loss_beyond(delta))
-        else f"twice the Lipschitz bound: what a draw loses at probability {delta:g} cannot be "
-        "estimated from these draws."
-    )
+    bound, unit = session.bound, session.unit
+    alone = [] if loss.refits else sole_informants_of(session)
+    dropped = fit.bounds.draw_quantile < 1
     return _said(
         {
-            "gaussian": counted == "gaussian",
-            "some by loss": counted == "gaussian" and not account.limit_holds,
-            "other": asked != counted,
-            "range": counted == "range",
-            "beyond": beyond,
-            "replaced": replaced,
+            "gaussian": accounting == "gaussian",
             "largest": True,
             "many": True,
-            "recounted": recounted,
-            "tied": not recounted and bool((fit.alpha != fit.alpha[0]).any()),
+            "refits": loss.refits,
+            "as published": not loss.refits,
+            "alone": alone,
             **_of_model(bound),
             **_of_chains(fit),
             "dropped": dropped,
         },
-        asked=asked.capitalize(),
-        why=why,
-        by="range of the log-likelihoods" if counted == "range" else "Lipschitz bound",
-        n_draws=account.n_draws,
         n_kept=fit.bounds.kept_draws.size,
-        loss=loss,
-        one=replaced,
-        recounted=recounted,
+        n_refits=len(loss.refits),
+        n_alone=number_of(len(alone), "record" if unit is None else "unit"),
+        informs="informs" if len(alone) == 1 else "inform",
+        columns_alone=in_one_line(*sorted({each.column for each in alone})),
         quantile=fit.bounds.draw_quantile,
         failing=_delta_of_dropped(fit) if dropped else 0.0,
         **_words(fit, bound, strict=""),
@@ -484,7 +361,7 @@ def _of_censored(
             **_of_model(bound, fit.n_elsewhere),
             **(_of_chains(fit) if fit.exact is None else {}),
         },
-        center=f"{CENTERS.get(center or '')}{'' if center == 'bought' else before}.",
+        center=f"{CENTERS.get(center or '')}{before}.",
         stopped=stopped,
         size=0 if fit.exact is None else fit.exact.grid.size,
         **_words(fit, bound, strict="; constants given by hand would make the guarantee strict"),

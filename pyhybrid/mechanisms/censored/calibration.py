@@ -60,7 +60,6 @@ from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.registry import described_model
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.censoring import FrozenParts, FrozenRows, FrozenTerms
-from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon
 from pyhybrid.releases.folder import read_names
 from pyhybrid.running.files import folder_aside, whole_only
@@ -126,9 +125,6 @@ class Calibration:
     center : Center or None
         theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
         a calibration of an earlier version.
-    bought : PrivacyCharge or None
-        Cost of the center, where it was estimated privately from the records to be released
-        (`pyhybrid.mechanisms.calibrate_privately`); each release states it, too.
     """
 
     model: Model
@@ -146,11 +142,6 @@ class Calibration:
     holds_no_released_record: bool = False
     center: Center | None = None
     epsilon: float | None = None
-    bought: PrivacyCharge | None = None
-
-    def __post_init__(self) -> None:
-        if self.bought is not None and self.center is not None:  # it goes with what it cost
-            object.__setattr__(self, "center", replace(self.center, public=False))
 
     def __repr__(self) -> str:
         return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
@@ -162,16 +153,14 @@ class Calibration:
                  "n_draws": self.draws.n_draws}  # fmt: skip
         if self.center is None:
             return shown
-        told = self.center.public or self.bought is not None
-        center = self.center.as_dict() if told else "of the reference"
-        bought = {} if self.bought is None else {"bought_at": self.bought.epsilon}
-        return {**shown, "center": center, **bought}
+        center = self.center.as_dict() if self.center.public else "of the reference"
+        return {**shown, "center": center}
 
     @property
     def unconfirmed(self) -> bool:
         """True if the owner has not confirmed that the reference holds no released record, so that
-        no release is strict. A privately estimated center needs no confirmation."""
-        return self.bought is None and not self.holds_no_released_record
+        no release is strict."""
+        return not self.holds_no_released_record
 
     def check_fits(self, bound: BoundModel) -> None:
         """Raise InvalidInput if the program has changed, or a column is coded in another way."""
@@ -259,7 +248,7 @@ class Calibration:
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder of readable files (confidential, mode 0700)."""
-        draws, center, bought = self.draws, self.center, self.bought
+        draws, center = self.draws, self.center
         frozen = None if center is None else center.frozen
         content = {
             "format": _VERSION,
@@ -273,7 +262,6 @@ class Calibration:
             "frozen_rows": frozen is not None,
             "epsilon": self.epsilon,
             "holds_no_released_record": self.holds_no_released_record,
-            "bought": None if bought is None else bought.as_dict(),
         }
         columns = {
             f"{name}.{place}": column
@@ -318,7 +306,7 @@ class Calibration:
             center, frozen = content.get("center"), None
             if center is not None and content.get("frozen_rows", True):  # one given has none
                 frozen = read_frozen(_exact_numbers(root / "frozen.csv"), content["columns"])
-            epsilon, bought = content.get("epsilon"), content.get("bought")
+            epsilon = content.get("epsilon")
             word = content.get("holds_no_released_record", False)
             for name in ("lowest", "highest", "scale", "shift", "censored"):
                 check_finite(content[name], name)
@@ -332,7 +320,6 @@ class Calibration:
                 center=None if center is None else Center.from_dict(center, frozen),
                 epsilon=None if epsilon is None else check_positive(epsilon, "epsilon"),
                 holds_no_released_record=check_flag(word, "holds_no_released_record"),
-                bought=None if bought is None else PrivacyCharge.from_dict(dict(bought)),
                 **{name: content[name] for name in _NUMBERS},
             )
         if holds_no_released_record is None:

@@ -25,12 +25,10 @@ from pyhybrid.mechanisms.accounting.charge import (
     UNCONFIRMED,
     charge_of_censored_fit,
     why_local,
-    with_bought,
 )
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.mechanism import Made
-from pyhybrid.mechanisms.weighted.base import Accounts
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
@@ -40,6 +38,7 @@ from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.log_lik import unit_terms
+from pyhybrid.privacy.refits import LocalLoss
 from pyhybrid.releases.record import Remarks
 
 SAMPLINGS = ("auto", "exact", "chains")
@@ -142,11 +141,6 @@ class Censored(CappedMechanism):
         if self.calibration is not None:
             self._check_calibration(self.calibration)
         self._check_capped(held=self.calibration is not None)
-        if self.support is not None:
-            raise InvalidInput(
-                "support is for charges made from draws: a censored release is charged its cap, "
-                "which holds for every record that could have been; leave it out"
-            )
         check_choice(self.sampling, "sampling", SAMPLINGS)
         if self.center is not None and self.center != _OF_CALIBRATION:
             if self.calibration is not None:
@@ -157,8 +151,7 @@ class Censored(CappedMechanism):
                 raise InvalidInput(
                     "center must be public, or released under a separate charge: this one is of a "
                     "reference that is not, and whether that holds the records to release cannot "
-                    "be checked, or was bought, and its cost would not be counted; give the "
-                    "calibration instead"
+                    "be checked; give the calibration instead"
                 )
         if self.grid is not None and self.sampling == "chains":
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
@@ -182,8 +175,6 @@ class Censored(CappedMechanism):
         if self.calibration is None:
             return {}
         drift = self.calibration.drift(bound)
-        if self.calibration.bought is not None:  # from these records: there is no reference
-            return {"Clipping": {"records that meet the cap": drift.censored_now}}
         shares = {
             "records outside the reference's range": drift.share_outside,
             "records that meet the cap, reference": drift.censored_then,
@@ -235,8 +226,8 @@ class Censored(CappedMechanism):
         """Declared form of the outcome; where weights read all records, dtypes are the data's."""
         return forms_of(self.model, df) if self.record_indexed else {}
 
-    def fit(self, session: FitSession) -> Reweighted:
-        """The censored fit."""
+    def fit(self, session: FitSession, like: Reweighted | None = None) -> Reweighted:
+        """The censored fit, which nothing is re-weighted in."""
         session = self._in_form(session).by_unit(self.unit)
         cap, alpha = self._cap(session.bound), self.weights(session)
         on_grid = self._grid(session.bound)
@@ -312,15 +303,15 @@ class Censored(CappedMechanism):
         return extremes if center is None else {**extremes, "center": center.as_dict()}
 
     def _charge(
-        self, bound: BoundModel, fit: PosteriorFit, accounts: Accounts, **released: int
+        self, session: FitSession, path: Reweighted, loss: LocalLoss | None, **released: int
     ) -> PrivacyCharge:
         if self._unconfirmed:
             local = "the charge is asymptotic local, and a strict ledger refuses it"
             warnings.warn(UNCONFIRMED.format(local), stacklevel=2)
-        charge = charge_of_censored_fit(
+        return charge_of_censored_fit(
             self.name,
-            fit,
-            bound,
+            path.fit,
+            session.bound,
             relation=self.relation,
             safety_factor=self.safety_factor,
             record_indexed=self.record_indexed,
@@ -330,20 +321,13 @@ class Censored(CappedMechanism):
             center=self._where_from(),
             **released,
         )
-        bought = None if self.calibration is None else self.calibration.bought
-        return charge if bought is None else with_bought(charge, bought)
 
-    def _accounts(self, session: FitSession, path: Reweighted, k: int | None) -> Accounts:
+    def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
         """None: the cap is charged, strict or not."""
-        return Accounts()
+        return None
 
-    def _check_leave_one_out(self, k: int | None) -> int:
-        if super()._check_leave_one_out(k):
-            raise InvalidInput(
-                "leave_one_out is evidence for charges made from draws: a censored release is "
-                "charged its cap, which holds for every record; leave it out"
-            )
-        return 0
+    def check_predictors(self, session: FitSession, refits: int) -> None:
+        """Nothing is refused: the cap holds for a record that alone informs a coefficient, too."""
 
     @property
     def _unconfirmed(self) -> bool:
@@ -355,8 +339,6 @@ class Censored(CappedMechanism):
         if center is None or self.calibration is None:
             released = isinstance(self.center, Center)
             return None if center is None else "released" if released else "given"
-        if self.calibration.bought is not None:
-            return "bought"
         return "public" if center.public else "reference"
 
     def _cap(self, bound: BoundModel) -> Cap:

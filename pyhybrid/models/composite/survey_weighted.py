@@ -26,6 +26,7 @@ from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.measures.survey import survey_weights
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of
+from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -206,6 +207,10 @@ class _BoundSurvey:
     @property
     def design_columns(self) -> tuple[str, ...]:
         return self.inner.design_columns
+
+    @property
+    def matrix(self) -> Matrix | None:
+        return self.inner.matrix
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:

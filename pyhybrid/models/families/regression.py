@@ -352,6 +352,10 @@ class BoundRegression:
         return self.design.columns
 
     @property
+    def matrix(self) -> Matrix:
+        return self.design
+
+    @property
     def likelihood_parameters(self) -> tuple[str, ...]:
         return self.model.parameters
 

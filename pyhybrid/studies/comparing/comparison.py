@@ -122,6 +122,7 @@ def compare(
     rule: ConvergenceRule | None = None,
     on_not_converged: str = "raise",
     progress: FitProgress | None = None,
+    refits: int = 0,
     workers: int = 1,
     executor: Executor | None = None,
 ) -> Comparison:
@@ -147,6 +148,9 @@ def compare(
         1 or `n_synthetic` (the default), as in `PseudoPosteriorMechanism.release`.
     seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.fitting.session.FitOptions`.
+    refits : int, default 0
+        As of a release, where it is 10. 0 takes weights as fixed, as the papers do: a release costs
+        that or more.
     workers : int, default 1
         Processes that work on mechanisms at once; does not change the results.
     executor : Executor, optional
@@ -181,11 +185,18 @@ def compare(
     )
     check_count(workers, "workers")
     if workers > 1 or executor is not None:
-        asked = _released_in_parallel(session, mechanisms, m, drawn, workers, executor)
+        asked = _released_in_parallel(session, mechanisms, m, drawn, workers, executor, refits)
     else:
         asked = {
             name: _released(
-                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn, name=name)
+                _Task(
+                    session=session,
+                    mechanism=mechanism,
+                    n_synthetic=m,
+                    n_drawn=drawn,
+                    name=name,
+                    refits=refits,
+                )
             )
             for name, mechanism in mechanisms.items()
         }
@@ -239,6 +250,7 @@ class _Task:
     n_synthetic: int
     n_drawn: int
     name: str
+    refits: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -256,7 +268,10 @@ def _released(task: _Task) -> _Released:
     shared["progress"] = named_progress(task.session.progress, task.name)
     recording = _RecordingSession(**shared)
     release = task.mechanism.release_from(
-        recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
+        recording,
+        n_synthetic=task.n_synthetic,
+        n_draws_released=task.n_drawn,
+        refits=task.refits,
     )
     made = {key[0] for key in (*recording.store.sampled, *recording.store.exact)}
     whole = {fit for fit in recording.asked if fit[0] in made}  # refits without a record are not
@@ -270,6 +285,7 @@ def _released_in_parallel(
     n_drawn: int,
     workers: int,
     executor: Executor | None,
+    refits: int,
 ) -> dict[str, _Released]:
     """The same releases; each worker starts from the unweighted fit, which nearly all need."""
     session.unweighted()
@@ -290,6 +306,7 @@ def _released_in_parallel(
                 n_synthetic=n_synthetic,
                 n_drawn=n_drawn,
                 name=name,
+                refits=refits,
             )
         )
     finished, work = {}, {"workers": workers, "executor": executor, "progress": session.progress}

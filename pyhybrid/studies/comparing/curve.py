@@ -32,22 +32,19 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.engines import (
     ConvergenceRule,
-    Draws,
     Engine,
     SamplerSettings,
     WarmStart,
     resolve_engine,
 )
+from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights
-from pyhybrid.mechanisms.accounting.charge import charge_of_fit
-from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import check_delta
-from pyhybrid.privacy.local_account import ACCOUNTINGS, WeightsWithoutRecords
-from pyhybrid.privacy.weight_sensitivity import lipschitz_without, scalar_without
+from pyhybrid.privacy.refits import ACCOUNTINGS
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts
 from pyhybrid.running.tasks import finished_tasks
@@ -80,8 +77,7 @@ class RiskUtilityCurve:
     table : DataFrame
         Rows: "Unweighted", then "LW" and "SW" for each (scale, shift). Columns: mechanism, scale,
         shift, mean_weight, lipschitz_bound (nats), epsilon (of ONE released draw, nats),
-        accounting (by which it was counted: where the limit of Gaussian accounting does not hold,
-        the range), delta, mu, epsilon_range and epsilon_lipschitz (by the other accountings),
+        accounting, delta, mu, epsilon_range and epsilon_lipschitz (by the other accountings),
         bound_ratio and epsilon_ratio (to LW at the same point), refits (of the search for the
         scalar weight), max_ecdf and avg_ecdf (means over the sets, 0 is best),
         error_mean, error_median, error_q15, error_q90 (absolute differences between data and the
@@ -112,7 +108,7 @@ def risk_utility_curve(
     scales: Iterable[float],
     shifts: Iterable[float] = (0.0,),
     n_synthetic: int = 20,
-    accounting: str = "gaussian",
+    accounting: str = "lipschitz",
     delta: float = 1e-6,
     seed: int | None = None,
     engine: str | Engine = "auto",
@@ -128,10 +124,9 @@ def risk_utility_curve(
 
     One unweighted fit gives the weights of all points. At each point LW is fitted, and scalar
     weights are refitted until their own epsilon is within 5 % of LW's (2 % by the Lipschitz bound,
-    which varies less from fit to fit) and not above it. Weights are computed on the same data; by
-    Gaussian and range accounting the whole change counts that a record makes by leaving, of its own
-    weight and of those of others. The fits without single records that a release of fewer than
-    2,000 records adds to its charge are not made here.
+    which varies less from fit to fit) and not above it. Epsilons are those of weights that are
+    taken as fixed, as published: a release, which refits without single records, costs that or
+    more.
 
     Parameters
     ----------
@@ -142,8 +137,8 @@ def risk_utility_curve(
         c and g of `pyhybrid.lipschitz_weights`; all pairs are points.
     n_synthetic : int, default 20
         m, sets at each point.
-    accounting : {"gaussian", "range", "lipschitz"}, default "gaussian"
-        Of the epsilon that is equal. [S22] has "lipschitz": equal bounds, 2 Delta.
+    accounting : {"lipschitz", "range", "gaussian"}, default "lipschitz"
+        Of the epsilon that is equal; [S22] has equal bounds, 2 Delta.
     delta : float, default 1e-6
         Of Gaussian accounting, public, below 1 / n.
     seed, engine, settings, rule, on_not_converged
@@ -230,7 +225,7 @@ def _complete(
     unweighted = session.unweighted()
     weights = {point: _alpha(unweighted, point) for point in missing}
     if _UNWEIGHTED not in finished.parts:
-        cost = charge_at(session, common, unweighted, None)
+        cost = charge_at(session, common, unweighted)
         row = table_row(session, common, "Unweighted", None, unweighted, cost, cost, 0)
         finished.add(_UNWEIGHTED, row)
     if executor is None and workers > 1:  # chains one after the other where points are parallel
@@ -242,7 +237,6 @@ def _complete(
             entropy=finished.entropy,
             point=point,
             alpha=alpha,
-            reference=unweighted.draws,
             unweighted_bound=unweighted.bounds.overall,
             unweighted_epsilon=finished.parts[_UNWEIGHTED]["epsilon"],
             start=unweighted.draws.warm_start(),
@@ -335,6 +329,10 @@ class CurveSettings:
     accounting: str
     delta: float
 
+    def given(self, alpha: FloatArray) -> GivenWeights:
+        """Synthesis with these weights (n,)."""
+        return GivenWeights(self.model, alpha=alpha, accounting=self.accounting, delta=self.delta)
+
     def session(self, entropy: int, progress: FitProgress | None = None) -> FitSession:
         return open_session(
             self.model.bind(self.df),
@@ -356,7 +354,6 @@ class PointTask:
     entropy: int
     point: Point
     alpha: FloatArray
-    reference: Draws
     unweighted_bound: float
     unweighted_epsilon: float
     start: WarmStart
@@ -370,14 +367,7 @@ def point_rows(task: PointTask) -> list[dict[str, Any]]:
     label = f"LW at scale {scale:g}, shift {shift:g}"
     cold = (task.alpha == 1).all()
     vector = session.fit(task.alpha, label=label, warm_start=None if cold else task.start)
-    reference = session.bound.log_lik(task.reference)
-    moving = lipschitz_without(reference, scale=scale, shift=shift)
-    charge = charge_at(session, common, vector, moving)
-
-    def charged(fit: PosteriorFit) -> PrivacyCharge:
-        target = float(fit.alpha[0]) * task.unweighted_bound
-        moving = scalar_without(reference, target_bound=target)
-        return charge_at(session, common, fit, moving)
+    charge = charge_at(session, common, vector)
 
     if common.accounting == "lipschitz":
         scalar, refits = scalar_fit(session, vector, task.unweighted_bound)
@@ -387,34 +377,29 @@ def point_rows(task: PointTask) -> list[dict[str, Any]]:
             vector,
             task.unweighted_epsilon,
             target=charge.epsilon,
-            cost=lambda fit: charged(fit).epsilon,
+            cost=lambda fit: charge_at(session, common, fit).epsilon,
             power=_POWER,
             near=NEAR[common.accounting],
         )
     return [
         table_row(session, common, "LW", task.point, vector, charge, charge, 0),
-        table_row(session, common, "SW", task.point, scalar, charged(scalar), charge, refits),
+        table_row(
+            session,
+            common,
+            "SW",
+            task.point,
+            scalar,
+            charge_at(session, common, scalar),
+            charge,
+            refits,
+        ),
     ]
 
 
-def charge_at(
-    session: FitSession,
-    common: CurveSettings,
-    fit: PosteriorFit,
-    without: WeightsWithoutRecords | None,
-) -> PrivacyCharge:
-    """Charge of one draw of `fit`, whose weights change as `without` says when a record leaves."""
-    return charge_of_fit(
-        "risk_utility_curve",
-        fit,
-        session.bound,
-        n_synthetic=1,
-        n_draws_released=1,
-        relation="remove",
-        safety_factor=1.0,
-        account=account_of_fit(session, fit, without),
-        accounting=common.accounting,
-        delta=common.delta,
+def charge_at(session: FitSession, common: CurveSettings, fit: PosteriorFit) -> PrivacyCharge:
+    """Charge of one draw of `fit`, its weights taken as fixed."""
+    return common.given(fit.alpha).charge_of(
+        session, Reweighted(start=fit, fit=fit, steps=()), n_synthetic=1, n_draws_released=1
     )
 
 
@@ -502,10 +487,8 @@ def table_row(
 ) -> dict[str, Any]:
     """One row of the table as plain JSON values; `vector` is the charge of LW at the same point."""
     m = common.n_synthetic
-    mechanism = GivenWeights(
-        common.model, alpha=fit.alpha, accounting=common.accounting, delta=common.delta
-    )
-    release = mechanism.release_from(session, n_synthetic=m, n_draws_released=m)
+    mechanism = common.given(fit.alpha)
+    release = mechanism.release_from(session, n_synthetic=m, n_draws_released=m, refits=0)
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
     sets = [present(session.bound.numbers_of(values[column])) for values in release.synthetic]
     errors = np.abs(summaries(sets) - summaries(data))

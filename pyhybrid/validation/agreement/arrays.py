@@ -12,8 +12,7 @@ import pyhybrid
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, KINDS, round_up
 from pyhybrid.privacy.scores import scoring_design
-from pyhybrid.privacy.weight_sensitivity import lipschitz_without
-from pyhybrid.privacy.weights import RISKS, TRANSFORMS, budget_leverage
+from pyhybrid.privacy.weights import TRANSFORMS
 from pyhybrid.rbridge import call_r
 from pyhybrid.validation.agreement.validation import ARITHMETIC, EXACT, Row, compare
 
@@ -137,12 +136,6 @@ def _weights(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("weights_from_lipschitz", lipschitz=f)
     yield _call("truncate_weights", alpha=alpha, lipschitz=f, cap=3.5)
     yield _call("reweight", alpha=alpha, by_record=finite, k=0.95)
-    X = np.column_stack([np.ones(80), rng.normal(size=80), rng.random(80) < 0.1])
-    leverage = budget_leverage(X, mu=0.5, n_others=2)
-    yield _call("budget_leverage", X=X, mu=0.5, n_others=2)
-    yield _call("budget_leverage", "units", X=X, mu=0.5, unit=np.arange(80) // 3)
-    yield _call("budget_risk", log_lik=log_lik)
-    yield _call("budget_weights", risk=f, mu=0.5, leverage=leverage)
     yield _call("scalar_weights", n=5, target_bound=2.5, unweighted_bound=14.3)
     yield _call("censor", log_lik=log_lik, alpha=alpha, cap=2.5)
 
@@ -218,18 +211,6 @@ def _changes(rng: np.random.Generator) -> Iterator[_Call]:
     log_lik, alpha = _log_lik(rng, 200, 20), _alpha(rng, 20)
     for function in ("loss_ranges", "leave_one_out_loss", "gaussian_mu"):
         yield _call(function, log_lik=0.2 * log_lik, alpha=alpha, tolerance=ARITHMETIC)
-    reference = 0.2 * _log_lik(rng, 100, 20)
-    for risk in RISKS:
-        how: Any = {"scale": 0.9, "risk": risk}
-        yield _call(
-            "recomputed_terms",
-            f"lipschitz_weights by {risk}",
-            log_lik=log_lik,
-            weights=lipschitz_without(reference, **how),
-            in_r={"weights": call_r("lipschitz_without", log_lik=reference, **how)},
-            tolerance=ARITHMETIC,
-            to_largest=True,
-        )
     for function in ("center_and_censor", "frozen_excess"):
         yield _call(function, log_lik=log_lik, center=log_lik[0], alpha=alpha, cap=0.5)
 
