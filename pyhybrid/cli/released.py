@@ -170,7 +170,7 @@ _COLORS = {"good": "green", "fair": "yellow", "POOR": "bold red"}
 
 def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Release], str]]:
     """How local epsilons were counted, and what the other accountings say."""
-    if all(release.charge.mu is None for release in releases.values()):
+    if all(release.charge.epsilon_published is None for release in releases.values()):
         return {}
 
     def other(value: float | None) -> str:
@@ -179,8 +179,8 @@ def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Rel
     return {
         "at delta": lambda r: f"{r.charge.delta:g}",
         "accounting": lambda r: r.charge.accounting,
+        "epsilon as published, 2 Δ": lambda r: other(r.charge.epsilon_published),
         "epsilon by the range": lambda r: other(r.charge.epsilon_range),
-        "epsilon by the Lipschitz bound, 2 Δ": lambda r: other(r.charge.epsilon_lipschitz),
     }
 
 

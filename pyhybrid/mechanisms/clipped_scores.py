@@ -484,19 +484,20 @@ class ClippedScores(NoiseMechanism):
             relation=self.relation,
             n_synthetic=m,
             unit=self.unit,
-            assumes=(
-                "Family, formula, form of the released column and the start were declared without "
-                "looking at its confidential values.",
-                "Predictors, number and order of the records are public: neighbors differ in the "
-                "outcome of one record; where it is absent, its predictors stay.",
-            ),
-            not_covered=(
-                f"Columns other than {' '.join(self.outcome.split())}, if there are any, are "
-                "published unchanged.",
-                "Who is in the data: the guarantee hides values and their influence, not "
-                "membership.",
-                "Other releases from the same data: their mu add by squares.",
-            ),
+            facts={
+                "columns": [self.outcome],
+                "assumes": [
+                    "Family, formula, form of the released column and the start were declared "
+                    "without looking at its confidential values.",
+                    "Predictors, number and order of the records are public: neighbors differ in "
+                    "the outcome of one record; where it is absent, its predictors stay.",
+                ],
+                "not_covered": [
+                    "Who is in the data: the guarantee hides values and their influence, not "
+                    "membership.",
+                    "Other releases from the same data: their mu add by squares.",
+                ],
+            },
         )
 
 

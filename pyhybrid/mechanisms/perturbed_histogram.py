@@ -21,7 +21,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
-from pyhybrid.mechanisms.accounting.charge import not_covered_by_noise
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form, OutcomeLevels, check_levels_given, level_places
 from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
@@ -304,17 +303,17 @@ class PerturbedHistogram(NoiseMechanism):
             n_synthetic=m,
             n_draws_released=n_draws_released,
             unit=self.unit,
-            assumes=(
-                f"The {fixed} fixed without looking at the data.",
-                "The number of records is public.",
-                f"Released values are {form}",
-            ),
-            not_covered=not_covered_by_noise(
-                (self.column,),
-                self.unit,
-                chosen="range, bins, epsilon",
-                refused="values out of range",
-            ),
+            facts={
+                "columns": [self.column],
+                "public_rows": True,
+                "chosen": "range, bins, epsilon",
+                "refused": "values out of range",
+                "assumes": [
+                    f"The {fixed} fixed without looking at the data.",
+                    "The number of records is public.",
+                    f"Released values are {form}",
+                ],
+            },
         )
 
 

@@ -26,7 +26,6 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
-from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
 from pyhybrid.mechanisms.clipped_scores import ClippedScores, release_in_sequence
 from pyhybrid.mechanisms.marginals.noisy_marginals import PUBLIC, BoundTables, NoisyMarginals
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism, without_weights
@@ -276,9 +275,6 @@ class SequentialSynthesis(Mechanism):
             mechanism=self.name,
             allow_unlike=warned or self.allow_unlike,
         )
-        single = {unsynthesized_sentence(part.synthesized) for part in parts}
-        others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
-        charge = replace(charge, not_covered=(unsynthesized_sentence(synthesized), *others))
         record = ReleaseRecord(
             charge=charge,
             diagnostics=None,

@@ -134,7 +134,9 @@ def dp_kmeans(
             mechanism="dp_kmeans",
             epsilon=eps,
             relation="replace",
-            assumes=("Rows were brought to an L1 norm of at most 1 by public constants.",),
+            facts={
+                "assumes": ["Rows were brought to an L1 norm of at most 1 by public constants."]
+            },
         ),
     )
 

@@ -261,7 +261,7 @@ def _noisy_counts(
             mechanism=name,
             epsilon=eps,
             relation=relation,
-            assumes=("The categories were fixed without looking at the data.",),
+            facts={"assumes": ["The categories were fixed without looking at the data."]},
         ),
     )
 
@@ -306,7 +306,7 @@ def _noisy_total(
             mechanism="laplace_mean" if mean else "laplace_sum",
             epsilon=eps,
             relation=relation,
-            assumes=("The bounds were fixed without looking at the data.",),
+            facts={"assumes": ["The bounds were fixed without looking at the data."]},
         ),
     )
 

@@ -111,8 +111,7 @@ def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
             mechanism="randomized_response",
             epsilon=eps,
             relation="replace",
-            assumes=("Each person gives one answer.",),
-            not_covered=("Who took part.",),
+            facts={"assumes": ["Each person gives one answer."], "not_covered": ["Who took part."]},
         ),
     )
 

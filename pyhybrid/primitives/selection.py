@@ -114,10 +114,12 @@ def exponential_mechanism(
             mechanism="exponential_mechanism",
             epsilon=eps,
             relation=relation,
-            assumes=(
-                "No score changes by more than the stated sensitivity between neighbors, and the "
-                "candidates were fixed without looking at the data.",
-            ),
+            facts={
+                "assumes": [
+                    "No score changes by more than the stated sensitivity between neighbors, and "
+                    "the candidates were fixed without looking at the data."
+                ]
+            },
         ),
     )
 

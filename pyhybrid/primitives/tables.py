@@ -169,7 +169,9 @@ def noisy_tables(
             rho=price.rho,
             delta=price.delta,
             relation=relation,
-            assumes=("The tables and their cells were fixed without looking at the data.",),
+            facts={
+                "assumes": ["The tables and their cells were fixed without looking at the data."]
+            },
         ),
     )
 

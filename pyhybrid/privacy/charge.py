@@ -313,6 +313,22 @@ class PrivacyCharge:
         return account.mu if isinstance(account, Gaussian | Spent) else None
 
     @property
+    def rho(self) -> float | None:
+        """Rho of all noise of a charge that is counted by it."""
+        account = self.accounts.get("zcdp")
+        return account.rho if isinstance(account, Spent) else None
+
+    @property
+    def epsilon_lipschitz(self) -> float | None:
+        """Epsilon by the papers' accounting, 2 Delta a draw, or what changes if that is more."""
+        return self.epsilon_by("lipschitz")
+
+    @property
+    def epsilon_range(self) -> float | None:
+        """Epsilon by range accounting, R a draw."""
+        return self.epsilon_by("range")
+
+    @property
     def spent(self) -> Spent:
         """What the whole release adds to others: stated epsilons, mu by squares, rho."""
         account = self.account
@@ -359,7 +375,6 @@ class PrivacyCharge:
         rho: float | None = None,
         mu: float | None = None,
         loss_range: float | None = None,
-        assumes: tuple[str, ...] = (),
         facts: Mapping[str, Any] | None = None,
         **stated: Any,
     ) -> PrivacyCharge:
@@ -368,7 +383,7 @@ class PrivacyCharge:
         delta that is `stated`, as other fields may be.
 
         A draw whose terms have a `loss_range`, nats, under the relation, counts by it where rho
-        adds [CR21]. `assumes` are sentences of its own that a statement says.
+        adds [CR21].
 
         Examples
         --------
@@ -399,7 +414,7 @@ class PrivacyCharge:
             n_draws_released=m,
             accounts={name: spent},
             accounting=name,
-            facts={**({"assumes": list(assumes)} if assumes else {}), **(facts or {})},
+            facts=dict(facts or {}),
             **stated,
         )
 
@@ -432,8 +447,8 @@ class PrivacyCharge:
         return {
             **public,
             "epsilon_published": self.epsilon_published,
-            "epsilon_lipschitz": self.epsilon_by("lipschitz"),
-            "epsilon_range": self.epsilon_by("range"),
+            "epsilon_lipschitz": self.epsilon_lipschitz,
+            "epsilon_range": self.epsilon_range,
         }
 
     @classmethod

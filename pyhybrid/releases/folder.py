@@ -39,7 +39,7 @@ from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Confidential, ReleaseRecord
-from pyhybrid.releases.statement import public_metadata
+from pyhybrid.releases.statement import public_metadata, stated_charge
 from pyhybrid.running.files import folder_aside, make_private, whole_only
 
 _NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
@@ -303,7 +303,7 @@ def save_release(
         public.mkdir(mode=0o755)
         write_tables(public, bare, file_format)
         (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
-        write_json(public / "charge.json", record.charge.public())
+        write_json(public / "charge.json", stated_charge(record.charge))
         write_json(public / "metadata.json", public_metadata(record, bare, file_format))
         if record.estimates is not None:
             write_json(public / "estimates.json", record.estimates.as_dict())

@@ -25,15 +25,15 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import epsilon_together, spent
+from pyhybrid.privacy.charge import PrivacyCharge, Spent
 from pyhybrid.privacy.conversions import (
+    ASYMPTOTIC_LOCAL,
     KINDS,
     RELATIONS,
     STRICT,
     check_delta,
     epsilon_text,
-    mu_of_release,
+    round_up,
 )
 from pyhybrid.running.files import lock, unlock
 
@@ -85,8 +85,8 @@ class LedgerEntry:
         As in `pyhybrid.arrays.PrivacyCharge`.
     delta : float
         Of a charge counted by the Gaussian limit; 0 otherwise.
-    mu : float or None
-        Of a charge counted by its mu, all sets together under its relation: it composes by squares.
+    spent : Spent
+        What it adds to others: epsilon, rho and mu.
     charge : mapping
         The public part of the charge.
     identifier : str
@@ -103,7 +103,7 @@ class LedgerEntry:
     kind: str
     relation: str
     delta: float
-    mu: float | None
+    spent: Spent
     charge: Mapping[str, Any]
     identifier: str
     made_with: Mapping[str, str]
@@ -118,7 +118,7 @@ def _entry_of(number: int, fields: Mapping[str, Any]) -> LedgerEntry:
         check_choice(charge["relation"], "relation", RELATIONS)
         return LedgerEntry(
             number=number,
-            mu=_mu_of(charge),
+            spent=Spent(**charge["spent"]),
             charge=charge,
             delta=check_finite(charge.get("delta", 0.0), "delta"),
             made_with=dict(fields.get("made_with", {})),
@@ -134,37 +134,18 @@ def _entry_of(number: int, fields: Mapping[str, Any]) -> LedgerEntry:
         ) from None
 
 
-def _mu_of(charge: Mapping[str, Any]) -> float | None:
-    if charge.get("accounting") != "gaussian":
-        return None
-    if charge["kind"] == STRICT:
-        return check_finite(charge["mu"], "mu")
-    return mu_of_release(
-        check_finite(charge["safety_factor"], "safety_factor") * check_finite(charge["mu"], "mu"),
-        n_draws_released=charge["n_draws_released"],
-        relation=charge["relation"],
-    )
-
-
 def spent_on(
     entries: Sequence[LedgerEntry], delta: float | None, more: PrivacyCharge | None = None
 ) -> float:
-    """Epsilon of all entries at `delta`, and of one more charge: Gaussian charges by squares of mu,
-    others added; strict ones, in a ledger with a delta, by rho of zero-concentrated privacy where
-    that is less."""
-    charges = [entry.charge for entry in entries]
-    mus = [entry.mu for entry in entries if entry.mu is not None]
-    plain = [entry.epsilon for entry in entries if entry.mu is None]
+    """Epsilon of all entries at `delta`, and of one more charge: those with a mu by squares, others
+    added; strict ones, in a ledger with a delta, by rho of zero-concentrated privacy where that is
+    less."""
+    parts = [entry.spent for entry in entries]
     kinds = {entry.kind for entry in entries}
     if more is not None:
-        charges, kinds = [*charges, more.public()], {*kinds, more.kind}
-        if more.accounting == "gaussian":
-            mus.append(more.mu_of_release)
-        else:
-            plain.append(more.epsilon)
-    if delta is not None and kinds <= {STRICT}:
-        return epsilon_together(charges, delta)
-    return spent(mus, plain, delta)
+        parts, kinds = [*parts, more.spent], {*kinds, more.kind}
+    kind = STRICT if kinds <= {STRICT} else ASYMPTOTIC_LOCAL
+    return round_up(Spent.of(parts).epsilon(delta=delta or 0.0), kind=kind)
 
 
 def left_of(budget: float, spent: float) -> float:
@@ -302,7 +283,7 @@ class Ledger:
         if len(units) > 1:
             found |= {f"unit {unit or 'row'}" for unit in units}
         if found <= {f"{self.kind}, {self.relation}"}:
-            told = self.kind == STRICT or any(e.mu is not None for e in entries)
+            told = self.kind == STRICT or any(e.spent.noisy for e in entries)
             at = f" at delta = {self.delta:g}" if told and self.delta is not None else ""
             whose = next(iter(units), None) or "record"
             return f"{self.kind}{at}, {self.relation} one {whose}"

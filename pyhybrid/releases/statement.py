@@ -21,6 +21,14 @@ from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.words import Words, in_one_line
 
 _MOST_LISTED = 12
+_FACTS = (
+    "columns", "assumes", "not_covered", "public_rows", "chosen", "refused",  # of all, of noise
+    "coded", "decimals", "decimals_given", "chains", "problems",  # of fits
+    "refits", "alone", "failing",  # of local ones
+    "clipped", "center", "exact", "fixed_draws", "excess", "unconfirmed", "by_record",
+    "other_reference", "modes",  # of censored ones
+)  # fmt: skip
+"""Facts of a charge that sentences are made of; one that it has not counts as none."""
 _WORDS = Words("pyhybrid.releases")
 
 
@@ -38,9 +46,9 @@ def privacy_statement(
         "## What the number means",
         *_meaning(charge),
         "## Assumed",
-        _bullets(charge.assumes),
+        _bullets(assumptions(charge)),
         "## Not covered",
-        _bullets([*charge.not_covered, *untold]),
+        _bullets([*not_covered(charge), *untold]),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
     ]
@@ -64,6 +72,36 @@ def _estimates(own: Estimates) -> str:
             f"{row.std_error:.2g}, {row.std_error_without_noise:.2g} |"
         )
     return "\n".join(lines)
+
+
+def assumptions(charge: PrivacyCharge) -> list[str]:
+    """What a charge assumes, in sentences, each once."""
+    said: list[str] = []
+    for part in charge.parts or (charge,):
+        facts = {**dict.fromkeys(_FACTS), **part.facts}
+        said += _WORDS.rendered("assumed", charge=part, f=facts)
+        said += [" ".join(str(text).split()) for text in facts["assumes"] or ()]
+    if len({part.kind for part in charge.parts}) > 1:
+        said.append(_WORDS.sentence("assumed", "unlike"))
+    return list(dict.fromkeys(said))
+
+
+def not_covered(charge: PrivacyCharge) -> list[str]:
+    """What a charge does not cover, in sentences, each once."""
+    columns = in_one_line(*charge.facts.get("columns", ()))
+    said = _WORDS.rendered("left open", "unsynthesized", columns=columns)
+    unit = "" if charge.unit is None else in_one_line(charge.unit)
+    for part in charge.parts or (charge,):
+        facts = {**dict.fromkeys(_FACTS), **part.facts}
+        said += _WORDS.rendered("left open", charge=part, f=facts, unit=unit)
+        said += [" ".join(str(text).split()) for text in facts["not_covered"] or ()]
+    return list(dict.fromkeys(said))
+
+
+def stated_charge(charge: PrivacyCharge) -> dict[str, Any]:
+    """The public part of a charge, with its sentences: plain JSON."""
+    said = {"assumes": assumptions(charge), "not_covered": not_covered(charge)}
+    return {**charge.public(), **said}
 
 
 def _counts(release: ReleaseRecord) -> str:

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from pyhybrid.engines import Provenance
-from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
+from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page, sentence
 
 COUNTED = {
@@ -78,11 +79,11 @@ def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
     yield "Delta", f"{charge.delta:g}" if charge.delta else "0 (pure)", _FINE
     kind = "holds for every database" if strict else "holds for this database, as n grows"
     yield "Kind", f"{charge.kind}: {kind}", _FINE if strict else _DECIDE
-    if charge.accounting == ZCDP:
+    if charge.accounting == "zcdp":
         yield "Counted", f"by zCDP of Gaussian noise, rho = {charge.rho:.4g}", _FINE
     if strict and charge.accounting == "gaussian":
         yield "Counted", f"by Gaussian DP of Gaussian noise, mu = {charge.mu:.4g}", _FINE
-    if charge.mu is not None and not strict:
+    if charge.accounting in COUNTED and not strict:
         yield "Counted", COUNTED[charge.accounting], _FINE
 
 
@@ -126,9 +127,9 @@ def _machine(release: Release) -> Iterator[_Row]:
 
 
 def _outside(charge: PrivacyCharge) -> Iterator[_Row]:
-    for number, text in enumerate(charge.not_covered, start=1):
+    for number, text in enumerate(not_covered(charge), start=1):
         yield f"Not\u00a0covered,\u00a0{number}", text, _DECIDE
-    for number, text in enumerate(charge.assumes, start=1):
+    for number, text in enumerate(assumptions(charge), start=1):
         yield f"Assumed,\u00a0{number}", text, _DECIDE
 
 

@@ -18,7 +18,7 @@ from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.noise import NoiseProvenance
-from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
+from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -249,7 +249,7 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
 _OF_RHO = {"delta", "rho"}
 _CHARGE_FIELDS = (
     "mechanism", "epsilon", "accounting", "delta", "rho", "epsilon_published",
-    "epsilon_lipschitz", "epsilon_range", "mu", "loss_range", "kind", "relation", "n_synthetic",
+    "epsilon_lipschitz", "epsilon_range", "mu", "kind", "relation", "n_synthetic",
     "n_draws_released", "bound", "n_draws", "draw_quantile", "cap", "safety_factor",
     "density_above_one", "converged",
 )  # fmt: skip
@@ -266,7 +266,7 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
     hidden = set()
     if not (fitted or stepped):
         hidden |= set(of_fits)
-    noisy = any(charge.accounting == ZCDP for charge in charges)
+    noisy = any(charge.accounting == "zcdp" for charge in charges)
     hidden = hidden - _OF_RHO if noisy else hidden | {"rho"}
     rows = [
         [field, *(_charge_text(field, charge) for charge in charges), {**about, **of_fits}[field]]

@@ -30,7 +30,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
-from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD, SAY_SO, not_covered_by_noise
+from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     ColumnDomain,
@@ -59,7 +59,6 @@ from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, c
 from pyhybrid.models.columns.form import Form
 from pyhybrid.primitives.tables import Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import over_draws
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
@@ -415,7 +414,7 @@ class NoisyMarginals(NoiseMechanism):
                 progress("synthetic data", place + 1, m)
         record = self._record(
             df,
-            over_draws(self._charge(m), n_draws_released),
+            replace(self._charge(m), n_draws_released=n_draws_released),
             random,
             settings=self._settings(measured),
             synthesized=self.synthesizes,
@@ -455,20 +454,15 @@ class NoisyMarginals(NoiseMechanism):
             relation=self.relation,
             n_synthetic=m,
             unit=self.unit,
-            assumes=(
-                *_ASSUMES,
-                *([OWNERS_WORD] if has_reference else []),
-                *([_AT_ENDS.format(ends)] if ends else []),
-            ),
-            not_covered=(
-                *not_covered_by_noise(
-                    self.synthesizes,
-                    self.unit,
-                    chosen="domains, predictors, epsilon",
-                    refused="values outside of their domain",
-                ),
-                *([_OF_REFERENCE[self.public]] if has_reference else []),
-            ),
+            facts={
+                "columns": list(self.synthesizes),
+                "public_rows": True,
+                "chosen": "domains, predictors, epsilon",
+                "refused": "values outside of their domain",
+                "other_reference": has_reference,
+                "assumes": [*_ASSUMES, *([_AT_ENDS.format(ends)] if ends else [])],
+                "not_covered": [_OF_REFERENCE[self.public]] if has_reference else [],
+            },
         )
 
     def _fitted(

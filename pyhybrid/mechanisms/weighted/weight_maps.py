@@ -340,4 +340,4 @@ class Truncated(CappedMechanism):
         self, session: FitSession, path: Reweighted, loss: LocalLoss | None, **released: int
     ) -> PrivacyCharge:
         charge = super()._charge(session, path, loss, **released)
-        return replace(charge, cap=self._size(session.bound)).sealed()
+        return replace(charge, cap=self._size(session.bound))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pyhybrid
-from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.charge import PrivacyCharge, Range
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, KINDS, round_up
 from pyhybrid.privacy.scores import scoring_design
 from pyhybrid.privacy.weights import TRANSFORMS
@@ -159,7 +159,7 @@ def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("epsilon_of_bound", "replace, density above 1", bound=bound, **dense)
     yield _call("round_up", epsilon=bound)
     charges = [_charge(float(epsilon)) for epsilon in rng.integers(1, 1000, 4) / 100]
-    yield _call("compose", charges=charges, in_r={"charges": [c.as_dict() for c in charges]})
+    yield _call("compose", charges=charges, in_r={"charges": [c.public() for c in charges]})
     yield _call("histogram_counts", y=rng.random(200), lower=0.0, upper=1.0, n_bins=9)
     counts = rng.integers(0, 40, 9).astype(float)
     yield _call("perturbed_probabilities", counts=counts, noise=rng.laplace(0, 3, 9))
@@ -168,12 +168,12 @@ def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
 def _charge(epsilon: float) -> PrivacyCharge:
     return PrivacyCharge(
         mechanism="Unweighted",
-        epsilon=epsilon,
         kind=ASYMPTOTIC_LOCAL,
         relation="remove",
         n_synthetic=1,
         n_draws_released=1,
-        bound=0.0,
+        accounts={"range": Range(loss_range=epsilon)},
+        accounting="range",
         n_draws=1000,
     )
 
