@@ -158,7 +158,7 @@ def test_sets_compose_by_squares_and_replacing_doubles(session: FitSession) -> N
     cautious = released(session, ph.Unweighted(MODEL, safety_factor=1.1, **own)).charge
     assert one.mu is not None
     for charge, factor in ((four, 2.0), (replaced, 2.0), (cautious, 1.1)):
-        assert charge.mu_of_release == pytest.approx(factor * one.mu)
+        assert charge.spent.mu == pytest.approx(factor * one.mu)
         due = epsilon_of_mu(factor * one.mu, 1e-6)
         assert due - 1e-9 <= charge.epsilon < due + 0.0101
     assert four.epsilon_range == pytest.approx(4 * one.epsilon_range, abs=0.05)

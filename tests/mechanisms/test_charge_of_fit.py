@@ -12,6 +12,7 @@ from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
 from pyhybrid.privacy.refits import LocalLoss, Refit
+from pyhybrid.releases.statement import assumptions, not_covered
 from tests.refusals import fails, refuses
 
 COST = {"n_synthetic": 2, "n_draws_released": 2, "relation": "remove", "safety_factor": 1.0}
@@ -76,7 +77,7 @@ def censored(own: Any, *, by_record: bool, calibrated: bool, **given: Any) -> Pr
 
 
 def says(charge: PrivacyCharge, words: str) -> bool:
-    return words in " ".join((*charge.assumes, *charge.not_covered))
+    return words in " ".join((*assumptions(charge), *not_covered(charge)))
 
 
 def test_a_local_charge() -> None:
@@ -88,8 +89,8 @@ def test_a_local_charge() -> None:
         assert says(charge, words), words
     for words in ("quantile", "computed from all records", "NOT CONVERGED", "calibration"):
         assert not says(charge, words), words
-    assert len(charge.assumes) == 5
-    assert len(charge.not_covered) == 6
+    assert len(assumptions(charge)) == 5
+    assert len(not_covered(charge)) == 6
 
 
 @pytest.mark.parametrize("overall", [np.inf, np.nan])
@@ -140,7 +141,7 @@ def test_replacing_costs_twice() -> None:
     remove, replaced = (local(fit(), "range", relation=r) for r in ("remove", "replace"))
     assert (remove.epsilon, replaced.epsilon) == (1.4, 2.8)
     gaussian = local(fit(), "gaussian", relation="replace")
-    assert gaussian.mu_of_release == pytest.approx(2 * 0.1 * 2**0.5)
+    assert gaussian.spent.mu == pytest.approx(2 * 0.1 * 2**0.5)
     assert local(fit(), relation="replace").epsilon == 6.0, "of discrete outcomes, as in the papers"
 
 
@@ -170,9 +171,9 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert not says(charge, "computed from the same database")
     assert says(charge, "owner states that the reference holds no record") == calibrated
     assert says(charge, "records that the calibration was made from") == calibrated
-    assert len(charge.assumes) == 6 + calibrated
+    assert len(assumptions(charge)) == 6 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"
-    assert len(charge.not_covered) == 6 + calibrated
+    assert len(not_covered(charge)) == 6 + calibrated
 
 
 def test_what_takes_strictness_away_is_said() -> None:

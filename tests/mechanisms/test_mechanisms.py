@@ -11,6 +11,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting.session import open_session
+from pyhybrid.releases.statement import assumptions
 from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
 
@@ -81,7 +82,7 @@ def test_options_enter_the_charge() -> None:
     assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
     assert charge.epsilon == ph.arrays.epsilon_of_bound(charge.bound, safety_factor=1.04)
     assert 0.94 < release.fit.bounds.kept_draws.mean() <= 0.95
-    assert any("dropped" in sentence for sentence in charge.assumes)
+    assert any("dropped" in sentence for sentence in assumptions(charge))
 
 
 STRICT_RULE = ConvergenceRule(ess_per_chain=1e9)

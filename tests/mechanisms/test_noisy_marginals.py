@@ -15,15 +15,17 @@ import pyhybrid as ph
 from benchmarks import coverage
 from pyhybrid.core import randomness
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
 from pyhybrid.mechanisms.marginals import selection as choosing
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.primitives.tables import Price
+from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import command
 from tests.refusals import refuses
+
+OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 
 DOMAIN: dict[str, Any] = {
     "visits": ph.mechanisms.ColumnDomain(levels=(0,), bins=(1, 3, 10, 41)),
@@ -138,7 +140,7 @@ def test_the_charge_is_strict_whatever_the_number_of_sets(
     charge = mechanism(epsilon=0.35, relation=relation).release(table, n_synthetic=3).charge
     assert (charge.epsilon, charge.kind, charge.relation) == (0.35, "strict", relation)
     assert (charge.n_synthetic, charge.n_draws_released, charge.delta) == (3, 1, 0)
-    assert "other than visits, region, income, if" in " ".join(charge.not_covered)
+    assert "other than visits, region, income, if" in " ".join(not_covered(charge))
 
 
 FINE = {**DOMAIN, "income": ph.mechanisms.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
@@ -275,13 +277,13 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
     known = dataclasses.replace(own, reference=other, public=True).release(data)
     for _ in range(5):
         assert off(dataclasses.replace(own, reference=other).release(data)) < 0.15
-    assert "reference, which is public" in " ".join(known.charge.not_covered)
+    assert "reference, which is public" in " ".join(not_covered(known.charge))
     mine = dataclasses.replace(own, reference=other).release(data)
-    assert "the model that is drawn from has them" in " ".join(mine.charge.not_covered)
-    assert OWNERS_WORD in mine.charge.assumes
-    assert OWNERS_WORD not in told.charge.assumes
+    assert "the model that is drawn from has them" in " ".join(not_covered(mine.charge))
+    assert OWNERS_WORD in assumptions(mine.charge)
+    assert OWNERS_WORD not in assumptions(told.charge)
     assert known.settings["reference"] == {"records": 1500, "weight": 1.0, "public": True}
-    assert "reference" not in " ".join(told.charge.not_covered)
+    assert "reference" not in " ".join(not_covered(told.charge))
     for wrong, words in (
         (other.drop(columns="sex"), "must have the column 'sex'"),
         (other.assign(region="east"), "reference: column 'region' must"),

@@ -12,6 +12,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import perturbed_histogram
 from pyhybrid.mechanisms.perturbed_histogram import bins_of
+from pyhybrid.releases.statement import not_covered
 from pyhybrid.reports.release import public_report, release_report
 from tests.refusals import refuses
 
@@ -115,7 +116,7 @@ def test_the_charge_is_strict_and_counts_histograms(table: pd.DataFrame) -> None
     each = mechanism(epsilon=0.35).release(table, n_synthetic=3, n_draws_released=3).charge
     assert each.epsilon == 1.05
     for charge in (one, each):
-        assert "Columns other than age, if" in " ".join(charge.not_covered)
+        assert "Columns other than age, if" in " ".join(not_covered(charge))
         refuses("at least what the bound costs", replace, charge, epsilon=charge.epsilon - 0.01)
 
 

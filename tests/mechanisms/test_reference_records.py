@@ -11,10 +11,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.reports.checklist import review_checklist
 from tests.fits import ANY_DRAWS, fit_options
+
+OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 
 MODEL = ph.Poisson("y ~ x + g")
 OPTIONS = fit_options(chains=2, warmup=150, draws=100, rule=ANY_DRAWS)

@@ -14,6 +14,7 @@ from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.mechanisms import sequential
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.statement import not_covered
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.refusals import fails, refuses
 
@@ -80,7 +81,7 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     )
     assert whole.bound == pytest.approx(first.bound + second.bound, rel=1e-12)
     assert whole.mechanism == "SequentialSynthesis"
-    left_open = [s for s in whole.not_covered if s.startswith("Columns other than")]
+    left_open = [s for s in not_covered(whole) if s.startswith("Columns other than")]
     assert left_open == ["Columns other than a, b, if there are any, are published unchanged."]
     assert "Step 1: a by LipschitzWeighted" in released.statement
     assert f"epsilon = {second.epsilon:g}" in released.statement

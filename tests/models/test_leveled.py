@@ -16,6 +16,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.initialization import rough_levels, rough_ordinal
+from pyhybrid.releases.statement import assumptions
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
 from tests.refusals import refuses
@@ -147,7 +148,7 @@ def test_a_strict_charge_needs_declared_levels(name: str, dtype: str) -> None:
         mechanism = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), check_modes=False)
         charge = mechanism.release(table, n_synthetic=1, **RANDOM_DRAWS).charge
         assert charge.kind == kind
-        assert any("levels of y" in each for each in charge.assumes) == (levels is None)
+        assert any("levels of y" in each for each in assumptions(charge)) == (levels is None)
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
         ph.calibrate(
             case.model("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **RANDOM_DRAWS

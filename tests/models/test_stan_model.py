@@ -17,6 +17,7 @@ from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names, modern_arrays
 from pyhybrid.fitting.session import open_session
+from pyhybrid.releases.statement import assumptions
 from tests.docs.snippets import short_chains
 from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
@@ -260,7 +261,7 @@ def test_arrays_of_old_stan_are_rewritten(old: str, new: str) -> None:
 def test_charges_say_what_is_only_known_from_the_user() -> None:
     local = ph.Unweighted(_model()).release(_table(), **RUN)
     assert "Program: the user's own, user_program, sha256" in local.statement
-    said = " ".join(local.charge.assumes)
+    said = " ".join(assumptions(local.charge))
     for fact in ("The user answers for the rest", "no density of the program exceeds 1",
                  "the data of the Stan program"):  # fmt: skip
         assert fact in said

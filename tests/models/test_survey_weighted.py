@@ -13,6 +13,7 @@ from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.privacy.censoring import Cap
+from pyhybrid.releases.statement import assumptions
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
@@ -84,7 +85,7 @@ def test_a_release_under_every_mechanism() -> None:
     ):  # fmt: skip
         release = mechanism.release(table, seed=1, engine="embedded", settings=SHORT)
         assert release.synthesized == ("y",)
-        assert any("survey weight" in sentence for sentence in release.charge.assumes)
+        assert any("survey weight" in sentence for sentence in assumptions(release.charge))
         assert "design" in release.settings
 
 
@@ -100,12 +101,12 @@ def test_only_weights_of_the_own_record_are_strict() -> None:
     """The control: weights that average exactly 1 were normalized, or calibrated, on the sample."""
     charge, own = _strict(_table()), "functions of these records and of public numbers alone"
     assert charge.kind == "strict"
-    assert any(own in sentence for sentence in charge.assumes)
+    assert any(own in sentence for sentence in assumptions(charge))
     normalized = _table().assign(w=lambda t: t["w"] / t["w"].mean())
     charge = _strict(normalized)
     assert charge.kind == "asymptotic local"
-    assert any("survey weights w, whose mean" in sentence for sentence in charge.assumes)
-    assert not any(own in sentence for sentence in charge.assumes)
+    assert any("survey weights w, whose mean" in sentence for sentence in assumptions(charge))
+    assert not any(own in sentence for sentence in assumptions(charge))
     assert _strict(_table().assign(w=1.0)).kind == "strict", "no weights"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid.arrays import PrivacyCharge
+from pyhybrid.privacy.charge import Spent
 from pyhybrid.privacy.scores import ScoringDesign
 from pyhybrid.validation.agreement import arrays
 
@@ -86,9 +87,10 @@ def message_part(case: dict[str, Any], *, first: int) -> str:
 
 
 def _charge(epsilon: float, kind: str, relation: str) -> PrivacyCharge:
+    account = Spent(pure=epsilon, rho_of_pure=None)
     return PrivacyCharge(
-        mechanism="Unweighted", epsilon=epsilon, kind=kind, relation=relation, n_synthetic=1,
-        n_draws_released=1, bound=0.0, n_draws=4000,
+        mechanism="Unweighted", kind=kind, relation=relation, n_synthetic=1, n_draws_released=1,
+        accounts={"pure": account}, accounting="pure",
     )  # fmt: skip
 
 

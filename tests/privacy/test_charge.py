@@ -3,9 +3,18 @@
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import bound_of_epsilon, epsilon_of_bound, round_up
+from pyhybrid.privacy.charge import Gaussian, Lipschitz, PrivacyCharge, Range, Spent
+from pyhybrid.privacy.conversions import (
+    bound_of_epsilon,
+    epsilon_of_bound,
+    epsilon_of_mu,
+    epsilon_of_rho,
+    epsilon_of_zcdp,
+    round_up,
+)
 from tests.privacy.test_conversions import charge
 from tests.refusals import refuses
 
@@ -15,10 +24,13 @@ from tests.refusals import refuses
     ({"relation": "swap", "draw_quantile": 2.0}, "relation must"),
     ({"draw_quantile": 0.0}, "draw_quantile must"), ({"n_synthetic": -1}, "n_synthetic must"),
     ({"n_draws_released": 0, "n_draws": 0}, "n_draws_released must"),
-    ({"unit": 7, "n_synthetic": -1}, "unit must be the name of a column or None: found 7"),
-    ({"accounting": "renyi"}, "accounting must"), ({"loss_range": -0.1}, "loss_range must"),
-    ({"bound": -1.0}, "bound must"),
-    ({"accounting": "gaussian", "mu": 1.0, "delta": 2.0}, "delta must"),
+    ({"unit": 7}, "unit must be the name of a column or None: found 7"),
+    ({"accounting": "renyi"}, "accounting must"),
+    ({"accounts": {"lipschitz": Lipschitz(bound=-1.0)}}, "bound must"),
+    ({"accounts": {"lipschitz": Lipschitz(bound=float("inf"))}}, "bound must"),
+    ({"delta": 1e-6}, "delta must be 0 for accounting='lipschitz'"),
+    ({"accounting": "gaussian", "accounts": {"gaussian": Gaussian(mu=1.0)}, "delta": 2.0},
+     "delta must"),
 ])  # fmt: skip
 def test_the_first_wrong_field_is_named(changes: dict, message: str) -> None:
     refuses(message, charge, **changes)
@@ -38,7 +50,41 @@ def test_bound_of_epsilon_by_hand_and_back(options: dict, bound: float) -> None:
 
 def test_what_a_charge_does_not_show_is_what_it_does_not_publish() -> None:
     hidden = {field.name for field in dataclasses.fields(PrivacyCharge) if not field.repr}
-    assert hidden == {"bound", "published_bound", "loss_range", "seal"}
+    assert hidden == {"accounts", "bound", "facts", "parts"}
     assert not hidden & set(charge().public())
     assert "bound" not in repr(charge())
-    assert "epsilon=15.0" in repr(charge())
+    assert "epsilon = 15" in charge().cost
+
+
+def test_accounts_by_hand() -> None:
+    """Three draws; a constant in what changes cancels, so that its size is half its range."""
+    papers = Lipschitz(bound=2.0, change=3.0)
+    assert (papers.epsilon(3, "remove", 0.0), papers.epsilon(3, "replace", 0.0)) == (12.0, 18.0)
+    assert Lipschitz(bound=2.0, change=5.0).epsilon(3, "remove", 0.0) == 15.0
+    assert Lipschitz(bound=2.0, either_sign=True).epsilon(1, "replace", 0.0) == 8.0
+    assert Range(loss_range=0.7).epsilon(3, "replace", 0.0) == 4.2
+    assert Gaussian(mu=0.2).of_release(4, "replace") == 0.8
+    assert Gaussian(mu=0.2).epsilon(4, "remove", 1e-6) == epsilon_of_mu(0.4, 1e-6)
+
+
+@given(st.floats(0, 5), st.one_of(st.none(), st.floats(0, 5)), st.floats(0, 3), st.floats(0, 3))
+def test_what_was_spent_is_the_least_of_what_composition_gives(
+    pure: float, rho_of_pure: float | None, rho: float, mu: float
+) -> None:
+    """Each way by its own formula; none is below what it is made of alone."""
+    spent = Spent(pure=pure, rho_of_pure=rho_of_pure, rho=rho, mu=mu)
+    assert spent.epsilon() == pure
+    found = spent.epsilon(delta=1e-6)
+    noise = rho + mu**2 / 2
+    ways = [pure + (epsilon_of_zcdp(noise, 1e-6) if noise else 0.0)]
+    if not rho:
+        ways.append(pure + epsilon_of_mu(mu, 1e-6))
+    if rho_of_pure is not None:
+        of_all = epsilon_of_zcdp if noise else epsilon_of_rho
+        ways.append(of_all(rho_of_pure + noise, 1e-6))
+    assert found == pytest.approx(min(ways), rel=1e-9, abs=1e-9)
+    twice = Spent.of([spent, spent])
+    assert twice.pure == pytest.approx(2 * pure)
+    assert twice.mu == pytest.approx(2**0.5 * mu)
+    assert twice.epsilon(delta=1e-6) <= 2 * found + 1e-9
+    assert Spent.of([]).epsilon(delta=1e-6) == 0

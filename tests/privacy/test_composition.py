@@ -3,7 +3,6 @@ asymmetric caps, controls, noise.
 """
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,69 +12,62 @@ from hypothesis import strategies as st
 from scipy.stats import poisson
 
 import pyhybrid as ph
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import compose_charges, rho_of_strict
-from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound, epsilon_of_zcdp
+from pyhybrid.privacy.charge import Gaussian, Lipschitz, PrivacyCharge, Range
+from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_zcdp
+from pyhybrid.releases.statement import assumptions, not_covered
 from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior
 from tests.privacy.test_conversions import charge
 from tests.refusals import refuses
 
 
-def part(bound: float = 2.0, **changes: object) -> PrivacyCharge:
-    """A charge of one draw whose epsilon is what its bound costs."""
-    price = {k: changes[k] for k in ("safety_factor", "density_above_one", "relation", "kind")
-             if k in changes}  # fmt: skip
-    epsilon = epsilon_of_bound(bound, **price)
-    fields = {"bound": bound, "epsilon": epsilon, "n_draws_released": 1, "n_synthetic": 1}
-    return charge(**{**fields, **changes})
+def part(bound: float = 2.0, **changes: Any) -> PrivacyCharge:
+    """A charge of one draw."""
+    return charge(bound, **{"n_draws_released": 1, "n_synthetic": 1, **changes})
 
 
-def whole(*parts: PrivacyCharge, **options: object) -> PrivacyCharge:
+def whole(*parts: PrivacyCharge, **options: Any) -> PrivacyCharge:
     return compose_charges(parts, mechanism="SequentialSynthesis", **options)
 
 
-def test_bounds_of_one_price_add() -> None:
+def gaussian(mu: float, delta: float = 1e-6, **changes: Any) -> PrivacyCharge:
+    """A local charge that is counted by mu; 2 Delta is 40, the range 4 mu."""
+    accounts = {
+        "lipschitz": Lipschitz(bound=20.0), "range": Range(loss_range=4 * mu),
+        "gaussian": Gaussian(mu=mu),
+    }  # fmt: skip
+    own = {"accounts": accounts, "accounting": "gaussian", "delta": delta, **changes}
+    return part(20.0, **own)
+
+
+def test_epsilons_of_one_accounting_add() -> None:
     found = whole(part(1.0), part(2.0))
-    assert (found.bound, found.epsilon, found.kind) == (3.0, 6.0, ASYMPTOTIC_LOCAL)
+    assert (found.epsilon, found.kind, found.delta) == (6.0, ASYMPTOTIC_LOCAL, 0.0)
     assert found.mechanism == "SequentialSynthesis"
-    assert np.isfinite(whole(part()).bound)
-    own = part(np.float64(0.1), safety_factor=np.float64(1.05))
-    assert whole(own, own).bound == 0.2, "numbers of numpy compose as their own"
+    assert found.epsilon_published == 6.0
+    assert whole(found, part(3.0)).epsilon == 12.0
+    assert len(whole(found, part(3.0)).parts) == 3
 
 
-def test_bounds_of_unlike_prices_are_brought_to_the_largest() -> None:
-    first = part(2.0, relation="replace", safety_factor=1.05)
-    second = part(3.0, relation="replace", density_above_one=True)
-    found = whole(first, second)
-    # (2 x 1.05 x 2 + 3 x 1 x 4) / (4 x 1.05)
-    assert found.bound == pytest.approx(16.2 / 4.2, rel=1e-15)
-    assert (found.safety_factor, found.density_above_one) == (1.05, True)
-    assert found.epsilon == 16.2
-    # Under "remove" a density above 1 costs no more.
-    assert whole(part(2.0), part(3.0, density_above_one=True)).bound == 5.0
+def test_mu_adds_by_squares_and_ranges_add() -> None:
+    found = whole(gaussian(0.3), gaussian(0.4))
+    assert (found.accounting, found.delta) == ("gaussian", 1e-6)
+    assert found.mu == pytest.approx(0.5, rel=1e-12)
+    due = ph.arrays.epsilon_of_mu(0.5, 1e-6)
+    assert due <= found.epsilon < due + 0.0101
+    assert (found.epsilon_range, found.epsilon_published) == (2.8, 80.0)
+    assert found.epsilon == ph.compose([gaussian(0.3), gaussian(0.4)])
 
 
-def test_mu_and_ranges_of_the_whole_have_the_safety_factors_of_their_parts() -> None:
-    """Whatever factor the whole states: squares of factor times mu add, and factor times range."""
-    own = {"accounting": "gaussian", "delta": 1e-6}
-    parts = [
-        part(20.0, epsilon=99.0, safety_factor=factor, mu=mu, loss_range=2 * mu, **own)
-        for factor, mu in ((1.25, 0.3), (1.0, 0.4))
-    ]
-    found = whole(*parts)
-    assert (found.safety_factor, found.accounting, found.delta) == (1.25, "gaussian", 1e-6)
-    assert 1.25 * found.mu == pytest.approx(np.hypot(1.25 * 0.3, 0.4), rel=1e-12)
-    assert 1.25 * found.loss_range == pytest.approx(1.25 * 0.6 + 0.8, rel=1e-12)
-
-
-@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=4), st.sampled_from([1.0, 1.05, 1.1]))
-def test_the_composed_bound_is_the_exact_one_or_next_below(bounds: list, factor: float) -> None:
-    parts = [part(bounds[0], safety_factor=factor), *map(part, bounds[1:])]
-    of_all = sum(Fraction(repr(c.bound)) * Fraction(repr(c.safety_factor)) for c in parts)
-    exact = of_all / Fraction(repr(factor))
-    found = whole(*parts).bound
-    assert Fraction(repr(found)) <= exact
-    assert Fraction(found) >= exact - 2 * Fraction(math.ulp(found))
+def test_a_delta_stays_where_one_part_has_it() -> None:
+    """As it was, parts at a delta made a whole whose delta was 0."""
+    found = whole(gaussian(0.3), part(1.0))
+    assert (found.accounting, found.delta) == ("composed", 1e-6)
+    due = ph.arrays.epsilon_of_mu(0.3, 1e-6) + 2.0
+    assert due <= found.epsilon < due + 0.0101
+    assert found.epsilon == ph.compose([gaussian(0.3), part(1.0)])
+    assert found.epsilon_lipschitz == 42.0
+    refuses("must be at one delta: found 1e-07, 1e-06", whole, gaussian(0.3), gaussian(0.3, 1e-7))
 
 
 def test_the_weakest_part_speaks_for_the_whole() -> None:
@@ -83,29 +75,33 @@ def test_the_weakest_part_speaks_for_the_whole() -> None:
     found = whole(part(n_draws=4000, draw_quantile=0.99, converged=True), weak)
     assert (found.n_draws, found.draw_quantile, found.converged) == (100, 0.95, False)
     assert whole(part(), part()).converged is True
-    # Each sentence once, in its order.
-    found = whole(part(assumes=("a", "b")), part(assumes=("b", "c"), not_covered=("d",)))
-    assert found.assumes == ("a", "b", "c")
-    assert found.not_covered == ("the predictors", "d")
+
+
+def test_each_sentence_is_said_once_in_its_order() -> None:
+    one = part(facts={"columns": ["a"], "assumes": ["a", "b"]})
+    other = part(facts={"columns": ["b"], "assumes": ["b", "c"], "not_covered": ["d"]})
+    found = whole(one, other)
+    assert assumptions(found) == ["a", "b", "c"]
+    first, *rest = not_covered(found)
+    assert first == "Columns other than a, b, if there are any, are published unchanged."
+    assert rest == ["d"]
 
 
 def test_strict_parts_make_a_strict_whole_and_need_no_draws() -> None:
-    strict = part(kind=STRICT, n_draws=None)
+    strict = of_strict(4.0)
     found = whole(strict, strict)
     assert (found.kind, found.n_draws, found.epsilon) == (STRICT, None, 8.0)
-    assert found.assumes == strict.assumes
     # Strict and local together are local, and say so.
     refuses("of one kind", whole, strict, part())
     found = whole(strict, part(), allow_unlike=True)
-    assert (found.kind, found.n_draws) == (ASYMPTOTIC_LOCAL, 4000)
-    assert found.assumes[-1].startswith("Strict charges of some columns")
-    assert len(found.assumes) == 2
+    assert (found.kind, found.n_draws, found.epsilon) == (ASYMPTOTIC_LOCAL, 4000, 8.0)
+    assert assumptions(found)[-1].startswith("Strict charges of some columns")
 
 
 def test_parts_that_do_not_belong_together() -> None:
     refuses("at least one charge", whole)
     for name, other in {"relation": "replace", "n_synthetic": 2, "n_draws_released": 2}.items():
-        refuses(f"agree in {name}", whole, part(), part(**{"epsilon": 8.0, name: other}))
+        refuses(f"agree in {name}", whole, part(), part(**{name: other}))
 
 
 CENTER = poisson.logpmf(SUPPORT, 5.0)
@@ -179,21 +175,22 @@ def test_what_many_draws_are_charged_covers_them_together(cap: Any, relation: st
     assert delta_of_draws(p, q, m, half.epsilon) > DELTA  # Control
 
 
-def censored(n_draws_released: int = 1, **changes: Any) -> PrivacyCharge:
-    own: dict[str, Any] = {
-        "mechanism": "Censored", "kind": "strict", "relation": "remove", "cap": 0.25, "bound": 0.25,
-        "density_above_one": True, "n_synthetic": n_draws_released,
-        "n_draws_released": n_draws_released, **changes,
-    }  # fmt: skip
-    return PrivacyCharge.counted(**own)
+def censored(m: int = 1, cap: float = 0.25, **changes: Any) -> PrivacyCharge:
+    """m draws of a posterior whose terms lie in [-M, M]."""
+    sides = 2 if changes.get("relation") == "replace" else 1
+    span = sides * 2 * cap
+    return PrivacyCharge.strict(
+        **{"mechanism": "Censored", "relation": "remove", "cap": cap, "epsilon": span,
+           "loss_range": span, "n_synthetic": m, "n_draws_released": m, **changes},
+    )  # fmt: skip
 
 
 def test_draws_of_censored_posteriors_count_by_their_range() -> None:
     twenty, replaced = {"n_draws_released": 20}, censored(20, relation="replace")
-    assert rho_of_strict(censored(20).public()) == 0.625 == ph.arrays.rho_of_range(0.5, **twenty)
+    assert censored(20).spent.rho_of_pure == 0.625 == ph.arrays.rho_of_range(0.5, **twenty)
     assert replaced.epsilon == 20
     of_range = ph.arrays.rho_of_range(0.5, **twenty, relation="replace")
-    assert rho_of_strict(replaced.public()) == of_range
+    assert replaced.spent.rho_of_pure == of_range
     assert ph.compose([censored(20)]) == 10
     cost = ph.compose([censored(20)], delta=1e-6)
     assert cost == pytest.approx(ph.arrays.epsilon_of_rho(0.625, 1e-6), abs=1e-6)
@@ -202,13 +199,9 @@ def test_draws_of_censored_posteriors_count_by_their_range() -> None:
     assert ph.compose([], delta=1e-6) == 0
 
 
-def test_noise_and_what_is_beyond_the_cap_count_by_epsilon() -> None:
-    assert rho_of_strict(of_strict(0.5).public()) == ph.arrays.rho_of_epsilon(0.5) == 0.125
-    bought = censored(bound=0.5)  # half a nat more, for a center
-    assert bought.epsilon == 1
-    assert rho_of_strict(bought.public()) == pytest.approx(0.5**2 / 8 + 0.5**2 / 2)
-    # Control: the whole counted by range would be half of that.
-    assert ph.arrays.rho_of_range(1.0) < rho_of_strict(bought.public())
+def test_noise_counts_by_its_epsilon() -> None:
+    assert of_strict(0.5).spent.rho_of_pure == ph.arrays.rho_of_epsilon(0.5) == 0.125
+    assert of_strict(0.5, 4).spent.rho_of_pure == 0.5
 
 
 def of_strict(epsilon: float, m: int = 1, **options: Any) -> PrivacyCharge:
@@ -219,9 +212,10 @@ def of_strict(epsilon: float, m: int = 1, **options: Any) -> PrivacyCharge:
 
 
 PARTS = {  # of m sets: the charge of a part, and its rho by its own formula
-    "draws": lambda x, m: (censored(m, cap=x, bound=x), m * (2 * x) ** 2 / 8),
+    "draws": lambda x, m: (censored(m, x), m * (2 * x) ** 2 / 8),
     "histograms": lambda x, m: (of_strict(x, m), m * x**2 / 2),
     "gaussian": lambda x, m: (of_strict(x, m, rho=x**2, delta=1e-6), m * x**2),
+    "scores": lambda x, m: (scores(x, m), x**2 / 2),
 }
 
 
@@ -229,19 +223,20 @@ PARTS = {  # of m sets: the charge of a part, and its rho by its own formula
     st.lists(st.tuples(st.sampled_from([*PARTS]), st.floats(1e-3, 2)), min_size=1, max_size=4),
     st.integers(1, 60),
 )
-def test_rho_of_a_composition_is_that_of_its_parts_or_above(parts: list, m: int) -> None:
+def test_rho_of_a_composition_is_that_of_its_parts(parts: list, m: int) -> None:
     charges, rhos = zip(*(PARTS[name](x, m) for name, x in parts), strict=True)
     once = whole(*charges)
     for found, times in ((once, 1), (whole(once, once), 2), (whole(whole(once, once), once), 3)):
-        rho = rho_of_strict(found.public())
-        assert times * math.fsum(rhos) <= rho * (1 + 1e-12)
-        assert rho <= times * math.fsum(rhos) * (1 + 1e-4) + 1e-5 * m, "epsilons are rounded up"
-        stored = {name: value for name, value in found.public().items() if name != "rho"}
-        assert rho_of_strict(stored) >= rho * (1 - 1e-9) or found.accounting == "zcdp"
+        spent = found.spent
+        rho = (spent.rho_of_pure or 0.0) + spent.rho + spent.mu**2 / 2
+        assert rho == pytest.approx(times * math.fsum(rhos), rel=1e-9)
+        assert found.kind == STRICT
+        if spent.noisy:
+            assert found.epsilon <= ph.arrays.epsilon_of_rho(rho, 1e-6) + 1e-6
 
 
 def test_a_delta_is_for_strict_charges() -> None:
-    local = censored(kind="asymptotic local", n_draws=100)
+    local = part()
     refuses("delta is for strict charges", ph.compose, [local], delta=1e-6)
     refuses("delta must lie in", ph.compose, [censored()], delta=0)
     unlike = [censored(), censored(relation="replace")]
@@ -272,7 +267,6 @@ def test_strict_gaussian_charges_compose_by_squares_of_mu() -> None:
 
 
 def test_mu_adds_to_pure_and_to_concentrated_charges_by_rho() -> None:
-    assert rho_of_strict(scores(0.3).public()) == pytest.approx(0.045)
     noisy = of_strict(0.2, rho=0.02, delta=1e-6)
     both = [scores(0.3), noisy]
     expected = epsilon_of_zcdp(0.065, 1e-6)
@@ -281,3 +275,4 @@ def test_mu_adds_to_pure_and_to_concentrated_charges_by_rho() -> None:
     pure = [scores(0.3), of_strict(0.1)]
     added = 0.1 + scores(0.3).epsilon
     assert ph.compose(pure) <= round(added, 6)
+    assert compose_charges(pure, mechanism="x").epsilon <= round(added, 6)

@@ -13,6 +13,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import SaveFailed
 from pyhybrid.releases import folder as storage
+from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.running import files
 from tests.fits import fit_options
 from tests.refusals import fails, no_space, refuses
@@ -249,7 +250,7 @@ def test_statement_says_what_it_must(release: ph.Release) -> None:
         "Columns other than visits, if there are any,", release.provenance.program_sha256,
     ):  # fmt: skip
         assert part in text
-    for sentence in (*charge.assumes, *charge.not_covered):
+    for sentence in (*assumptions(charge), *not_covered(charge)):
         assert sentence in text
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.releases.folder import published, table_schema
-from pyhybrid.releases.statement import public_metadata
+from pyhybrid.releases.statement import assumptions, public_metadata
 from tests.conftest import command
 from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
@@ -144,7 +144,7 @@ def test_the_form_is_that_of_the_declaration(name: str) -> None:
         own = pd.DataFrame({"y": y, "x": X})
         before = own.copy()
         made = release(own)
-        assert made.charge.kind == "strict", (which, made.charge.assumes)
+        assert made.charge.kind == "strict", (which, assumptions(made.charge))
         found[which] = form_of(made.synthetic[0]["y"], made)
         pd.testing.assert_frame_equal(own, before)
     assert len(set(found.values())) == 1, found

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.releases.statement import not_covered
 from tests.refusals import refuses
 from tests.tables.conftest import TYPES
 
@@ -109,7 +110,7 @@ def test_a_reference_gives_types_and_needs_its_owners_word(
     made = release.synthetic[0]
     assert made["visits"].dtype == np.int64
     np.testing.assert_array_equal(made["wage"].round(1), made["wage"])
-    assert "reference" in " ".join(release.charge.not_covered)
+    assert "reference" in " ".join(not_covered(release.charge))
     wide = {"wage": ph.Real(lower=0, upper=500, unit=20)}  # decimals are the reference's
     both = ph.synthesize_table(**own, types=wide, holds_no_released_record=True)
     np.testing.assert_array_equal(both.synthetic[0]["wage"].round(1), both.synthetic[0]["wage"])
