@@ -49,7 +49,7 @@ def demo(
     with progress_bars() as progress:
         asked: dict[str, Any] = {"seed": seed, "engine": engine, "progress": progress}
         session = open_session(model.bind(visits), **asked)
-        local = papers.release_from(session, n_synthetic=3, n_draws_released=1)
+        local = papers.release_from(session, n_synthetic=3, n_draws_released=1, refits=0)
     _show_bounds(papers, session)
     local.save(beside, overwrite=overwrite)
     if importlib.util.find_spec("opendp") is None:

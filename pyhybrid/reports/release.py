@@ -87,7 +87,10 @@ def baseline_of(release: Release) -> Release | None:
     delta = release.settings.get("delta", Unweighted.delta)  # the default may be above 1 / n
     beside = Unweighted(origin.model, relation=charge.relation, unit=charge.unit, delta=delta)
     return beside.release_from(
-        session, n_synthetic=charge.n_synthetic, n_draws_released=charge.n_draws_released
+        session,
+        n_synthetic=charge.n_synthetic,
+        n_draws_released=charge.n_draws_released,
+        refits=0,
     )
 
 

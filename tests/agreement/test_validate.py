@@ -91,7 +91,6 @@ def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> 
     public = {*ph.__all__, *(n for room in ph.ROOMS for n in getattr(ph, room).__all__)}
     shared = {n for n in exported if n in public} | {"round_up", "lipschitz_bounds_loo"}
     calls = list(arrays.calls(np.random.default_rng(0)))
-    shared -= {"lipschitz_without"}  # its lists are what R's recomputed_terms is given there
     assert shared <= {call.r_function for call in calls}
     assert sum(row.part == arrays.PART for row in found.rows) == len(calls)
     assert {row.part for row in found.rows} == {"table", arrays.PART, "same draws: embedded"}

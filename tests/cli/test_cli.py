@@ -64,7 +64,7 @@ def test_delta_is_below_one_over_the_number_of_a_million_records(
     run: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The default of the mechanism, 1e-6, is refused of a million: it is theirs that is charged."""
-    budget = ph.BudgetWeighted(ph.Poisson("visits ~ 1"), epsilon=30)
+    budget = ph.Unweighted(ph.Poisson("visits ~ 1"), accounting="gaussian")
     assert synthesize._delta_of_many(budget, 999_999) is None
     assert synthesize._delta_of_many(budget, 10**6) == 1e-7
     by_range = ph.Unweighted(budget.model, accounting="range")

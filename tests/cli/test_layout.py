@@ -5,7 +5,6 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -16,7 +15,6 @@ from pyhybrid.cli import in_options
 from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, _command, _listed
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import Finding, _show_agreement, _show_repairs
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.validation.agreement import Row, Validation
 
 
@@ -128,11 +126,8 @@ def test_what_is_missing_is_shown_in_the_whole_call(refused: Callable[..., str])
     assert whole in refused("risk", "a", "b")
 
 
-def test_an_unknown_name(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name(refused: Callable[..., str]) -> None:
     assert re.search("did you mean 'synthesize'?.*pyhybrid --help", refused("synthesise"), re.S)
-    told = Mock(side_effect=InvalidInput("cost 4; an epsilon of 5 is enough"))
-    monkeypatch.setattr("pyhybrid.cli.comparing.build_model", told)
-    assert "; --mechanism budget:epsilon=5" in refused("compare", "a", "--formula=y", "--out=o")
 
 
 @pytest.mark.parametrize(("arguments", "meant"), [

@@ -229,48 +229,6 @@ def scalar_cases(_: random.Random) -> list[Case]:
     ]
 
 
-def budget_cases(_: random.Random) -> list[Case]:
-    def args(risk: list[float], mu: float, leverage: list[float]) -> Case:
-        return {"risk": risk, "mu": mu, "leverage": leverage}
-
-    few = [0.01, 0.02, 0.4, 1.7, INF, 0.0]
-    return [
-        {"name": "all lowered", "args": args(few, 0.25, [0.04] * 6)},
-        {"name": "few lowered", "args": args(few, 9.0, [1e-4] * 6)},
-        {"name": "levels", "args": {**args(few, 0.25, [0.04] * 6), "outcomes": "levels"}},
-        {"name": "amounts", "args": {**args(few, 0.3, [0.001] * 6), "outcomes": "amounts"}},
-        {"name": "rare predictors",
-         "args": args([0.5, 2.0, 10.0] * 4, 3.0, [0.1, 0.3, 0.2, 4.0] * 3)},
-        bad("no leverage", args([1], 1, [0]), "leverage must be above 0: {record 0} has none"),
-        bad("unlike", args([1], 1, [1, 1]), "leverage must have 1 elements: found 2"),
-        bad("no budget", args([1], 0, [1]), "mu must be above 0"),
-        bad("negative", args([1, -1], 1, [1, 1]), "risk must be >= 0 and not NaN: {record 1} is"),
-    ]  # fmt: skip
-
-
-def leverage_cases(rng: random.Random) -> list[Case]:
-    X = [[1.0, round(rng.gauss(0, 2), 3), float(i % 9 == 0)] for i in range(30)]
-    unit = [i // 4 for i in range(30)]
-    return [
-        {"name": "one column", "args": {"X": [[1.0]] * 12, "mu": 0.5}},
-        {"name": "large budget", "args": {"X": X, "mu": 20.0, "n_others": 0}},
-        {"name": "small budget", "args": {"X": X, "mu": 0.3, "n_others": 3}},
-        {"name": "units", "args": {"X": X, "mu": 2.0, "n_others": 1, "unit": unit}},
-        bad("infinite", {"X": [[INF]], "mu": 1}, "X must be a finite matrix (n, K) with rows"),
-    ]  # fmt: skip
-
-
-def budget_risk_cases(rng: random.Random) -> list[Case]:
-    curved = [
-        [math.exp(rng.gauss(0, 1)), -(rng.gauss(0, 1) ** 2), rng.gauss(0, 1)] for _ in range(40)
-    ]
-    return [
-        {"name": "curved", "args": {"log_lik": curved}},
-        {"name": "not finite", "args": {"log_lik": [[-1.0, -INF], [-2.0, -3.0], [-2.5, -1.0]]}},
-        {"name": "equal", "args": {"log_lik": [[-0.5], [-0.5], [-0.5]]}},
-    ]  # fmt: skip
-
-
 def truncate_cases(_: random.Random) -> list[Case]:
     alpha, f = [0.0, 0.5, 1.0, 0.7, 1.0], [INF, 7.0, 3.5, 5.0000001, 0.0]
     return [
@@ -327,8 +285,7 @@ def censor_cases(rng: random.Random) -> list[Case]:
 RISK_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
     "censor": censor_cases, "count_weights": count_cases, "lipschitz_bounds": bounds_cases,
     "lipschitz_weights": lipschitz_weights_cases, "pairwise_risk": risk_cases,
-    "radius_risk": risk_cases, "reweight": reweight_cases, "budget_weights": budget_cases,
-    "budget_leverage": leverage_cases, "budget_risk": budget_risk_cases,
+    "radius_risk": risk_cases, "reweight": reweight_cases,
     "scalar_weights": scalar_cases, "truncate_weights": truncate_cases,
     "weights_from_lipschitz": weights_cases,
 }  # fmt: skip

@@ -4,7 +4,6 @@ Python numbers and fractions only: nothing of pyhybrid, numpy or R.
 """
 
 import math
-import operator
 import statistics
 from collections.abc import Callable
 from fractions import Fraction
@@ -138,61 +137,6 @@ def count_weights(risk: list[float], scale: float = 1.0, shift: float = 0.0) -> 
 
 def scalar_weights(n: int, target_bound: float, unweighted_bound: float) -> list[float]:
     return [min(1.0, target_bound / unweighted_bound)] * n
-
-
-def budget_weights(
-    risk: list[float], mu: float, leverage: list[float], outcomes: str = "counts"
-) -> list[float]:
-    out = []
-    most, less = {"counts": (0.7, 0.3), "levels": (0.7, 0), "amounts": (0.54, 0.15)}[outcomes]
-    for r, square in zip(risk, leverage, strict=True):
-        usual = math.sqrt(square) / (0.17 * mu)  # of the usual record, at weight 1
-        a = 1.0 if usual <= 1 else 1 / usual
-        t = mu * (most - less * min(usual, 1.0))
-        out.append(a if r == 0 or t / r > a else t / r)
-    return out
-
-
-def budget_leverage(
-    X: Matrix, mu: float, n_others: int = 1, unit: list[int] | None = None
-) -> list[float]:
-    power, owner = [1.0] * len(X), list(range(len(X))) if unit is None else unit
-    for _ in range(200):
-        inner = [[sum(a * x[j] * x[k] for a, x in zip(power, X, strict=True))
-                  for k in range(len(X[0]))] for j in range(len(X[0]))]  # fmt: skip
-        own = [sum(map(operator.mul, x, solved(inner, x))) + n_others / sum(power) for x in X]
-        square = [sum(s for s, o in zip(own, owner, strict=True) if o == i) for i in owner]
-        power = [math.sqrt(a * min(1.0, 0.17 * mu / math.sqrt(s)))
-                 for a, s in zip(power, square, strict=True)]  # fmt: skip
-    return square
-
-
-def solved(matrix: Matrix, right: list[float]) -> list[float]:
-    """By elimination, without pivots: the matrix is positive definite."""
-    rows = [[*row, own] for row, own in zip(matrix, right, strict=True)]
-    for j, pivot in enumerate(rows):
-        pivot[:] = [value / pivot[j] for value in pivot]
-        for other in rows[:j] + rows[j + 1 :]:
-            factor = other[j]
-            other[:] = [v - factor * p for v, p in zip(other, pivot, strict=True)]
-    return [row[-1] for row in rows]
-
-
-def budget_risk(log_lik: Matrix) -> list[float]:
-    n = len(log_lik)
-    z = [statistics.NormalDist().inv_cdf((s + 0.5) / n) for s in range(n)]
-    out = []
-    for f in zip(*log_lik, strict=True):
-        if not all(map(math.isfinite, f)):
-            out.append(math.inf)
-            continue
-        moved = sorted(value - sum(f) / n for value in f)
-        b = sum(g * x for g, x in zip(moved, z, strict=True)) / n
-        c = sum(g * (x * x - 1) for g, x in zip(moved, z, strict=True)) / n / 2
-        d = sum(g * (x**3 - 3 * x) for g, x in zip(moved, z, strict=True)) / n / 6
-        ends = [abs(b * x + c * (x * x - 1) + d * (x**3 - 3 * x)) / 5 for x in (-5, 5)]
-        out.append(max(*ends, math.sqrt(sum(g * g for g in moved) / n)))
-    return out
 
 
 def truncate_weights(alpha: list[float], lipschitz: list[float], cap: float) -> list[float]:
@@ -348,8 +292,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "histogram_counts": histogram_counts, "lipschitz_bounds": lipschitz_bounds,
     "lipschitz_weights": lipschitz_weights, "pairwise_risk": pairwise_risk,
     "perturbed_probabilities": perturbed_probabilities, "radius_risk": radius_risk,
-    "budget_leverage": budget_leverage, "budget_risk": budget_risk,
-    "budget_weights": budget_weights, "reweight": reweight, "round_up": round_up,
+    "reweight": reweight, "round_up": round_up,
     "scalar_weights": scalar_weights, "truncate_weights": truncate_weights,
     "weights_from_lipschitz": weights_from_lipschitz,
 }  # fmt: skip

@@ -19,7 +19,7 @@ from tests.models.targets import draws_of
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
-FEW = fit_options(chains=4, warmup=100, draws=100, leave_one_out=0)
+FEW = fit_options(chains=4, warmup=100, draws=100, refits=0)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.02)
 
 

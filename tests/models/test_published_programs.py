@@ -176,7 +176,7 @@ INSTEAD = r"leave program= out: stan/poisson\.stan samples the same posterior"
 
 def _release(program: str, **options: Any) -> ph.Release:
     model = ph.Poisson("y ~ z", program=program)  # type: ignore[arg-type]
-    few = fit_options(chains=2, warmup=50, draws=20, leave_one_out=0)
+    few = fit_options(chains=2, warmup=50, draws=20, refits=0)
     return ph.Unweighted(model).release(TABLE, seed=1, **few, **options)
 
 

@@ -114,9 +114,6 @@ def test_a_mechanism_has_the_weights_of_its_model() -> None:
     model = SurveyWeighted(ph.Poisson("y ~ 1", prior="normal"), "w")
     assert ph.Unweighted(model).design == "w"
     refuses("found another", ph.Unweighted, model, design="v")
-    for given in ((model, None), (model.model, "w")):  # it does not say what weights there are
-        refuses("support= and design= do not go together", ph.Unweighted, given[0],
-                design=given[1], support={"y": (0, 9)})  # fmt: skip
 
 
 @pytest.mark.normal_draws
@@ -125,7 +122,7 @@ def test_weights_of_one_charge_what_no_weights_do() -> None:
     table = _table().assign(w=1.0)
     charges = [
         ph.Unweighted(ph.Poisson("y ~ a"), design=design).release(
-            table, seed=1, engine="embedded", leave_one_out=2
+            table, seed=1, engine="embedded", refits=2
         ).charge
         for design in (None, "w")
     ]  # fmt: skip

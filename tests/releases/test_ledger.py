@@ -39,7 +39,7 @@ def release() -> ph.Release:
     """Asymptotic local, remove; two sets."""
     df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": np.arange(80) % 7})
     model = ph.Poisson("y ~ 1")
-    few = fit_options(chains=4, warmup=300, draws=400, leave_one_out=0)
+    few = fit_options(chains=4, warmup=300, draws=400, refits=0)
     mechanism = ph.LipschitzWeighted(model, scale=0.5, accounting="range")
     return mechanism.release(df, n_synthetic=2, seed=4, **few)
 
@@ -118,7 +118,7 @@ def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
     return ph.Unweighted(ph.Poisson(formula)).release(
         table, engine="embedded",
         settings=ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
-        rule=ANY_DRAWS, leave_one_out=0,
+        rule=ANY_DRAWS, refits=0,
     )  # fmt: skip
 
 

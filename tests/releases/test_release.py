@@ -94,7 +94,7 @@ def test_confidential_files_are_for_the_owner_only(release: ph.Release, tmp_path
     confidential = tmp_path / "out" / "confidential"
     assert stat.S_IMODE(confidential.stat().st_mode) == 0o700
     names = {path.name for path in confidential.iterdir()}
-    assert names - {"leave_one_out.csv"} == {
+    assert names - {"refits.csv"} == {
         "records.csv", "run.json", "report.html", "checklist.html"
     }  # fmt: skip
     for path in confidential.iterdir():
@@ -136,7 +136,7 @@ def test_synthetic_columns_do_not_repeat_the_data(usable: pd.DataFrame) -> None:
     """A canary: one record's value that no other has must not come back in its place."""
     table = usable.assign(visits=usable["visits"].astype("int64"))
     table.iloc[17, table.columns.get_loc("visits")] = 7919
-    few = fit_options(chains=4, warmup=300, draws=300, leave_one_out=0, on_not_converged="warn")
+    few = fit_options(chains=4, warmup=300, draws=300, refits=0, on_not_converged="warn")
     release = ph.LipschitzWeighted(MODEL).release(table, n_synthetic=3, **few)
     assert release.confidential.alpha[17] == 0
     assert all(s["visits"].iloc[17] != 7919 for s in release.synthetic)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.privacy.charge import Range
 from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.page import number_text, render_page
 from pyhybrid.reports.release import _by_name, charge_section, public_report, release_report
@@ -129,8 +130,8 @@ def test_accessible(page, html):
 def test_every_field_of_the_charge_with_its_meaning(html, releases):
     release, baseline = releases
     rows = {row[0]: row[1:] for row in cells(html, "The privacy charge")}
-    fields = set(release.charge.as_dict()) - {"assumes", "not_covered"}
-    assert set(rows) == fields | {"Quantity", "epsilon_range", "epsilon_lipschitz"}
+    fields = set(release.charge.public()) - {"spent", "unit"}
+    assert set(rows) - {"Quantity", "bound", "rho"} == fields
     assert rows["Quantity"][:2] == ["LipschitzWeighted", "Unweighted"]
     assert rows["epsilon"][:2] == [str(release.charge.epsilon), str(baseline.charge.epsilon)]
     assert rows["epsilon_lipschitz"][0] == str(release.charge.epsilon_lipschitz)
@@ -151,8 +152,11 @@ def charges_of(release, baseline=None):
 
 @pytest.mark.parametrize("epsilon", [1_234_567.89, 5e4 + 0.01, 99.123457])
 def test_epsilon_is_never_rounded_down(releases, epsilon):
-    release = replace(releases[0], charge=replace(releases[0].charge, epsilon=epsilon))
-    assert {row[0]: row[1] for row in charges_of(release)}["epsilon"] == str(epsilon)
+    counted = {"accounts": {"range": Range(loss_range=epsilon)}, "accounting": "range"}
+    charge = replace(releases[0].charge, n_draws_released=1, **counted)
+    shown = {row[0]: row[1] for row in charges_of(replace(releases[0], charge=charge))}["epsilon"]
+    assert shown == str(charge.epsilon)
+    assert float(shown) >= epsilon
 
 
 def test_statement_is_whole(page, releases):
@@ -414,16 +418,17 @@ def test_steps_of_a_reweighting_are_shown(data):
 
 
 def test_what_a_release_tells_about_each_record(releases, html, data):
-    """The largest mu in the table is the one charged; a release without an account has none."""
+    """The largest deviation in the table, and refits; a release without them has neither."""
     release = releases[0]
     assert "Disclosure by record" in html
-    rows = {row[0]: row[1:] for row in cells(html, "Mu and range of the weighted log-likelihood")}
-    own = release.confidential.account
-    assert float(rows["LipschitzWeighted, mu"][3]) == pytest.approx(release.charge.mu, rel=1e-3)
-    assert float(rows["Unweighted, mu"][0]) == pytest.approx(
-        np.quantile(releases[1].confidential.account.mu_by_record, 0.5), rel=0.01, abs=1e-3
+    rows = {row[0]: row[1:] for row in cells(html, "Deviation and range of the weighted log-lik")}
+    own = release.confidential.loss
+    largest = float(own.deviations.max())
+    assert float(rows["LipschitzWeighted, deviation"][3]) == pytest.approx(largest, rel=1e-3)
+    assert float(rows["Unweighted, deviation"][0]) == pytest.approx(
+        np.quantile(releases[1].confidential.loss.deviations, 0.5), rel=0.01, abs=1e-3
     )
-    assert own.mu_by_record.max() == release.charge.mu
-    without = replace(release, confidential=replace(release.confidential, account=None))
+    assert ("Refits without single records" in html) == bool(own.refits)
+    without = replace(release, confidential=replace(release.confidential, loss=None))
     assert "Disclosure by record" not in release_report(without, data)
     assert "What the release tells" not in public_report(release)

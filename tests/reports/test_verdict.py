@@ -12,7 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.released import _show_poor
 from pyhybrid.reports.columns import GroupedMeans, by_predictor, grouped_means, lost_relations
-from pyhybrid.reports.opening import lost_remedy, next_steps, remedy
+from pyhybrid.reports.opening import lost_remedy, remedy
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
@@ -83,13 +83,9 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     assert "stays: The model does not fit: no weights hold it back." in top
     assert below.count("<summary>") >= 4
     assert not re.search(r"\d\.\d{9,}", re.sub(r'src="[^"]+"', "", top))
-    first = _with(release, [data])
-    few = [100.0] + 399 * [10.0]
-    account = replace(_account(release), mu_by_record=np.array(few) / 100)
-    kept = replace(first.confidential, account=account)
-    charge = replace(first.charge, epsilon=9.0, delta=1e-6, accounting="gaussian", bound=None)
-    (said,) = next_steps(replace(first, confidential=kept, charge=charge), data, {}, [], None)
-    assert said.startswith("1 record sets epsilon: for the others it is about")
+
+
+_WEIGHTED = "LipschitzWeighted"
 
 
 def _made(mechanism: str, y: pd.Series, kind: str = "asymptotic local", **settings: Any) -> Any:
@@ -106,10 +102,20 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
     data = pd.DataFrame({"y": np.random.default_rng(1).gamma(1, 2, 400).round(1)})
     own, off = data["y"], data["y"] + 2
     for mechanism, kind, plain, said in (
-        ("BudgetWeighted", "asymptotic local", own, "without weights is better. Try `--epsilon 2`"),
+        (
+            "LipschitzWeighted",
+            "asymptotic local",
+            own,
+            "without weights is better. Try `--epsilon 2`",
+        ),
         ("Censored", "strict", own, "Clipping keeps too little of the data"),
-        ("BudgetWeighted", "asymptotic local", off, "without weights is POOR, too. A larger eps"),
-        ("BudgetWeighted", "asymptotic local", None, "it with `--mechanism unweighted`"),
+        (
+            "LipschitzWeighted",
+            "asymptotic local",
+            off,
+            "without weights is POOR, too. A larger eps",
+        ),
+        (_WEIGHTED, "asymptotic local", None, "it with `--mechanism unweighted`"),
         ("Unweighted", "asymptotic local", None, "no weights hold it back. A larger epsilon alone"),
     ):
         beside = None if plain is None else _made("Unweighted", plain)
@@ -122,7 +128,7 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         made = _made("Unweighted", far, model="LogNormal", formula="y ~ 1", unit=0.5)
         said = remedy(made, shares, "y")
         assert ("as in `--model lognormal:unit=0.5,upper=1" in said) == named
-    large = _made("BudgetWeighted", off, epsilon=12.0)
+    large = _made("LipschitzWeighted", off, epsilon=12.0)
     assert "--epsilon" not in remedy(large, data, "y", _made("Unweighted", own))
     for bins, said in (
         ((0, 40, 80), "Its cells are too coarse"),
@@ -131,10 +137,6 @@ def test_an_epsilon_is_advised_only_where_a_larger_one_helps() -> None:
         domain = {"y": {"bins": bins, "step": 0.1}}
         made = _made("NoisyMarginals", off, "strict", domain=domain, epsilon=0.41)
         assert said in remedy(made, data, "y")
-
-
-def _account(release: ph.Release) -> Any:
-    return next(iter(release.parts)).confidential.account
 
 
 def test_a_phone_cuts_no_marked_cell_off() -> None:

@@ -153,7 +153,7 @@ def side_of(
         alpha = weights_from_lipschitz(plain.bounds.by_record)
     mechanism = GivenWeights(model, alpha=alpha, accounting="lipschitz")
     weighted = mechanism.fit(session).fit
-    release = mechanism.release_from(session, n_synthetic=_SETS, n_draws_released=_SETS)
+    release = mechanism.release_from(session, n_synthetic=_SETS, n_draws_released=_SETS, refits=0)
     column = bound.synthesized[0]
     made = [summaries(one[column].to_numpy(dtype=float)) for one in release.synthetic]
     return _Side(session=session, fits=(plain, weighted), estimands=np.array(made))
