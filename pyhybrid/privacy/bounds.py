@@ -218,10 +218,9 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     Parameters
     ----------
     log_lik : array_like, shape (S, n), or LogLik
-        UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`; or the
-        changes T_i of `recomputed_terms`, without `alpha`. A record that is NaN or infinite in any
-        draw has an infinite range. An array of float32 is read as it is; ranges are then raised by
-        what its rounding can hide.
+        UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`. A
+        record that is NaN or infinite in any draw has an infinite range. An array of float32 is
+        read as it is; ranges are then raised by what its rounding can hide.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted. A weight of 0 has range 0.
     draw_quantile : float, default 1
