@@ -56,7 +56,7 @@ _OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 _WIDEST = 10.0  # times: intervals beyond it are no result
-_PARTS = 2**20  # of one count, for discrete noise
+_PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
@@ -420,27 +420,31 @@ class ClippedScores(NoiseMechanism):
         random: Streams,
         given: Sequence[pd.DataFrame],
         progress: FitProgress | None = None,
+        outcomes: Sequence[str] = (),
     ) -> Made:
         """The estimate, and m tables in which the column is drawn anew; in the `given` tables
-        others were synthesized before."""
+        others were synthesized before. No column of `outcomes`, those of a whole sequence, has a
+        say in which others need a decision."""
         m = len(given)
         _refuse_too_few(self._widths(bound), bound.n_units, self.epsilon)
         fit, tables = self.fit(bound, random), []
         for place, table in enumerate(given, start=1):
             rng = random.generator(f"set {place}")
-            theta = rng.multivariate_normal(fit.theta, fit.covariance, method="eigh")
+            theta = rng.multivariate_normal(
+                fit.theta, fit.covariance, method="eigh", check_valid="ignore"
+            )
             matrix = bound.design.recoded(_without_outcome(table, self.outcome))
             tables.append(joined(table, self.replicate(matrix, theta, rng)))
             if progress is not None:
                 progress("synthetic data", place, m)
-        public = bound.table.drop(columns=self.outcome)
+        public = bound.table.drop(columns=list(outcomes or self.synthesizes))
         record = self._record(
             public,
             self._charge(fit, m),
             random,
             settings=self.describe(),
             synthesized=(self.outcome,),
-            predictors=bound.design.predictors,
+            predictors=(*bound.design.predictors, *((self.weights,) if self.weights else ())),
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",
         )
@@ -519,6 +523,7 @@ def release_in_sequence(
     confidential rows. A record whose value cannot be coded so is absent from the step.
     """
     random, made, tables = streams(), [], [df] * m
+    outcomes = [step.outcome for step in steps]
     synthesized: dict[str, Form] = {}
     for place, step in enumerate(steps, start=1):
         later = [other.outcome for other in steps[place - 1 :]]
@@ -526,7 +531,8 @@ def release_in_sequence(
             bound = _bound_after(step, df, tables[0], synthesized, later)
         except InvalidInput as error:
             raise InvalidInput(f"step {place}: {error}") from None
-        made.append(step.make_from(bound, random.child(f"step {place}"), tables, progress))
+        numbers = random.child(f"step {place}")
+        made.append(step.make_from(bound, numbers, tables, progress, outcomes))
         tables = made[-1].tables
         synthesized[step.outcome] = step.model.declared_form
     return made
