@@ -48,14 +48,16 @@ from pyhybrid.privacy.scores import (
 )
 from pyhybrid.releases.estimates import Estimates
 
-ROUNDS = (0.05, 0.1, 0.2, 0.65)
+ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
 """Shares of mu^2, less that of the start, which the rounds have."""
+ROUNDS_OF_FEW = (0.05, 0.1, 0.2, 0.65)
+"""The same of few records, which noise keeps from the estimate more than distance does."""
 ROUNDS_FROM_START = (0.25, 0.75)
 """The same where a start is given."""
 _OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
-_WIDEST = 10.0  # times: intervals beyond it are no result
+_WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
 _PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
@@ -340,7 +342,8 @@ class ClippedScores(NoiseMechanism):
         if self.start is not None:
             return [self._mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
         left = 1 - self._of_start(bound)
-        return [self._mu * float(np.sqrt(left * share)) for share in ROUNDS]
+        rounds = ROUNDS_OF_FEW if bound.n_units < _FEW else ROUNDS
+        return [self._mu * float(np.sqrt(left * share)) for share in rounds]
 
     def _start(self, bound: ScoredTable) -> FloatArray:
         scoring = bound.public
@@ -625,6 +628,6 @@ def _refuse_too_few(widths: pd.DataFrame, n: int, epsilon: float) -> None:
     if middle > _WIDEST:
         raise InvalidInput(
             f"too few records for this epsilon: with {n} records, {len(widths)} coordinates and "
-            f"epsilon {epsilon:g} intervals would be {middle:.0f} times as wide as without "
+            f"epsilon {epsilon:g} intervals would be {middle:.1f} times as wide as without "
             "privacy; take fewer predictors or a larger epsilon"
         )
