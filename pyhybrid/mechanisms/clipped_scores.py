@@ -57,7 +57,8 @@ ROUNDS_FROM_START = (0.25, 0.75)
 _OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
-_WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
+WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
+_DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
 _PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
@@ -271,6 +272,25 @@ class ClippedScores(NoiseMechanism):
         widths: pd.DataFrame = pd.DataFrame({"coordinate": names, "width": width})
         return widths
 
+    def _refuse_too_few(self, bound: ScoredTable) -> None:
+        """Refuse, by public facts, a release whose intervals would say nothing."""
+        middle = float(self._widths(bound)["width"].median())
+        if middle <= WIDEST:
+            return
+        larger = (self.epsilon * 2**k for k in range(1, _DOUBLED))
+        enough = (
+            epsilon
+            for epsilon in larger
+            if replace(self, epsilon=epsilon)._widths(bound)["width"].median() <= WIDEST
+        )
+        epsilon = next(enough, None)
+        raise InvalidInput(
+            f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
+            f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times as "
+            "wide as without privacy; take fewer predictors"
+            + ("" if epsilon is None else f", or an epsilon of {epsilon:g}")
+        )
+
     def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
         """The same mechanism, which starts from the estimate of a public or earlier table.
 
@@ -429,7 +449,7 @@ class ClippedScores(NoiseMechanism):
         others were synthesized before. No column of `outcomes`, those of a whole sequence, has a
         say in which others need a decision."""
         m = len(given)
-        _refuse_too_few(self._widths(bound), bound.n_units, self.epsilon)
+        self._refuse_too_few(bound)
         fit, tables = self.fit(bound, random), []
         for place, table in enumerate(given, start=1):
             rng = random.generator(f"set {place}")
@@ -620,14 +640,3 @@ def _refuse_all_records_terms(design: Design, public: pd.DataFrame) -> None:
         values = public[name].to_numpy(dtype=np.float64)
         hint = f"write I(({name} - {values.mean():.6g}) / {values.std(ddof=1):.6g})"
     raise InvalidInput(f"formula terms must read one record at a time: {term} reads all; {hint}")
-
-
-def _refuse_too_few(widths: pd.DataFrame, n: int, epsilon: float) -> None:
-    """Refuse, by public facts, a release whose intervals would say nothing."""
-    middle = float(widths["width"].median())
-    if middle > _WIDEST:
-        raise InvalidInput(
-            f"too few records for this epsilon: with {n} records, {len(widths)} coordinates and "
-            f"epsilon {epsilon:g} intervals would be {middle:.1f} times as wide as without "
-            "privacy; take fewer predictors or a larger epsilon"
-        )

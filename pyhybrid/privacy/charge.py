@@ -227,7 +227,9 @@ class PrivacyCharge:
 
     @property
     def epsilon_lipschitz(self) -> float | None:
-        """Epsilon of the papers' accounting, 2 Delta a draw."""
+        """Epsilon of the papers' accounting, 2 Delta a draw; None for noise, which has no bound."""
+        if self.kind == STRICT and self.mu is not None:
+            return None
         return self.epsilon_by("lipschitz")
 
     @property

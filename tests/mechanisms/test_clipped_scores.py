@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import warnings
 
 import numpy as np
@@ -243,8 +244,13 @@ def test_predicted_widths_are_known_beforehand_and_decide():
     assert (widths["width"] > 1).all()
     wider = ph.ClippedScores(MODELS["visits"], epsilon=0.2).predicted_widths(table)
     assert (wider["width"] > widths["width"]).all()
-    with pytest.raises(ph.InvalidInput, match="too few records for this epsilon"):
-        ph.ClippedScores(MODELS["visits"], epsilon=0.01).release(survey(30))
+    few = survey(30)
+    with pytest.raises(ph.InvalidInput, match="too few records for this epsilon") as refused:
+        ph.ClippedScores(MODELS["visits"], epsilon=0.25).release(few)
+    enough = float(re.search(r"an epsilon of ([\d.]+)$", str(refused.value))[1])
+    ph.ClippedScores(MODELS["visits"], epsilon=enough).release(few)
+    with pytest.raises(ph.InvalidInput, match=r"take fewer predictors$"):
+        ph.ClippedScores(MODELS["visits"], epsilon=1e-4).release(few)
 
 
 @pytest.mark.parametrize(
