@@ -201,7 +201,9 @@ class Gauntlet:
         far, cause = np.nan, run.failed
         if not cause:
             kind_asked = "asymptotic local" if kind == "local" else "strict"
-            told = kind == "local" and run.tries > 1  # at the epsilon that the message named
+            told = (
+                kind in ("local", "strict") and run.tries > 1
+            )  # at the epsilon that the message named
             at_most = None if told else float(epsilon or 1)
             cause = _wrong(run.out, data, kind_asked, at_most, self.table)
             shares = 1 if kind in ("local", "strict") else data.shape[1]

@@ -290,10 +290,13 @@ def chosen_mechanism(
     return SequentialSynthesis(steps, allow_unlike=allow_unlike)
 
 
+OF_PAPERS = "lipschitz"  # the mechanism, if none is named, of a release that may be local
+
+
 def with_target(texts: Sequence[str], target: float | None) -> list[str]:
     """Names of mechanisms, with a first value of what --epsilon will set where one must be given:
     the one mechanism of one formula, with something to lower that is not given already."""
-    texts = list(texts) or ["lipschitz"]
+    texts = list(texts) or [OF_PAPERS]
     if target is None:
         return texts
     if len(texts) > 1:
@@ -427,7 +430,7 @@ def _nth(given: Sequence[_Named], place: int) -> _Named | None:
 def _of_formula(
     text: str | None, model: Model | str | None, formula: str, options: dict[str, Any]
 ) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
-    text = text or "lipschitz"
+    text = text or OF_PAPERS
     if named(text)[0] in MODEL_FREE:
         if model is not None:
             raise InvalidInput(f"--mechanism {named(text)[0]} fits no model: give no --model")

@@ -18,7 +18,7 @@ from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.checks import number_of
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.privacy.conversions import epsilon_text
+from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.levels import level_shares
@@ -41,7 +41,7 @@ def show_release(
     _show_poor(data, release, beside)
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
-        f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
+        f"{out}/confidential/  to keep: seed, report.html, and weights and bounds if any",
         *_as_they_are(release),
         f"\n{first_paragraph(release)}",
     )
@@ -170,14 +170,18 @@ _COLORS = {"good": "green", "fair": "yellow", "POOR": "bold red"}
 
 def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Release], str]]:
     """How local epsilons were counted, and what the other accountings say."""
-    if all(release.charge.epsilon_published is None for release in releases.values()):
-        return {}
+    charges = [release.charge for release in releases.values()]
+    rows: dict[str, Callable[[Release], str]] = {}
+    if any(charge.delta for charge in charges):
+        rows["at delta"] = lambda r: f"{r.charge.delta:g}"
+    if all(charge.kind == STRICT for charge in charges):
+        return rows
 
     def other(value: float | None) -> str:
         return "-" if value is None else epsilon_text(value)
 
     return {
-        "at delta": lambda r: f"{r.charge.delta:g}",
+        **rows,
         "accounting": lambda r: r.charge.accounting,
         "epsilon as published, 2 Δ": lambda r: other(r.charge.epsilon_published),
         "epsilon by the range": lambda r: other(r.charge.epsilon_range),

@@ -70,7 +70,8 @@ def release_strictly(
         raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
     relation = check_choice(given["relation"] or "remove", "relation", RELATIONS)
     check_output_folder(given["out"], overwrite=given["overwrite"])
-    source = read_table(given["data"])
+    outcomes = [sides_of(formula)[0] for formula in formulas]
+    source = read_table(given["data"], unsaid=outcomes)
     df, like = source.frame, None
     if given["reference"] is not None:
         like = read_table(given["reference"]).frame
@@ -79,7 +80,6 @@ def release_strictly(
                 "a strict release needs you to confirm, if it is true, that the reference holds "
                 "none of the records to be released: --holds-no-released-record"
             )
-    outcomes = [sides_of(formula)[0] for formula in formulas]
     _check_names(df, outcomes)
     models = _models(context, df if like is None else like, of_reference=like is not None)
     decisions = Decisions.of(*(names_of(given[k], df) for k in ("drop", "keep", "identifier")))

@@ -33,7 +33,7 @@ from pyhybrid.cli.released import (
 from pyhybrid.cli.strict_formula import release_strictly, takes_scores
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import Censored, NoisyMarginals
@@ -129,16 +129,18 @@ def synthesize(
     types: JSON file of types by column, for a whole table by noisy marginals (no --formula).
         Without it and without --reference, a draft is written.
     epsilon: Epsilon of the whole release, all columns and sets together. It sets the mechanism's
-        own epsilon, or determines scale, weight or cap. [default: 1 with --reference]
-    reference: Public or historical records, for a strict release. They give the center of clipping
-        (with --formula), or are used beside noisy tables.
+        own epsilon, or determines scale, weight or cap. [default: 1 for clipped
+        scores, and with --reference]
+    reference: Public or historical records, for a strict release. They give clipped scores
+        their start (with --formula), or are used beside noisy tables.
     select: Tables that noisy marginals of a whole table measure: few, all (all pairs of columns) or
         private (a private choice). [default: few, and with --delta all, or private if too many]
     mechanism: clipped-scores, unweighted, lipschitz, count, scalar, truncated, censored,
         perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
         count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
         n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or once per formula
-        [default: clipped-scores, strict and without chains; censored with --calibration]
+        [default: clipped-scores, strict and without chains; censored with --calibration,
+        lipschitz with --local]
     program: published: sample the Stan program that the papers print or describe; the default one
         has the same posterior and is faster.
     calibration: Folder of `pyhybrid calibrate`: a strict censored release.
@@ -450,7 +452,13 @@ def _release_within(
         **fitting,
     )
     note(f"--epsilon: {len(found.steps)} settings tried")
-    return found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
+    release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
+    if release.charge.epsilon > target:
+        raise BudgetExceeded(
+            f"a release must cost at most --epsilon {target:g}: refits without single "
+            f"records raised it to {release.charge.epsilon:g}; give a smaller one"
+        )
+    return release
 
 
 def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:

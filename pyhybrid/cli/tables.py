@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -59,11 +59,11 @@ class SourceTable:
         return release if self.text is None else release.with_unsynthesized(self.text)
 
 
-def read_table(path: str | Path) -> SourceTable:
+def read_table(path: str | Path, unsaid: Collection[str] = ()) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
     and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
     record where there is one column. Row labels with a name that pandas left in a Parquet file are
-    columns, as other programs see them."""
+    columns, as other programs see them. Nothing is said of cells of the columns `unsaid`."""
     source = Path(path)
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
@@ -84,7 +84,7 @@ def read_table(path: str | Path) -> SourceTable:
         return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
     for name in typed.columns:
-        if why := text_among_numbers(typed[name]):
+        if name not in unsaid and (why := text_among_numbers(typed[name])):
             note(f"{source.name}: column {name!r}: {why}")
     return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name)
 

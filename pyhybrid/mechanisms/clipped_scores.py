@@ -48,15 +48,18 @@ from pyhybrid.privacy.scores import (
 )
 from pyhybrid.releases.estimates import Estimates
 
-ROUNDS = (0.05, 0.1, 0.2, 0.65)
+ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
 """Shares of mu^2, less that of the start, which the rounds have."""
+ROUNDS_OF_FEW = (0.05, 0.1, 0.2, 0.65)
+"""The same of few records, which noise keeps from the estimate more than distance does."""
 ROUNDS_FROM_START = (0.25, 0.75)
 """The same where a start is given."""
 _OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
-_WIDEST = 10.0  # times: intervals beyond it are no result
-_PARTS = 2**20  # of one count, for discrete noise
+WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
+_DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
+_PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
@@ -269,6 +272,25 @@ class ClippedScores(NoiseMechanism):
         widths: pd.DataFrame = pd.DataFrame({"coordinate": names, "width": width})
         return widths
 
+    def _refuse_too_few(self, bound: ScoredTable) -> None:
+        """Refuse, by public facts, a release whose intervals would say nothing."""
+        middle = float(self._widths(bound)["width"].median())
+        if middle <= WIDEST:
+            return
+        larger = (self.epsilon * 2**k for k in range(1, _DOUBLED))
+        enough = (
+            epsilon
+            for epsilon in larger
+            if replace(self, epsilon=epsilon)._widths(bound)["width"].median() <= WIDEST
+        )
+        epsilon = next(enough, None)
+        raise InvalidInput(
+            f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
+            f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times as "
+            "wide as without privacy; take fewer predictors"
+            + ("" if epsilon is None else f", or an epsilon of {epsilon:g}")
+        )
+
     def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
         """The same mechanism, which starts from the estimate of a public or earlier table.
 
@@ -340,7 +362,8 @@ class ClippedScores(NoiseMechanism):
         if self.start is not None:
             return [self._mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
         left = 1 - self._of_start(bound)
-        return [self._mu * float(np.sqrt(left * share)) for share in ROUNDS]
+        rounds = ROUNDS_OF_FEW if bound.n_units < _FEW else ROUNDS
+        return [self._mu * float(np.sqrt(left * share)) for share in rounds]
 
     def _start(self, bound: ScoredTable) -> FloatArray:
         scoring = bound.public
@@ -420,27 +443,31 @@ class ClippedScores(NoiseMechanism):
         random: Streams,
         given: Sequence[pd.DataFrame],
         progress: FitProgress | None = None,
+        outcomes: Sequence[str] = (),
     ) -> Made:
         """The estimate, and m tables in which the column is drawn anew; in the `given` tables
-        others were synthesized before."""
+        others were synthesized before. No column of `outcomes`, those of a whole sequence, has a
+        say in which others need a decision."""
         m = len(given)
-        _refuse_too_few(self._widths(bound), bound.n_units, self.epsilon)
+        self._refuse_too_few(bound)
         fit, tables = self.fit(bound, random), []
         for place, table in enumerate(given, start=1):
             rng = random.generator(f"set {place}")
-            theta = rng.multivariate_normal(fit.theta, fit.covariance, method="eigh")
+            theta = rng.multivariate_normal(
+                fit.theta, fit.covariance, method="eigh", check_valid="ignore"
+            )
             matrix = bound.design.recoded(_without_outcome(table, self.outcome))
             tables.append(joined(table, self.replicate(matrix, theta, rng)))
             if progress is not None:
                 progress("synthetic data", place, m)
-        public = bound.table.drop(columns=self.outcome)
+        public = bound.table.drop(columns=list(outcomes or self.synthesizes))
         record = self._record(
             public,
             self._charge(fit, m),
             random,
             settings=self.describe(),
             synthesized=(self.outcome,),
-            predictors=bound.design.predictors,
+            predictors=(*bound.design.predictors, *((self.weights,) if self.weights else ())),
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",
         )
@@ -520,6 +547,7 @@ def release_in_sequence(
     confidential rows. A record whose value cannot be coded so is absent from the step.
     """
     random, made, tables = streams(), [], [df] * m
+    outcomes = [step.outcome for step in steps]
     synthesized: dict[str, Form] = {}
     for place, step in enumerate(steps, start=1):
         later = [other.outcome for other in steps[place - 1 :]]
@@ -527,7 +555,8 @@ def release_in_sequence(
             bound = _bound_after(step, df, tables[0], synthesized, later)
         except InvalidInput as error:
             raise InvalidInput(f"step {place}: {error}") from None
-        made.append(step.make_from(bound, random.child(f"step {place}"), tables, progress))
+        numbers = random.child(f"step {place}")
+        made.append(step.make_from(bound, numbers, tables, progress, outcomes))
         tables = made[-1].tables
         synthesized[step.outcome] = step.model.declared_form
     return made
@@ -612,14 +641,3 @@ def _refuse_all_records_terms(design: Design, public: pd.DataFrame) -> None:
         values = public[name].to_numpy(dtype=np.float64)
         hint = f"write I(({name} - {values.mean():.6g}) / {values.std(ddof=1):.6g})"
     raise InvalidInput(f"formula terms must read one record at a time: {term} reads all; {hint}")
-
-
-def _refuse_too_few(widths: pd.DataFrame, n: int, epsilon: float) -> None:
-    """Refuse, by public facts, a release whose intervals would say nothing."""
-    middle = float(widths["width"].median())
-    if middle > _WIDEST:
-        raise InvalidInput(
-            f"too few records for this epsilon: with {n} records, {len(widths)} coordinates and "
-            f"epsilon {epsilon:g} intervals would be {middle:.0f} times as wide as without "
-            "privacy; take fewer predictors or a larger epsilon"
-        )

@@ -313,7 +313,7 @@ def without_weights(df: pd.DataFrame, charge: PrivacyCharge, random: Streams) ->
         labels=df.index,
         alpha=np.empty(0),
         lipschitz=np.empty(0),
-        lipschitz_bound=charge.bound,
+        lipschitz_bound=charge.bound or 0.0,
         entropy=random.entropy,
     )
 

@@ -357,7 +357,7 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
         seeded=run["seeded"],
         confidential=Confidential(
             labels=labels,
-            lipschitz_bound=charge.bound,
+            lipschitz_bound=charge.bound or 0.0,
             entropy=int(run["seed"]),
             alpha=alpha,
             lipschitz=lipschitz,

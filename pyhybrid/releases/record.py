@@ -67,8 +67,8 @@ class Confidential:
         Record weights in [0, 1]; of shape (0,) for a mechanism without weights.
     lipschitz : ndarray, shape (n,)
         By-record Lipschitz bounds of the released fit, nats; of shape (0,) without a fit.
-    lipschitz_bound : float or None
-        Overall bound, nats; None without a fit.
+    lipschitz_bound : float
+        Overall bound, nats; 0 without a fit.
     entropy : int
         Root of all random streams: the seed.
     censored : ndarray of bool, shape (n,), or None
@@ -81,7 +81,7 @@ class Confidential:
     labels: pd.Index
     alpha: FloatArray
     lipschitz: FloatArray
-    lipschitz_bound: float | None
+    lipschitz_bound: float
     entropy: int
     censored: npt.NDArray[np.bool_] | None = None
     loss: LocalLoss | None = None

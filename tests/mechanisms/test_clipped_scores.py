@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import clipped_scores
 from pyhybrid.privacy.conversions import mu_of_epsilon
+from pyhybrid.releases.column_decisions import Decisions
 
 pytestmark = pytest.mark.usefixtures("opendp")
 N = 300
@@ -151,7 +153,8 @@ def test_a_whole_unit_changes_the_sums_by_the_sensitivity(monkeypatch, unit):
 
 def test_mu_is_spent_to_the_last_digit_and_epsilon_is_exact():
     for epsilon in (0.1, 0.5, 1.0, 2.0, 8.0):
-        release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(3000))
+        n = 3000 if epsilon > 0.1 else 20_000  # of fewer it is refused
+        release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(n))
         assert release.charge.epsilon == epsilon
         assert release.charge.kind == "strict"
         assert release.charge.delta == 1e-6
@@ -241,8 +244,13 @@ def test_predicted_widths_are_known_beforehand_and_decide():
     assert (widths["width"] > 1).all()
     wider = ph.ClippedScores(MODELS["visits"], epsilon=0.2).predicted_widths(table)
     assert (wider["width"] > widths["width"]).all()
-    with pytest.raises(ph.InvalidInput, match="too few records for this epsilon"):
-        ph.ClippedScores(MODELS["visits"], epsilon=0.01).release(survey(30))
+    few = survey(30)
+    with pytest.raises(ph.InvalidInput, match="too few records for this epsilon") as refused:
+        ph.ClippedScores(MODELS["visits"], epsilon=0.25).release(few)
+    enough = float(re.search(r"an epsilon of ([\d.]+)$", str(refused.value))[1])
+    ph.ClippedScores(MODELS["visits"], epsilon=enough).release(few)
+    with pytest.raises(ph.InvalidInput, match=r"take fewer predictors$"):
+        ph.ClippedScores(MODELS["visits"], epsilon=1e-4).release(few)
 
 
 @pytest.mark.parametrize(
@@ -366,3 +374,32 @@ def test_wrong_sequences_are_refused():
     mixed = [STEPS[0], ph.LipschitzWeighted(ph.Poisson("visits ~ voted"))]
     with pytest.raises(ph.InvalidInput, match="go with steps by clipped scores alone"):
         ph.SequentialSynthesis(mixed).release(table)
+
+
+def test_discrete_noise_costs_less_than_its_margin():
+    """At any epsilon, over all looks: what the whole numbers can add is below what epsilon falls by
+    as mu is charged for noise that is larger by DISCRETE."""
+    from pyhybrid.primitives.noise import DISCRETE, discreteness
+
+    for epsilon in (0.01, 0.1, 1.0, 8.0):
+        for d in (1, 10, 130, 1000):
+            mu, looks = mu_of_epsilon(epsilon, 1e-6), 8
+            added = 2 * looks * discreteness(d, 2**30, mu / math.sqrt(looks))
+            spared = epsilon - ph.arrays.epsilon_of_mu(mu * (1 - DISCRETE), 1e-6)
+            assert added < spared
+
+
+def test_predictors_and_weights_are_published():
+    table = survey(2000)
+    release = ph.ClippedScores(MODELS["visits"], epsilon=4, weights="w").release(table)
+    for name in ("age", "w"):
+        with pytest.raises(ph.InvalidInput, match=f"'{name}' must be published as it is"):
+            release.with_decisions(Decisions.of(drop=[name]))
+    assert "person" not in release.with_decisions(Decisions.of(drop=["person"])).synthetic[0]
+
+
+def test_no_outcome_of_a_sequence_decides_which_columns_need_a_decision(monkeypatch):
+    """A column that is a function of a later outcome is named by nobody: that would tell of it."""
+    table = chain(400)
+    made = clipped_scores.release_in_sequence(STEPS, table.assign(copy=table["income"]), 1, None)
+    assert all("copy" not in part.record.exposed for part in made)

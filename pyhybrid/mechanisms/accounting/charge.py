@@ -40,10 +40,11 @@ def charge_of_fit(
     relation: str,
     safety_factor: float,
     cap: float | None = None,
-    **released: int,
+    n_synthetic: int,
+    n_draws_released: int,
 ) -> PrivacyCharge:
     """Charge of releasing draws of `fit`; local and asymptotic. SamplingError if no epsilon is
-    finite. `released` are n_synthetic and n_draws_released.
+    finite.
     """
     bound, overall = session.bound, fit.bounds.overall
     if not math.isfinite(overall):
@@ -87,7 +88,8 @@ def charge_of_fit(
         converged=fit.converged,
         unit=session.unit,
         facts={**_facts_of_fit(fit, bound), **_facts_of_loss(fit, session, loss)},
-        **released,
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
     )
 
 
@@ -146,7 +148,7 @@ def charge_of_censored_fit(
     unit: str | None = None,
     unconfirmed: bool = False,
     center: str | None = None,
-    **released: int,
+    n_synthetic: int,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the cap is charged, whatever the data.
 
@@ -189,7 +191,7 @@ def charge_of_censored_fit(
             "other_reference": calibrated,
             "modes": fit.n_elsewhere,
         },
-        **released,
+        n_synthetic=n_synthetic,
     )
     return charge if strict else _local(charge, fit)
 

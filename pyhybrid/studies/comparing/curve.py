@@ -487,6 +487,8 @@ def table_row(
 ) -> dict[str, Any]:
     """One row of the table as plain JSON values; `vector` is the charge of LW at the same point."""
     m = common.n_synthetic
+    assert charge.bound is not None
+    assert vector.bound is not None
     mechanism = common.given(fit.alpha)
     release = mechanism.release_from(session, n_synthetic=m, n_draws_released=m, refits=0)
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
