@@ -1,4 +1,4 @@
-r"""Any mechanism by budget: the setting that meets a target epsilon is found, or computed.
+r"""Any mechanism at a given epsilon: the setting that meets a target epsilon is found, or computed.
 
 ================== ============================== =============================================
 mechanism          setting                        how

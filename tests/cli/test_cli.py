@@ -18,8 +18,8 @@ from pyhybrid.releases import folder as storage
 from tests.refusals import fails, no_space, refuses
 
 Run = Any
-FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400", "--leave-one-out", "0"]
-LOOSE = ["--mechanism", "budget", "--epsilon", "30"]
+FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400", "--refits", "0"]
+LOOSE = ["--mechanism", "lipschitz"]
 """What few records need."""
 
 
@@ -71,7 +71,10 @@ def test_delta_is_below_one_over_the_number_of_a_million_records(
     assert synthesize._delta_of_many(by_range, 10**6) is None
     monkeypatch.setattr(synthesize, "_delta_of_many", lambda _, n: 1e-3 / n)
     monkeypatch.setattr("pyhybrid.reports.release_pages", lambda *_, **__: {})  # which are slow
-    asked = ["synthesize", str(csv), *FORMULA, *LOOSE, *FAST, "--overwrite", "--out", "out"]
+    asked = [
+        "synthesize", str(csv), *FORMULA, *LOOSE, *FAST, "--accounting", "gaussian",
+        "--overwrite", "--out", "out",
+    ]  # fmt: skip
     for own, delta in (([], 1e-3 / 80), (["--delta", "1e-5"], 1e-5)):
         code, _, err = run(*asked, *own)
         assert code == 0, err

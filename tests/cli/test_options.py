@@ -28,7 +28,7 @@ def test_a_single_step_is_the_published_one() -> None:
 
 
 @pytest.mark.parametrize(("command", "default"), [
-    ("synthesize", "gaussian"), ("compare", "unweighted, lipschitz"),
+    ("synthesize", "lipschitz"), ("compare", "unweighted, lipschitz"),
     ("calibrate", "by the reference's column"), ("mask", "equal"),
     ("utility", "all"), ("validate", "generated"),
 ])  # fmt: skip

@@ -121,4 +121,4 @@ def test_a_release_that_may_be_local_takes_the_papers_mechanism(run, survey):
     )  # fmt: skip
     assert code == 0, err
     assert ph.Release.load("o").charge.mechanism == "LipschitzWeighted"
-    assert "epsilon by the Lipschitz bound" in out
+    assert "epsilon as published, 2 Δ" in out

@@ -209,7 +209,7 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--mechanism", "nothing"], "--mechanism must be one of unweighted, budget"),
+    (["--mechanism", "nothing"], "--mechanism must be one of unweighted, lipschitz"),
     (["--mechanism", "count:radius=-1"], "radius must be above 0: found -1"),
     (["--mechanism", "count:radius=big"], "radius must be a number: found 'big'"),
     (["--mechanism", "count:color=red"], "takes no --color"),

@@ -20,7 +20,7 @@ SHORT = {
     ConvergenceRule: {"rhat": 1.1, "ess_per_chain": 15.0, "divergent_share": 0.1},
 }
 """Defaults in the suite: a shorter warm-up, and what can be asked after it. Draws are as many as a
-reader has, since with fewer more releases by budget are refused by chance."""
+reader has."""
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [*sorted((ROOT / "docs" / "pages").rglob("*.md")), ROOT / "README.md"]

@@ -88,7 +88,7 @@ def test_what_is_not_run_is_counted() -> None:
     }
     assert {page: n for page, n in reasons.items() if n} == NOT_RUN
     run = [s for path in WITH_SNIPPETS for s in snippets_of(path.read_text("utf-8"), "")]
-    assert len([s for s in run if s.not_run is None]) > 50
+    assert len([s for s in run if s.not_run is None]) > 40
 
 
 # --- examples in docstrings, which the reference shows ------------------------------------------

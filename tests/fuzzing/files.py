@@ -46,7 +46,7 @@ def _table() -> pd.DataFrame:
 
 def _save_release(folder: Path) -> None:
     first = ph.LipschitzWeighted(ph.Poisson("y ~ g"), scale=0.9, shift=0.05)
-    steps = ph.SequentialSynthesis([first, ph.Unweighted(ph.NormalRegression("x ~ y"))])
+    steps = ph.SequentialSynthesis([first, ph.Unweighted(ph.NormalRegression("x ~ g"))])
     options: Any = {"engine": RandomDraws(), "settings": SETTINGS, "rule": RULE, "seed": 1}
     steps.release(_table(), n_synthetic=2, **options).save(folder / "saved", report=False)
 

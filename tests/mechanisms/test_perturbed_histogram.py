@@ -1,6 +1,5 @@
 """Perturbed histogram: bins, values, dtypes, charge, refusals, files, command line."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,7 +116,6 @@ def test_the_charge_is_strict_and_counts_histograms(table: pd.DataFrame) -> None
     assert each.epsilon == 1.05
     for charge in (one, each):
         assert "Columns other than age, if" in " ".join(not_covered(charge))
-        refuses("at least what the bound costs", replace, charge, epsilon=charge.epsilon - 0.01)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Any mechanism by budget: what is found costs at most the target, and near it."""
+"""Any mechanism at a given epsilon: what is found costs at most the target, and near it."""
 
 from pathlib import Path
 from typing import Any

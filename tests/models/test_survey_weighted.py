@@ -121,7 +121,7 @@ def test_weights_of_one_charge_what_no_weights_do() -> None:
     """Seen: a term of the charge was left out, as the model was not known for a built-in one."""
     table = _table().assign(w=1.0)
     charges = [
-        ph.Unweighted(ph.Poisson("y ~ a"), design=design).release(
+        ph.Unweighted(ph.Poisson("y ~ b"), design=design).release(
             table, seed=1, engine="embedded", refits=2
         ).charge
         for design in (None, "w")

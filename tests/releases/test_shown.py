@@ -29,7 +29,7 @@ def release() -> ph.Release:
 def test_release_and_charge_show_the_cost_and_no_secret(release: ph.Release) -> None:
     for shown in (release._repr_html_(), release.charge._repr_html_()):
         assert release.charge.cost in shown
-        for secret in (release.charge.bound, release.charge.loss_range, 918_273_645):
+        for secret in (release.charge.bound, release.confidential.loss.loss_range, 918_273_645):
             assert str(secret) not in shown
             assert f"{secret:.4g}" not in shown
 

@@ -31,7 +31,10 @@ def data() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def release(data: pd.DataFrame) -> ph.Release:
-    steps = [ph.Unweighted(ph.Poisson(text)) for text in ("visits ~ site", "stays ~ 1")]
+    steps = [
+        ph.Unweighted(ph.Poisson(text), accounting="gaussian")
+        for text in ("visits ~ site", "stays ~ 1")
+    ]
     settings = ph.engines.SamplerSettings(warmup=400, draws=400)
     return ph.SequentialSynthesis(steps).release(
         data, n_synthetic=2, seed=1, engine="embedded", settings=settings, on_not_converged="warn"

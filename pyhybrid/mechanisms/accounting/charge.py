@@ -20,7 +20,7 @@ from pyhybrid.privacy.refits import LocalLoss
 
 SAY_SO = (
     "if the reference holds none of the records to be released, confirm it: "
-    "holds_no_released_record=True"
+    "holds_no_released_record=True of what reads it, or of Calibration.load"
 )
 UNCONFIRMED = f"the owner has not confirmed that the calibration has other records: {{}}; {SAY_SO}"
 _CHOSEN = "the model and its formula, scale, shift, k"
