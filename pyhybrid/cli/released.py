@@ -38,7 +38,7 @@ def show_release(
     for column in release.synthesized if few else ():
         show(_outcome_table(column, data[column], shown))
     _show_judged(data, shown)
-    _show_poor(data, release, beside)
+    _show_poor(data, release)
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: seed, report.html, and weights and bounds if any",
@@ -56,30 +56,24 @@ def show_release(
 _MOST_SHOWN = 3  # columns with a table of their own, and all their measures; the report has all
 
 
-def _show_poor(data: pd.DataFrame, release: Release, beside: Release | None) -> None:
-    """One line for each column that is POOR and each relation that is lost, and what to try, once
-    for all that it may help."""
+def _show_poor(data: pd.DataFrame, release: Release) -> None:
+    """One line for each column that is POOR and each relation that is lost."""
     from pyhybrid.reports.columns import lost_relations
-    from pyhybrid.reports.opening import judged_columns, lost_remedy, remedy
-    from pyhybrid.reports.release import baseline_of, beside_data
+    from pyhybrid.reports.opening import judged_columns
+    from pyhybrid.reports.release import beside_data
     from pyhybrid.reports.verdicts import POOR
 
-    remedies: dict[str, list[str]] = {}
-    for column, measures in judged_columns(release, data).items():
-        poor = [f"{each.label} {each.text}" for each in measures if each.word == POOR]
-        if poor:
-            beside = beside or baseline_of(release)
-            how = remedy(release, data, column, beside).replace("`", "")
-            remedies.setdefault(how, []).append(f"[bold red]POOR[/] {escape(column)}: {poor[0]}")
-    known = release.origin is not None
-    found = lost_relations(beside_data(release, data), data) if known else {}
-    for lost, said in found.items():
-        beside = beside or baseline_of(release)
-        how = lost_remedy(release, data, [lost], beside).replace("`", "")
-        line = f"[bold red]POOR[/] {escape(said.replace(f' ({POOR})', ''))}"
-        remedies.setdefault(how, []).append(line)
-    for how, lines in remedies.items():
-        show(*lines, escape(how))
+    lines = [
+        f"{escape(column)}: {poor[0]}"
+        for column, measures in judged_columns(release, data).items()
+        if (poor := [f"{each.label} {each.text}" for each in measures if each.word == POOR])
+    ]
+    if release.origin is not None:
+        lost = lost_relations(beside_data(release, data), data)
+        lines += [escape(text.replace(f" ({POOR})", "")) for text in lost.values()]
+    if lines:
+        show(*(f"[bold red]POOR[/] {line}" for line in lines))
+        show("Another model, other predictors or cells, or a larger epsilon may keep more.")
 
 
 def _as_they_are(release: Release) -> list[str]:

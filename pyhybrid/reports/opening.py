@@ -1,13 +1,9 @@
-"""What the owner's report opens with: each column at a glance, pairs, what to try next.
-
-CONFIDENTIAL. What to try follows from what was measured: no remedy is named whose reason the
-release does not show.
-"""
+"""What the owner's report opens with: each column at a glance, and pairs. CONFIDENTIAL."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +14,9 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.tables.distributions import table_utility
 from pyhybrid.measures.tables.reconcile import reconcile_tables
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.models.default_model import quoted
-from pyhybrid.models.registry import described_model, name_and_settings, within
-from pyhybrid.privacy.conversions import STRICT
-from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing
-from pyhybrid.reports.columns import lost_relations, numeric_values
+from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import (
@@ -44,10 +35,7 @@ from pyhybrid.reports.verdicts import (
     LIMITS,
     POOR,
     Judged,
-    is_number,
     judge_columns,
-    judge_outcome,
-    listed,
     worst_of,
 )
 
@@ -229,138 +217,3 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
         for order, each in {"worst": shown, "table": in_table}.items()
     ]
     return [replace(made, pictures=pictures)]
-
-
-def remedy(
-    release: Release, data: pd.DataFrame, column: str, baseline: Release | None = None
-) -> str:
-    """What to try where a column is POOR, by why it is: as far as a `baseline` without weights, or
-    cells without noise, tell. An epsilon is named where a larger one helps, and is not large."""
-    step: ReleaseRecord = next(
-        (each for each in release.parts if column in each.synthesized), release
-    )
-    truth, mechanism, plain = data[column], step.charge.mechanism, None
-    strict = step.charge.kind == STRICT
-    if baseline is not None and baseline.charge.mechanism == _UNWEIGHTED:
-        plain = _poor(truth, [table[column] for table in baseline.synthetic])
-    poor = _poor(truth, [table[column] for table in release.synthetic])
-    if mechanism == _MARGINALS:
-        how = "cells" if poor <= _poor(truth, _without_noise(step, truth)) else "noise"
-    elif mechanism == _SCORES:
-        how = "scores"
-    elif not step.confidential.alpha.size:
-        how = "histogram"
-    elif mechanism == _UNWEIGHTED or (plain is not None and poor & plain):
-        how = "model"
-    else:
-        how = "unknown" if plain is None else "strict" if strict else "weights"
-    asked = float(step.settings.get("epsilon") or 0) / (step.charge.epsilon or 1.0)
-    more = round(2 * release.charge.epsilon * max(1.0, asked), 6)  # asked is a quotient
-    within_ends = _within_ends(step, truth, [table[column] for table in release.synthetic])
-    return sentence("remedy", how, more=min(more, _LARGE) if more < 2 * _LARGE else None,
-                    unweighted=mechanism == _UNWEIGHTED, strict=strict, within=within_ends,
-                    many=len(data) >= _MANY, steps=len(release.parts))  # fmt: skip
-
-
-def _poor(data: pd.Series, sets: Sequence[pd.Series]) -> set[str]:
-    """Measures that are POOR; none of no sets."""
-    judged = judge_outcome(data, sets) if sets else ()
-    return {each.measure for each in judged if each.word == POOR}
-
-
-def _within_ends(step: ReleaseRecord, data: pd.Series, sets: Sequence[pd.Series]) -> str:
-    """The model as --model takes it, with an end of the data that many values lie beyond; else
-    nothing."""
-    if not sets or not is_number(data):
-        return ""
-    made = np.concatenate([own.dropna().to_numpy(np.float64) for own in sets])
-    low, high = float(data.min()), float(data.max())
-    ends = {(low, None): int((made < low).sum()), (None, high): int((made > high).sum())}
-    end, beyond = max(ends.items(), key=lambda each: each[1])
-    if not _BEYOND <= beyond <= _MOST_BEYOND * made.size or beyond < _SHARE_BEYOND * made.size:
-        return ""
-    try:
-        name, settings = name_and_settings(within(described_model(step.settings), *end))
-    except (InvalidInput, KeyError, TypeError):  # not of this package, or it takes no ends
-        return ""
-    return f"{name}:{','.join(f'{key}={value}' for key, value in settings.items())}"
-
-
-def _without_noise(step: ReleaseRecord, data: pd.Series) -> list[pd.Series]:
-    """The column drawn from its own cells; none of one whose cells are not known."""
-    try:
-        own = ColumnDomain.from_dict(step.settings["domain"][data.name])
-        return [own.values(own.places(data), np.random.default_rng(0), data)]
-    except (InvalidInput, KeyError):
-        return []
-
-
-def next_steps(
-    release: Release,
-    data: pd.DataFrame,
-    judged: Mapping[str, Sequence[Judged]],
-    lost: Collection[tuple[str, str]],
-    baseline: Release | None,
-) -> list[str]:
-    """What to try next, from what was measured."""
-    words = {column: worst_of(each.word for each in own) for column, own in judged.items()}
-    poor = [column for column, word in words.items() if word == POOR]
-    by_remedy: dict[str, list[str]] = {}
-    for column in poor:
-        by_remedy.setdefault(remedy(release, data, column, baseline), []).append(column)
-    found = [f"{listed(columns, 6)}: {text}" for text, columns in by_remedy.items()]
-    if baseline is not None:
-        found += _beside(release, baseline, data)
-    charge = release.charge
-    if lost:
-        found.append(lost_remedy(release, data, lost, baseline))
-    if charge.epsilon > _LARGE:
-        found.append(sentence("next", "large"))
-    elif not found and charge.epsilon > 1 and words and set(words.values()) == {GOOD}:
-        found.append(sentence("next", "less", half=charge.epsilon / 2))
-    return found
-
-
-def lost_remedy(
-    release: Release,
-    data: pd.DataFrame,
-    lost: Collection[tuple[str, str]],
-    baseline: Release | None = None,
-) -> str:
-    """What to try where relations of outcomes to predictors are `lost`: an epsilon only if a fit
-    without weights keeps one of them, a freer effect of numbers."""
-    if release.charge.mechanism == _MARGINALS:
-        return sentence("next", "lost_marginals")
-    given = " ".join(str(each.get("formula") or "") for each in _settings(release))
-    free = [_freer(name, data[name]) for name in dict.fromkeys(name for _, name in lost)
-            if is_number(data[name]) and data[name].nunique() > 2]  # fmt: skip
-    free = [term for term in free if term.rpartition(" + ")[2] not in given]
-    if release.charge.mechanism == _UNWEIGHTED:
-        baseline = release
-    more = True
-    if baseline is not None and baseline.charge.mechanism == _UNWEIGHTED:
-        more = not {*lost} <= lost_relations(baseline, data).keys()
-    return sentence("next", "lost_model", free=free, more=more)
-
-
-def _freer(name: str, column: pd.Series) -> str:
-    """A term with an effect that is no straight line: of levels, of the logarithm, of a square."""
-    written, values = quoted(name), column.dropna()
-    if values.nunique() <= _FEW_LEVELS:
-        return f"factor({written})"
-    skewed = values.min() > 0 and values.mean() > 1.2 * values.median()
-    return f"log({written})" if skewed else f"{written} + I({written}^2)"
-
-
-def _beside(release: Release, baseline: Release, data: pd.DataFrame) -> list[str]:
-    """The baseline, if it costs less: by how much, and how near its first column is."""
-    own, other = release.charge, baseline.charge
-    if not other.epsilon < own.epsilon:
-        return []
-    column = release.synthesized[0]
-    judged = [judge_columns(r, data, [column]) for r in (baseline, release)]
-    first = [each[column][0] for each in judged if each]
-    return [
-        sentence("next", "baseline", name=other.mechanism, column=column, least=other.epsilon,
-                 most=own.epsilon, errors=first)
-    ]  # fmt: skip

@@ -38,7 +38,7 @@ from pyhybrid.reports.fits import (
     exact_section,
     reweighting_section,
 )
-from pyhybrid.reports.opening import cards_of, facts_of, judged_columns, next_steps, pairs_section
+from pyhybrid.reports.opening import cards_of, facts_of, judged_columns, pairs_section
 from pyhybrid.reports.page import (
     Cell,
     Marked,
@@ -120,13 +120,11 @@ def release_report(
     limits = limits_text(each.measure for own in judged.values() for each in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
-    steps = next_steps(release, data, judged, lost, baseline)
     beside = side_by_side(dict(reversed(releases.items())), data)
     made = [*steps_section(release), *_convergence(release), _provenance(release)]
     sections = [
         replace(top, cards=cards_of(judged, release, data), tables=(),
                 paragraphs=[[about], *top.paragraphs]),
-        *([Section(heading="What to try next", bullets=steps, code=True)] if steps else []),
         *(replace(each, bullets=()) for each in pairs),
         *folded(
             "Each column",
