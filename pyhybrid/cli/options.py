@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -17,11 +15,10 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 import typer
 
-from pyhybrid.cli import in_options
 from pyhybrid.cli.console import note
 from pyhybrid.cli.tables import read_by_column, text_among_numbers
 from pyhybrid.core.checks import check_choice, did_you_mean, number_of
-from pyhybrid.core.errors import InvalidInput, PyhybridError
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms import (
@@ -92,7 +89,6 @@ html: Write a report with figures to this HTML file.
 """Arguments and options that several commands share, in the form of their docstrings."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_MODELS: ContextVar[dict[str, str]] = ContextVar("what --model names each formula's model by")
 _ROW = re.compile(r"^(\w+)(?: \((.+?)\))?: (.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
 
 
@@ -101,7 +97,6 @@ def options(command: Command) -> Command:
 
     A row is ``name: help``; ``name (--other): help`` names the option otherwise; ``name
     (argument):`` or ``name (METAVAR):`` is an argument. Parameters without a row are shared ones.
-    Errors speak of options, too.
     """
     said, _, own = inspect.getdoc(command).partition("\n\nOptions:\n")  # type: ignore[union-attr]
     rows = {name: (how, help_) for name, how, help_ in _ROW.findall(f"{_SHARED}{own}")}
@@ -120,20 +115,7 @@ def options(command: Command) -> Command:
             described = typer.Option(*([plain] if named else []), help=text)
         command.__annotations__[name] = Annotated[hints[name], described]
     command.__doc__ = said
-
-    @functools.wraps(command)
-    def in_its_options(*args: Any, **given: Any) -> Any:
-        models: dict[str, str] = {}
-        token = _MODELS.set(models)
-        try:
-            return command(*args, **given)
-        except PyhybridError as error:
-            error.args = (in_options(str(error), tuple(models.values())),)
-            raise
-        finally:
-            _MODELS.reset(token)
-
-    return in_its_options  # type: ignore[return-value]
+    return command
 
 
 def listed(text: str) -> list[str]:
@@ -170,8 +152,6 @@ def build_model(text: Model | str | None, formula: str) -> Model:
     ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
     formula's design matrix; errors as in `build_mechanism`.
     """
-    if text is None or isinstance(text, str):
-        _MODELS.get({})[formula] = text or "negative_binomial"
     if not isinstance(text, str):
         return text or DefaultModel(formula)
     name, given = named(text)
@@ -409,8 +389,6 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
         note(f"predictors are fitted in units of about their spread: {scaled}")
     model = chosen_model(scaled, df, of_reference=of_reference)
     own, settings = name_and_settings(model)
-    given = ",".join(f"{key}={value}" for key, value in settings.items())
-    _MODELS.get({})[formula] = f"{own}:{given}" if given else own
     said = [f"point={settings['point']}"] if "point" in settings else []
     said += [f"missing={settings['missing']}"] if "missing" in settings else []
     own = ":".join([own, ",".join(said)]) if said else own

@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from pyhybrid.cli import in_options
 from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, _command, _listed
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import Finding, _show_agreement, _show_repairs
@@ -141,12 +140,3 @@ def test_slips_in_names_are_told_what_was_meant(
 ) -> None:
     pd.DataFrame({"visits": [1, 2, 3, 4] * 5}).to_csv(tmp_path / "data.csv", index=False)
     assert meant in refused("synthesize", "data.csv", "--formula=visits ~ 1", *arguments, "--out=o")
-
-
-@pytest.mark.parametrize(("python", "shown"), [
-    ("give overwrite=True (--overwrite) or", "give --overwrite or"),
-    ("; allow_unlike=True (--allow-unlike) states", "; --allow-unlike states"),
-    ("follow them (astype('category'), logicals); give", "follow them; give"),
-])  # fmt: skip
-def test_messages_name_options_in_place_of_arguments(python: str, shown: str) -> None:
-    assert in_options(python) == shown
