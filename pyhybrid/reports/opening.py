@@ -289,7 +289,8 @@ def _without_noise(step: ReleaseRecord, data: pd.Series) -> list[pd.Series]:
     """The column drawn from its own cells; none of one whose cells are not known."""
     try:
         own = ColumnDomain.from_dict(step.settings["domain"][data.name])
-        return [own.values(own.places(data), np.random.default_rng(0), data)]
+        at = np.random.default_rng(0).random(len(data))
+        return [own.values(own.places(data), at, name=str(data.name), index=data.index)]
     except (InvalidInput, KeyError):
         return []
 

@@ -9,6 +9,7 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,52 +19,39 @@ import pandas as pd
 from scipy import sparse
 
 from pyhybrid.core.checks import (
-    FloatArray,
     check_choice,
     check_count,
     check_flag,
     check_fraction,
     check_positive,
     did_you_mean,
+    number_of,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD, SAY_SO, not_covered_by_noise
-from pyhybrid.mechanisms.marginals.domain import (
-    ALONE,
-    ColumnDomain,
-    IntArray,
-    Predictor,
-    most_cells,
-    of_public,
-    read_domain,
-    spread,
-)
-from pyhybrid.mechanisms.marginals.log_linear import Chain
-from pyhybrid.mechanisms.marginals.measurement import (
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, IntArray, Predictor, read_domain
+from pyhybrid.mechanisms.marginals.one_way import starts_of
+from pyhybrid.mechanisms.marginals.sample import Chain, following_others, spread, within
+from pyhybrid.mechanisms.marginals.select import (
+    ROUNDS,
     Measured,
     Measuring,
     Reference,
-    leaning,
-)
-from pyhybrid.mechanisms.marginals.selection import (
-    ROUNDS,
-    SELECTS,
-    check_predictors,
-    chosen_tables,
-    noise_of,
+    most_cells,
 )
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
-from pyhybrid.primitives.tables import Price, size_of_noise
+from pyhybrid.primitives.selection import NoisyChoice
+from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import over_draws
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
-AUTO, PUBLIC = "auto", "public predictor"
+AUTO, PUBLIC, SELECTS = "auto", "public predictor", ("all", "private")
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
@@ -151,11 +139,9 @@ class NoisyMarginals(NoiseMechanism):
         of this, as intervals would be too short. In a single set, and with a reference, numbers
         follow the other columns within merged bins, which keeps slopes.
     reference : DataFrame, optional
-        Other records, public or historical: their likelihood is added to that of the noisy tables.
-        Where they differ from the data, this costs accuracy, not privacy; they are **not
-        protected**.
-    reference_weight : float, default 1
-        Weight of a record of the reference, in (0, 1]: less the further it is from the data.
+        Other records, public or historical: their tables are measurements, too, with the errors of
+        sampling and of a drift of a tenth. Where they differ by more, this costs accuracy, not
+        privacy; they are **not protected**.
     public : bool, default False
         True if the reference is public; the charge says which.
     holds_no_released_record : bool, default False
@@ -193,7 +179,6 @@ class NoisyMarginals(NoiseMechanism):
     relation: str = "replace"
     noise_aware: bool = True
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
-    reference_weight: float = 1.0
     public: bool = False
     holds_no_released_record: bool = False
     unit: str | None = None
@@ -225,7 +210,6 @@ class NoisyMarginals(NoiseMechanism):
             raise InvalidInput(
                 f"a reference must be confirmed, as reading it costs no epsilon: {SAY_SO}"
             )
-        check_fraction(self.reference_weight, "reference_weight")
         if not self.synthesizes:
             raise InvalidInput("domain must hold a column that is not in given: it holds none")
         check_unit_of_noise(self.unit, self.rows_per_unit)
@@ -281,9 +265,9 @@ class NoisyMarginals(NoiseMechanism):
         """Bins of a column in tables with predictors, at most, for n records: public."""
         if not isinstance(self.most_bins, str):
             return self.most_bins
-        told = self._told(n)
+        told = self._resolvable_cells(n)
         if self.reference is not None:
-            told = max(told, self.reference_weight * len(self.reference) / _CELL)
+            told = max(told, len(self.reference) / _CELL)
         least, most = _AUTO_BINS
         found = int(np.clip(round(math.sqrt(told)), least, most))
         return next(
@@ -291,7 +275,7 @@ class NoisyMarginals(NoiseMechanism):
             least,
         )
 
-    def _told(self, n: int) -> float:
+    def _resolvable_cells(self, n: int) -> float:
         """Cells of a table of two columns that the noise leaves apart."""
         n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
         noise = size_of_noise(self._price.part((1 - self.one_way_share) / n_tables), self.relation)
@@ -299,10 +283,10 @@ class NoisyMarginals(NoiseMechanism):
 
     def too_few(self, n: int) -> str | None:
         """What to say of n records whose relations this epsilon hides; public."""
-        if self.n_tables < 2 or self.reference is not None or self._told(n) >= _KEPT:
+        if self.n_tables < 2 or self.reference is not None or self._resolvable_cells(n) >= _KEPT:
             return None
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = next((own.epsilon for own in others if own._told(n) >= _KEPT), None)
+        enough = next((own.epsilon for own in others if own._resolvable_cells(n) >= _KEPT), None)
         told = (
             "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} is enough"
         )
@@ -350,7 +334,6 @@ class NoisyMarginals(NoiseMechanism):
             if self.reference is None
             else {
                 "records": len(self.reference),
-                "weight": self.reference_weight,
                 "public": self.public,
             },
             "unit": self.unit,
@@ -404,12 +387,22 @@ class NoisyMarginals(NoiseMechanism):
         """See `PerturbedHistogram.make_from`; the tables are measured once, whatever number of
         draws the sequence releases."""
         df, m = bound.table, n_synthetic
-        chain, measured, effects, drawn = self._fitted(df, m, random)
+        with one_blas_thread():  # many solves of moderate size: threads wait for each other
+            apart = self.noise_aware and m > 1
+            found, chain = self._fitted(df, random, for_intervals=apart)
+            effects = chain.sample(m, random) if apart else [chain.modes] * m
+            shares = {name: [found.alone[name].shares] * m for name in found.merged}
+            rng = random.generator("alone")
+            if apart:
+                shares = {name: found.alone[name].sample(m, rng) for name in found.merged}
         tables = []
         for place in range(m):
-            columns = self._columns(
-                place + 1, df, chain, measured, effects[place], drawn[place], random, even=m == 1
-            )
+            # Tables of a single set are those of the model; sets to be compared have the noise of
+            # a sample that rules for several count on.
+            cells = chain.simulate(random, f"marginals/{place + 1}", effects[place], even=m == 1)
+            drawn = {name: own[place] for name, own in shares.items()}
+            columns = self._columns(cells, found, chain, drawn, random, place + 1, even=m == 1)
+            columns.index = df.index
             tables.append(joined(df if given is None else given[place], columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
@@ -417,31 +410,41 @@ class NoisyMarginals(NoiseMechanism):
             df,
             over_draws(self._charge(m), n_draws_released),
             random,
-            settings=self._settings(measured),
+            settings=self._settings(found),
             synthesized=self.synthesizes,
             predictors=tuple(self.given),
-            noise=noise_of(measured.answers, measured.choices),
+            noise=noise_of(found.answers, found.choices),
             counts="tables",
         )
         return Made(record=record, tables=tables)
 
     def _columns(
         self,
-        name: int,
-        df: pd.DataFrame,
+        cells: Mapping[str, IntArray],
+        found: Measured,
         chain: Chain,
-        measured: Measured,
-        effects: Mapping[str, FloatArray],
-        shares: Mapping[str, FloatArray],
+        shares: Mapping[str, Any],
         random: Streams,
+        number: int,
         *,
         even: bool,
     ) -> pd.DataFrame:
-        """Synthetic columns of the set `name`. Tables of a single set are `even`, those of the
-        model; sets to be compared have the sampling noise that rules for several count on."""
-        cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
-        own = (cells, measured.fine, measured.domain, shares, random, f"{name}", df.index)
-        return columns_of(*own, chain.public, even=even, leans=self.reference is not None)
+        """Values of the cells of one set; within merged bins they follow the other columns if the
+        set is even, or a reference tells of pairs."""
+        columns = {}
+        for name, places in cells.items():
+            domain = found.fine[name]
+            if name in shares:
+                rng = random.generator(f"bins/{number}/{name}")
+                follows = even or self.reference is not None
+                order = following_others(name, cells, chain, rng) if follows else None
+                starts = starts_of(domain, found.domain[name])
+                places = within(starts, places, shares[name], rng, order)
+            rng = random.generator(f"within/{number}/{name}")
+            at = spread(places, rng) if even else rng.random(places.size)
+            columns[name] = domain.values(places, at, name=name)
+        whole: pd.DataFrame = pd.DataFrame(columns)
+        return whole
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -471,33 +474,20 @@ class NoisyMarginals(NoiseMechanism):
             ),
         )
 
-    def _fitted(
-        self, records: pd.DataFrame, m: int, random: Streams
-    ) -> tuple[Chain, Measured, Sequence[Mapping[str, FloatArray]], Sequence[Any]]:
-        """The model, and effects and shares of each of m sets: several differ honestly; a single
-        one, and all at the modes, need no draws."""
-        with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            apart = self.noise_aware and m > 1
-            chain, measured = self._measured(records, random, apart)
-            effects = chain.sample(m, random) if apart else [chain.modes] * m
-            shares = measured.modes
-            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
-        return chain, measured, effects, drawn
-
-    def _settings(self, measured: Measured) -> dict[str, Any]:
+    def _settings(self, found: Measured) -> dict[str, Any]:
         """Public settings, and the tables that were chosen by noisy scores."""
         settings = self.describe()
-        if measured.choices:
+        if found.choices:
             settings["chosen"] = {
-                column: [name for name in reads if name != ALONE]
-                for column, reads in measured.order.items()
+                column: [name for name in self.order[column] if name in found.tables[column]]
+                for column in self.order
             }
         return settings
 
-    def _measured(
-        self, df: pd.DataFrame, random: Streams, for_intervals: bool
-    ) -> tuple[Chain, Measured]:
-        """The noisy tables, and their model."""
+    def _fitted(
+        self, df: pd.DataFrame, random: Streams, *, for_intervals: bool
+    ) -> tuple[Measured, Chain]:
+        """The measurements, and their model."""
         check_columns(df, (*self.synthesizes, *self.given))
         if self.delta is not None and self.delta * len(df) >= 1:
             raise InvalidInput(
@@ -507,20 +497,21 @@ class NoisyMarginals(NoiseMechanism):
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
-        measuring, private = self._measuring(df, for_intervals), self.select == "private"
-        found = chosen_tables(measuring, df, random) if private else measuring.of(df)
-        return measuring.chain(found, len(df), random), found
+        measuring = self._measuring(df, for_intervals)
+        if self.select == "private":
+            found = measuring.chosen_tables(df, random)
+        else:
+            found = measuring.all_tables(df)
+        return found, measuring.chain(found, len(df), random)
 
     def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
         """What is counted: the only step that looks at confidential values."""
-        reference: Reference | None = None
-        public: dict[str, Predictor] = {}
+        reference, public = None, {}
         if self.reference is None:
-            public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
+            for name in self.given:
+                public[name] = Predictor.of_public(df[name], self.domain.get(name))
         else:
-            reference, public = reference_of(
-                self.reference, self.reference_weight, df, self.domain, self.given
-            )
+            reference, public = reference_of(self.reference, df, self.domain, self.given)
         return Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
@@ -534,63 +525,8 @@ class NoisyMarginals(NoiseMechanism):
         )
 
 
-def columns_of(
-    cells: Mapping[str, IntArray],
-    domain: Mapping[str, ColumnDomain],
-    few: Mapping[str, ColumnDomain],
-    shares: Mapping[str, FloatArray],
-    random: Streams,
-    name: str,
-    index: pd.Index,
-    public: Mapping[str, Predictor],
-    *,
-    even: bool,
-    leans: bool = False,
-) -> pd.DataFrame:
-    """Values of cells of the domain `few`, whose bins were merged by the `shares` of `domain`, in
-    which they follow the other columns if the set is `even` or `leans`."""
-    places = dict(cells)
-    for column, held in shares.items():
-        rng = random.generator(f"bins/{name}/{column}")
-        at = leaning(column, cells, few, public, rng) if even or leans else None
-        places[column] = within(domain[column], few[column], cells[column], held, rng, at)
-    values = {}
-    for column, own in places.items():
-        rng = random.generator(f"within/{name}/{column}")
-        like: pd.Series = pd.Series(index=index, name=column, dtype=object)
-        values[column] = domain[column].values(own, rng, like, even=even)
-    columns: pd.DataFrame = pd.DataFrame(values, index=index)
-    return columns
-
-
-def within(
-    domain: ColumnDomain,
-    few: ColumnDomain,
-    cells: IntArray,
-    shares: FloatArray,
-    rng: np.random.Generator,
-    order: FloatArray | None,
-) -> IntArray:
-    """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
-    bins were merged, by `shares` (K,), one by one, or spread over it in this `order` (n,)."""
-    first = len(domain.levels)
-    cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
-    below = np.concatenate([[0.0], np.cumsum(shares)])
-    start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
-    low, high = below[start[cells]], below[start[cells + 1]]
-    at = low + (high - low) * (
-        rng.random(cells.size) if order is None else spread(cells, rng, order)
-    )
-    places = np.searchsorted(below, at, side="right") - 1
-    return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
-
-
 def reference_of(
-    table: Any,
-    weight: float,
-    df: pd.DataFrame,
-    domain: Mapping[str, ColumnDomain],
-    given: Sequence[str],
+    table: Any, df: pd.DataFrame, domain: Mapping[str, ColumnDomain], given: Sequence[str]
 ) -> tuple[Reference, dict[str, Predictor]]:
     """The reference, and the data's public predictors, coded together; InvalidInput for a reference
     that lacks a column, or has values outside of their domain."""
@@ -605,31 +541,59 @@ def reference_of(
             )
     if not len(table):
         raise InvalidInput("reference must have rows: it has none")
-    both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
-    reference = Reference(
-        table=table.reset_index(drop=True),
-        weight=weight,
-        public={name: _part(own, slice(len(df), None)) for name, own in both.items()},
-    )
     for name in synthesized:
         try:
-            domain[name].places(reference.table[name])
+            domain[name].places(table[name])
         except InvalidInput as error:
             raise InvalidInput(f"reference: {error}") from None
-    return reference, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
+    public, of_reference = {}, {}
+    for name in given:
+        one, other = df[name], table[name]
+        if one.dtype != other.dtype and not all(
+            pd.api.types.is_numeric_dtype(own.dtype) for own in (one, other)
+        ):
+            one, other = one.astype(object), other.astype(object)
+        both = pd.concat([one, other], ignore_index=True).rename(name)
+        own = Predictor.of_public(both, domain.get(name))
+        public[name] = replace(own, cells=sparse.csr_array(own.cells[: len(df)]))
+        of_reference[name] = replace(own, cells=sparse.csr_array(own.cells[len(df) :]))
+    rows = table.reset_index(drop=True)
+    return Reference(table=rows, public=of_reference), public
 
 
-def _together(one: pd.Series, other: pd.Series, domain: ColumnDomain | None) -> Predictor:
-    if one.dtype != other.dtype and not _numbers(one, other):
-        one, other = one.astype(object), other.astype(object)
-    both: pd.Series = pd.concat([one, other], ignore_index=True)
-    both.name = one.name
-    return of_public(both, domain)
+def check_predictors(
+    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
+) -> None:
+    """Refuse predictors that are neither public nor synthesized before their column."""
+    known = (*given, *synthesizes)
+    for column, names in predictors.items():
+        if column not in synthesizes:
+            raise InvalidInput(
+                f"predictors must be of columns that are synthesized: {column!r} is none"
+                f"{did_you_mean(column, synthesizes)}"
+            )
+        before = (*given, *synthesizes[: synthesizes.index(column)])
+        for name in names:
+            if name not in before:
+                why = "comes later in domain" if name in known else "is no column of given"
+                raise InvalidInput(
+                    f"predictors of {column!r} must be public or synthesized before it: "
+                    f"{name!r} {why}{did_you_mean(name, before)}"
+                )
 
 
-def _numbers(*columns: pd.Series) -> bool:
-    return all(pd.api.types.is_numeric_dtype(each.dtype) for each in columns)
-
-
-def _part(predictor: Predictor, rows: slice) -> Predictor:
-    return replace(predictor, cells=sparse.csr_array(predictor.cells[rows]))
+def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
+    """All noise, scale by scale."""
+    same: dict[str, list[NoisyTables]] = {}
+    for answer in answers:
+        same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
+    sentences = []
+    for noise, own in same.items():
+        n_tables = sum(len(answer.shapes) for answer in own)
+        counts = sum(answer.value.size for answer in own)
+        sentences.append(
+            f"{noise} on each count of {number_of(n_tables, 'table')}, {counts} counts in all"
+        )
+    for scale, times in Counter(f"{choice.scale:g}" for choice in choices).items():
+        sentences.append(f"Gumbel of scale {scale} on the scores of {number_of(times, 'choice')}")
+    return "; ".join(sentences)

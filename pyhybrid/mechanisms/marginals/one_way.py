@@ -1,0 +1,317 @@
+r"""A column alone: its shares from noisy counts, its merged bins, numbers that many records share.
+
+Two-way tables need few bins, or noise drowns them; values need many, or all within a wide bin are
+alike. So a column is first measured alone in all bins of its domain, and
+
+.. math:: \mu = n\, \operatorname{softmax}(\log w + s + e),\qquad
+    \tilde c \mid \mu \approx N(Q \mu,\ Q \operatorname{diag}(\mu) Q' + \sigma^2),
+
+with n the public number of records, w the widths of bins times a t density with 3 degrees of
+freedom, from which s departs by little unless counts say so; its center and unit are declared, or
+are the median and half the distance of the quartiles of the noisy counts. s is smooth (second
+differences N(0, 1 / lambda): a P-spline on the bins) and e independent, N(0, tau^2), for heaps;
+levels have no s. Both scales maximize the approximate marginal likelihood. Differences are taken on
+the scale arsinh((y - median) / unit): a long tail is few steps long there, so that what noise
+drowns keeps falling. Noise that is cut at zero in each of many empty cells would add up, and move a
+mean by more than all else. Blocks of bins, wider the further they are from the center, are a second
+query where noise is Gaussian: they measure a tail with less noise than its bins do. So are single
+numbers of a range of many steps. One whose count is above 5 sigma is cut out of its bin.
+
+References
+----------
+Eilers, Marx (1996), Flexible smoothing with B-splines and penalties, Statistical Science 11:89-121.
+MacKay (1992), Bayesian interpolation, Neural Computation 4:415-447. Panter, Dite (1951),
+Quantization distortion in pulse-count modulation, Proc. IRE 39:44-48 (bins by a power of density).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy import linalg
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray
+from pyhybrid.mechanisms.marginals.measurement import Measurement
+from pyhybrid.models.columns.support import of_steps
+
+FEWEST_BINS = 3
+"""A column of fewer is not smoothed."""
+OUT = 5.0
+"""Standard deviations of noise from which on a number's count stands out."""
+_STEPS, _CLOSE = 60, 1e-3
+_SMOOTH, _INDEPENDENT = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
+_SD_OF_LEVEL = 10.0  # of a log count
+_SD_OF_LINE = 1.0  # of what second differences leave free, about the t density
+_SPREAD = 1.7  # of the density about it, in units
+_TAIL = (2.0, 1.5)  # (df + 1) / 2 of a t density, of even bins and of wider ones far out
+_FARTHEST = 2.0  # that a log count moves in a step
+_FULL = 0.95  # of a bin that its heaps take at most, where others are in it
+_FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneWay:
+    """Posterior of the log counts of a column's cells given its measurements: its `mode` (K,), and
+    a `root` (K, R) of the covariance about it."""
+
+    mode: FloatArray
+    root: FloatArray
+
+    @property
+    def shares(self) -> FloatArray:
+        """Of the cells at the mode, shape (K,)."""
+        return _softmax(self.mode)
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
+        """n draws of the shares."""
+        normals = rng.standard_normal((n, self.root.shape[1]))
+        return [_softmax(self.mode + self.root @ normal) for normal in normals]
+
+    def merged(self, name: str, n: int, domain: ColumnDomain, few: ColumnDomain) -> Measurement:
+        """The counts of n records in the cells of `few`, the domain after bins were merged."""
+        starts, counts = starts_of(domain, few)[:-1], n * self.shares
+        slope = counts[:, None] * (self.root - self.shares @ self.root)
+        stddev = np.sqrt(np.square(np.add.reduceat(slope, starts, axis=0)).sum(axis=1))[:, None]
+        noisy = np.add.reduceat(counts, starts)[:, None]
+        return Measurement(noisy=noisy, clique=(name, NO_PREDICTOR), stddev=stddev)
+
+
+def _softmax(log_counts: FloatArray) -> FloatArray:
+    counts = np.exp(log_counts - log_counts.max())
+    return np.asarray(counts / counts.sum())
+
+
+def starts_of(domain: ColumnDomain, few: ColumnDomain) -> IntArray:
+    """The first cell of `domain` in each cell of `few`, and the number of cells, (K_few + 1,)."""
+    first = len(domain.levels)
+    inner = first + np.searchsorted(domain.bins, few.bins[:-1])
+    missing = [domain.n_cells - 1] if domain.missing else []
+    return np.array([*range(first), *inner, *missing, domain.n_cells], dtype=np.int64)
+
+
+def smooth(
+    measurements: Sequence[Measurement],
+    domain: ColumnDomain,
+    n: int,
+    *,
+    informed: bool = True,
+) -> OneWay:
+    """The posterior of a column's log counts, n records in all.
+
+    `informed`: start from the t density, which knows more than the domain says, so that intervals
+    would be too short.
+    """
+    precision = [np.zeros((domain.n_cells, domain.n_cells)), np.zeros(domain.n_cells)]
+    for own in measurements:
+        query = np.eye(domain.n_cells) if own.query is None else own.query
+        weighted = query.T / np.maximum(own.stddev.ravel(), 1e-3) ** 2
+        precision[0] += weighted @ query
+        precision[1] += weighted @ own.noisy.ravel()
+    error = linalg.inv(precision[0])
+    noisy = error @ precision[1]
+    prior = _Prior(domain, noisy, informed=informed)
+    likelihood = _Likelihood(noisy=noisy, error=error, n=n, prior=prior)
+    scales, at = (10.0, 0.1), prior.design.T @ _first_guess(measurements, likelihood)
+    for _ in range(_STEPS):
+        moved, root = likelihood.step(at, prior.precision(scales))
+        found = prior.new_scales(moved, root, scales)
+        changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
+        at, scales = moved, found
+        if changed < _CLOSE:
+            break
+    spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
+    return OneWay(mode=prior.offset + prior.design @ at, root=np.asarray(prior.design @ spread))
+
+
+def _first_guess(measurements: Sequence[Measurement], own: _Likelihood) -> FloatArray:
+    """Log counts of blocks and of cells above all noise, beside the offset, shape (K,): where few
+    are expected slopes are about 0, so that no step leads up to them."""
+    expected, away = own.n * _softmax(own.prior.offset), np.zeros(own.noisy.size)
+    for each in sorted(measurements, key=lambda each: each.query is None):  # cells come last
+        query = np.eye(own.noisy.size) if each.query is None else each.query
+        mu, counts = query @ expected, query @ own.noisy
+        noise = np.sqrt(np.sum((query @ own.error) * query, axis=1))
+        seen = counts > noise * math.sqrt(2 * math.log(mu.size))
+        found = np.log(np.where(seen, counts, mu) / mu)
+        away = np.where(query.T @ seen > 0, query.T @ found, away)
+    return away
+
+
+class _Prior:
+    """Of log counts s + e beside an `offset` (K,), along the directions of s, in which both are
+    independent: `design` (K, K), `rough` (B,) the squared second differences of each."""
+
+    def __init__(self, domain: ColumnDomain, noisy: FloatArray, *, informed: bool) -> None:
+        first, edges = len(domain.levels), np.array(domain.bins)
+        self.bins = bins = slice(first, first + domain.n_bins)
+        self.sd_of_line = _SD_OF_LINE if informed else _SD_OF_LEVEL
+        self.design, self.offset = np.eye(domain.n_cells), np.zeros(domain.n_cells)
+        self.rough = np.zeros(domain.n_bins)
+        # Widths in steps, so that a level is a cell of one step, at their middle size.
+        widths = np.log(np.diff(edges))
+        self.offset[bins] = widths - np.median(widths)
+        median, unit = _middle(edges, noisy[bins])
+        if domain.center is not None and domain.unit is not None:
+            informed, center = True, (domain.center, domain.unit)
+        else:
+            center = median, unit
+        middle = (edges[1:] + edges[:-1]) / 2
+        if informed:
+            away = (middle - center[0]) / (_SPREAD * center[1])
+            self.offset[bins] -= _TAIL[int(np.ptp(widths) > 1)] * np.log1p(away**2)
+        values, self.design[bins, bins] = linalg.eigh(_roughness(middle, median, unit))
+        self.rough = np.maximum(values, 0)
+
+    def _smooth(self, scales: tuple[float, float]) -> FloatArray:
+        """Variance of s in each direction, shape (B,)."""
+        return 1 / (scales[0] * self.rough + 1 / self.sd_of_line**2 / self.rough.size)
+
+    def precision(self, scales: tuple[float, float]) -> FloatArray:
+        """Of each direction, shape (K,), at lambda and tau."""
+        whole = np.full(self.offset.size, 1 / _SD_OF_LEVEL**2)
+        whole[self.bins] = 1 / (self._smooth(scales) + scales[1] ** 2)
+        return whole
+
+    def new_scales(
+        self, at: FloatArray, root: FloatArray, scales: tuple[float, float]
+    ) -> tuple[float, float]:
+        """MacKay's update of lambda and tau: s and e given their sum, in each direction."""
+        spread = linalg.solve_triangular(root, np.eye(at.size), lower=True)
+        squares = (at**2 + np.square(spread).sum(axis=0))[self.bins]
+        smooth, own = self._smooth(scales), scales[1] ** 2
+        part, left = smooth / (smooth + own), smooth * own / (smooth + own)
+        rough = float(self.rough @ (part**2 * squares + left))
+        independent = float(np.mean((1 - part) ** 2 * squares + left))
+        return (
+            float(np.clip((self.rough.size - 2) / max(rough, 1e-12), *_SMOOTH)),
+            float(np.clip(np.sqrt(independent), *_INDEPENDENT)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Likelihood:
+    """Of cells whose counts are estimated as `noisy` (K,), with errors of covariance `error`."""
+
+    noisy: FloatArray
+    error: FloatArray
+    n: int
+    prior: _Prior
+
+    def step(self, at: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """One Gauss-Newton step, halved until it helps, and the root of the precision before it."""
+        design, offset, k = self.prior.design, self.prior.offset, self.noisy.size
+        p = _softmax(offset + design @ at)
+        mu = self.n * p
+        spread = linalg.cho_factor(np.diag(mu) + self.error, lower=True)
+        weight = linalg.cho_solve(spread, np.eye(k))
+        slope = mu[:, None] * (design - p @ design)
+        information = slope.T @ (weight @ slope)
+        information.flat[:: k + 1] += precision
+        root = linalg.cholesky(information, lower=True)
+        rest = weight @ (self.noisy - mu)
+        move = linalg.cho_solve((root, True), slope.T @ rest - precision * at)
+
+        def objective(here: FloatArray) -> float:
+            off = self.noisy - self.n * _softmax(offset + design @ here)
+            return float(off @ weight @ off + here @ (precision * here))
+
+        before, length = objective(at), min(1.0, _FARTHEST / max(np.abs(move).max(), 1e-12))
+        while length > 1e-3 and objective(at + length * move) > before:
+            length /= 2
+        return np.asarray(at + length * move), root
+
+
+def _middle(edges: FloatArray, noisy: FloatArray) -> tuple[float, float]:
+    """Median and half the distance of the quartiles of noisy counts in bins; counts below zero
+    stay, or noise would add up over empty bins."""
+    middle, below = (edges[1:] + edges[:-1]) / 2, np.cumsum(noisy)
+    at = np.searchsorted(np.maximum.accumulate(below), np.array([0.25, 0.5, 0.75]) * below[-1])
+    low, median, high = middle[np.minimum(at, middle.size - 1)]
+    return float(median), max(float(high - low) / 2, float(np.median(np.diff(edges))))
+
+
+def _roughness(middle: FloatArray, median: float, unit: float) -> FloatArray:
+    """Matrix (B, B) of squared second differences of bins on the scale arsinh((y - median) / unit):
+    free near most records, stiff far out."""
+    along = np.arcsinh((middle - median) / unit)
+    slopes = np.diff(np.eye(middle.size), axis=0) / np.diff(along)[:, None]
+    bends = np.diff(slopes, axis=0) / np.sqrt((along[2:] - along[:-2]) / 2)[:, None]
+    center = int(np.clip(np.argmin(np.abs(middle - median)) - 1, 0, middle.size - 3))
+    bends /= np.abs(bends[center, center])
+    return np.asarray(bends.T @ bends)
+
+
+def blocks(domain: ColumnDomain) -> FloatArray:
+    """A query (m, K), for tails: bins whose distance from the center, or from where most are
+    expected, is alike within a factor of 2; levels and missing values alone."""
+    first, edges = len(domain.levels), np.array(domain.bins)
+    low, high = edges[0], edges[-1]
+    expected = max(low, 0.0) if low >= 0 or domain.levels else (low + high) / 2
+    center = expected if domain.center is None else domain.center
+    least = max((domain.unit or (high - low) / 100) / 2, domain.step or 0.0)
+    far = least * 2.0 ** np.arange(np.ceil(np.log2(max((high - low) / least, 1))) + 1)
+    cuts = np.sort(np.concatenate([center - far, [center], center + far]))
+    at = np.unique(np.searchsorted(edges[1:-1], cuts))
+    block = np.arange(domain.n_cells)
+    inner = np.searchsorted(at, np.arange(domain.n_bins), side="left")
+    block[first : first + domain.n_bins] = first + inner
+    places = np.unique(block, return_inverse=True)[1]
+    return np.eye(places.max() + 1)[:, places]
+
+
+def with_heaps(
+    alone: OneWay, domain: ColumnDomain, noisy: FloatArray, stddev: float, n: int
+) -> tuple[ColumnDomain, OneWay]:
+    """The domain with each of its heaps alone whose count of `noisy` (M,) stands out of the noise,
+    and its cells: what their bin has beside them is even over the rest of it."""
+    levels = np.array(domain.levels, dtype=np.float64)
+    numbers = of_steps(domain.heaps, domain.released_step or 1.0)
+    places = np.flatnonzero((noisy > OUT * stddev) & ~np.isin(numbers, levels))
+    if not places.size:
+        return domain, alone
+    fine = domain.with_heaps(domain.heaps[places])
+    n_numbers = fine.n_cells - fine.missing
+    least = pd.Series(fine.numbers(np.arange(n_numbers), np.zeros(n_numbers)))
+    whole = n * alone.shares
+    parent = np.append(domain.places(least), np.full(int(fine.missing), whole.size - 1))
+    heaps = fine.places(pd.Series(numbers[places]))
+    held, widths = np.zeros(fine.n_cells), np.ones(fine.n_cells)
+    held[heaps] = noisy[places]
+    widths[levels.size : levels.size + fine.n_bins] = np.diff(fine.bins)
+    widths[heaps] = 0
+    room, single = (np.bincount(parent, own, whole.size) for own in (widths, held))
+    share = np.where(room > 0, np.minimum(1, _FULL * whole / np.maximum(single, stddev)),
+                     whole / np.maximum(single, stddev))  # fmt: skip
+    rest = np.maximum(whole - share * single, 0) / np.where(room > 0, room, np.inf)
+    counts = share[parent] * held + rest[parent] * widths
+    # A cell's relative error is nearly that of its bin: heaps stand out of the noise.
+    return fine, OneWay(mode=np.log(counts), root=alone.root[parent])
+
+
+def merged_domain(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:
+    """The domain with neighboring bins merged to at most so many, of equal parts of the root of
+    share times width: equal shares would put a whole tail into one bin, equal widths nearly all
+    records. Bins that would hold too little go to a neighbor; two are left."""
+    first, n_bins = len(domain.levels), domain.n_bins
+    if n_bins <= most_bins:
+        return domain
+    held = shares[first : first + n_bins]
+    along = np.cumsum(np.sqrt(held * np.diff(domain.bins)))
+    inner = np.searchsorted(along, along[-1] * np.arange(1, most_bins) / most_bins) + 1
+    # where all are in the last bin two are left, as a domain needs
+    inner = np.unique(inner[inner < n_bins] if (inner < n_bins).any() else n_bins - 1)
+    least = _FEWEST * held.sum() / most_bins
+    below, cuts = np.concatenate([[0.0], np.cumsum(held)]), [0, *inner, n_bins]
+    while len(cuts) > 3:
+        sizes = np.diff(below[cuts])
+        thin = int(np.argmin(sizes))
+        if sizes[thin] >= least:
+            break
+        left = thin > 0 and (thin == len(sizes) - 1 or sizes[thin - 1] <= sizes[thin + 1])
+        del cuts[thin if left else thin + 1]
+    return replace(domain, bins=tuple(domain.bins[cut] for cut in cuts))
