@@ -18,7 +18,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD
 from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
-from pyhybrid.mechanisms.marginals import selection as choosing
+from pyhybrid.mechanisms.marginals import select as choosing
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.primitives.tables import Price
 from pyhybrid.reports.release import public_report, release_report
@@ -174,7 +174,7 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
 
         with monkeypatch.context() as patch:
             patch.setattr(measuring, "noisy_tables", ask)
-            one._measuring(own).of(own)
+            one._measuring(own).all_tables(own)
         held = rows * np.hstack(moved)
         others = held if relation == "replace" else np.zeros((1, held.shape[1]))
         return float(cdist(held, others, "minkowski", p=power).max() ** power)
@@ -280,7 +280,7 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
     assert "the model that is drawn from has them" in " ".join(mine.charge.not_covered)
     assert OWNERS_WORD in mine.charge.assumes
     assert OWNERS_WORD not in told.charge.assumes
-    assert known.settings["reference"] == {"records": 1500, "weight": 1.0, "public": True}
+    assert known.settings["reference"] == {"records": 1500, "public": True}
     assert "reference" not in " ".join(told.charge.not_covered)
     for wrong, words in (
         (other.drop(columns="sex"), "must have the column 'sex'"),
@@ -432,7 +432,7 @@ def test_refusals_on_the_command_line(
 def test_bins_that_hold_no_number_are_refused_before_anything_is_counted(
     domain: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(measuring.Measuring, "of")
+    monkeypatch.delattr(choosing.Measuring, "all_tables")
     df = pd.DataFrame({"y": [0, 1, 2, 3] * 20})
     mechanism = ph.NoisyMarginals(domain={"y": ph.mechanisms.ColumnDomain(**domain)}, epsilon=1.0)
     refuses("each bin of 'y' must hold a multiple of its step 1", mechanism.release, df)

@@ -129,17 +129,16 @@ def smooth(
 
 
 def _first_guess(measurements: Sequence[Measurement], own: _Likelihood) -> FloatArray:
-    """Log counts of blocks and of cells above all noise, beside the offset, shape (K,): where few
-    are expected slopes are about 0, so that no step leads up to them."""
-    expected, away = own.n * _softmax(own.prior.offset), np.zeros(own.noisy.size)
-    for each in sorted(measurements, key=lambda each: each.query is None):  # cells come last
-        query = np.eye(own.noisy.size) if each.query is None else each.query
-        mu, counts = query @ expected, query @ own.noisy
-        noise = np.sqrt(np.sum((query @ own.error) * query, axis=1))
-        seen = counts > noise * math.sqrt(2 * math.log(mu.size))
-        found = np.log(np.where(seen, counts, mu) / mu)
-        away = np.where(query.T @ seen > 0, query.T @ found, away)
-    return away
+    """Log counts of blocks, or with a reference of cells, above all noise, beside the offset, shape
+    (K,): where few are expected slopes are about 0, so that no step leads up to them."""
+    if len(measurements) == 1:
+        return np.zeros(own.noisy.size)
+    widest = min(measurements, key=lambda each: each.noisy.size)
+    query = np.eye(own.noisy.size) if widest.query is None else widest.query
+    mu, counts = query @ (own.n * _softmax(own.prior.offset)), query @ own.noisy
+    noise = np.sqrt(np.sum((query @ own.error) * query, axis=1))
+    seen = counts > noise * math.sqrt(2 * math.log(mu.size))
+    return np.asarray(query.T @ np.log(np.where(seen, counts, mu) / mu))
 
 
 class _Prior:

@@ -31,7 +31,7 @@ def counts(n: int) -> np.ndarray:
 CLIQUE = ("y", "")
 
 
-def smoothed(
+def of_noise(
     noisy: np.ndarray, sd: float, domain: ColumnDomain, n: int, *more: Measurement
 ) -> OneWay:
     own = Measurement(noisy=noisy[:, None], clique=CLIQUE, stddev=np.full((noisy.size, 1), sd))
@@ -50,7 +50,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     errors, of_tail = [], []
     for seed in range(8):
         noisy = truth + np.random.default_rng(seed).normal(0, sd, truth.size)
-        found = smoothed(noisy, sd, AMOUNTS, 4000)
+        found = of_noise(noisy, sd, AMOUNTS, 4000)
         plain = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
         errors.append([np.abs(own - truth / 4000).sum() for own in (found.shares, plain)])
         of_tail.append([own[tail].sum() for own in (found.shares, plain)])
@@ -63,7 +63,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     assert drawn.shape == (50, AMOUNTS.n_cells)
     assert np.abs(drawn.sum(axis=1) - 1).max() < 1e-12
     assert drawn.std(axis=0).min() > 0
-    exact = smoothed(counts(200_000), 0.0, AMOUNTS, 200_000)
+    exact = of_noise(counts(200_000), 0.0, AMOUNTS, 200_000)
     assert np.abs(exact.shares - truth / 4000).max() < 1e-3, "without noise counts come back"
 
 
@@ -80,7 +80,7 @@ def test_a_number_that_stands_out_is_alone_and_its_bin_keeps_its_total() -> None
         noisy, of_singles = (
             true + np.random.default_rng(seed).normal(0, sd, true.size) for true in (whole, single)
         )
-        coarse = smoothed(noisy, sd, domain, n)
+        coarse = of_noise(noisy, sd, domain, n)
         fine, found = with_heaps(coarse, domain, of_singles, sd, n)
         cell = int(fine.places(pd.Series([500]))[0])
         assert fine.bins[cell : cell + 2] == (500, 501)
@@ -101,7 +101,7 @@ def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
     for seed, known_too in np.ndindex(off.shape):
         noisy = known + np.random.default_rng(seed).normal(0, 10, 251)
         more = [of_reference(CLIQUE, other, 120)] if known_too else []
-        found = smoothed(noisy, 10.0, domain, 120, *more).shares
+        found = of_noise(noisy, 10.0, domain, 120, *more).shares
         off[seed, known_too] = np.abs(np.cumsum(found - known / known.sum())).max()
     assert off[:, 1].max() < 0.3 < 0.6 < off[:, 0].max()
 
@@ -117,10 +117,10 @@ def test_empty_cells_of_a_long_range_do_not_move_a_mean() -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)
         noisy = truth + rng.normal(0, sd, truth.size)
-        found = smoothed(noisy, sd, domain, n).shares
+        found = of_noise(noisy, sd, domain, n).shares
         half = sd * np.sqrt(2)
         both = [own + rng.normal(0, half, own.size) for own in (truth, query @ truth)]
-        wide = smoothed(both[0], half, domain, n, in_blocks(both[1], half, domain))
+        wide = of_noise(both[0], half, domain, n, in_blocks(both[1], half, domain))
         plain = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
         own = found, wide.shares, plain
         off.append([p @ values / (truth @ values / n) - 1 for p in own])
@@ -137,7 +137,7 @@ def test_records_far_out_are_found_where_none_are_expected() -> None:
     for seed in range(10):
         rng = np.random.default_rng(seed)
         noisy, wide = (own + rng.normal(0, 15, own.size) for own in tables)
-        found = smoothed(noisy, 15.0, domain, 4856, in_blocks(wide, 15.0, domain))
+        found = of_noise(noisy, 15.0, domain, 4856, in_blocks(wide, 15.0, domain))
         assert abs(4856 * found.shares[-30:].sum() - 120) < 75
 
 
@@ -152,11 +152,11 @@ def test_a_center_says_where_numbers_are_that_noise_hides() -> None:
     off = []
     for seed in range(10):
         noisy = n * shares + np.random.default_rng(seed).normal(0, sd, values.size)
-        made = [smoothed(noisy, sd, own, n) for own in (plain, told)]
+        made = [of_noise(noisy, sd, own, n) for own in (plain, told)]
         off.append([own.shares @ values / (shares @ values) - 1 for own in made])
     without, beside = np.sqrt(np.mean(np.square(off), axis=0))
     assert beside < 0.6 * without
-    many = smoothed(200_000 * shares, 0.0, wrong, 200_000)
+    many = of_noise(200_000 * shares, 0.0, wrong, 200_000)
     assert np.abs(many.shares - shares).max() < 1e-3
 
 
