@@ -123,7 +123,7 @@ normal_fit <- function(y, X, weights, min_sd) {
 # One component for each group of residuals about one fit, from low to high.
 mixture_fit <- function(y, X, weights, min_sd, n_components) {
   K <- ncol(X)
-  center <- normal_fit(y, X, weights, min_sd, rep(0, K))$near
+  center <- normal_fit(y, X, weights, min_sd)$near
   widest <- residual_sd(y - drop(X %*% center), weights)
   residual <- y - drop(X %*% center)
   group <- ceiling(rank(residual, ties.method = "first") * n_components / length(y))

@@ -201,7 +201,9 @@ class Gauntlet:
         far, cause = np.nan, run.failed
         if not cause:
             kind_asked = "asymptotic local" if kind == "local" else "strict"
-            told = kind == "local" and run.tries > 1  # at the epsilon that the message named
+            told = (
+                kind in ("local", "strict") and run.tries > 1
+            )  # at the epsilon that the message named
             at_most = None if told else float(epsilon or 1)
             cause = _wrong(run.out, data, kind_asked, at_most, self.table)
             shares = 1 if kind in ("local", "strict") else data.shape[1]
@@ -214,7 +216,8 @@ class Gauntlet:
 
     def _local(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         out = self.folder / "local"
-        words = [str(self.data), "--formula", self.formula, "--out", str(out)]
+        words = [str(self.data), "--formula", self.formula, "--mechanism", "budget"]
+        words += ["--out", str(out)]
         return self._typed([["synthesize", *words]], out), read_table(self.data).frame
 
     def _strict(self, epsilon: float) -> tuple[Run, pd.DataFrame]:

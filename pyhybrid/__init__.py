@@ -12,7 +12,7 @@ from typing import Any
 
 import lazy_loader
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 ROOMS = (

@@ -42,6 +42,7 @@ from pyhybrid.privacy.leave_one_out import (
     leave_one_out_loss,
     refit_loss,
 )
+from pyhybrid.privacy.scores import ScoringDesign, clip_scores, scoring_design, scoring_step
 from pyhybrid.privacy.weight_sensitivity import (
     WeightsWithout,
     lipschitz_without,
@@ -75,6 +76,7 @@ __all__ = [
     "PrivacyCharge",
     "RangeEpsilon",
     "RefitLoss",
+    "ScoringDesign",
     "WeightsWithout",
     "audit_epsilon",
     "budget_leverage",
@@ -83,6 +85,7 @@ __all__ = [
     "cap_of_epsilon",
     "censor",
     "center_and_censor",
+    "clip_scores",
     "compose",
     "compose_charges",
     "compose_mu",
@@ -121,6 +124,8 @@ __all__ = [
     "scalar_weights",
     "scalar_without",
     "scale_without",
+    "scoring_design",
+    "scoring_step",
     "truncate_weights",
     "truncate_without",
     "weights_from_lipschitz",

@@ -149,7 +149,7 @@ def test_snippets_and_commands_run_from_the_wheel(
 ) -> None:
     """README's release, from the sdist's text; notebooks are listed; the programs are its own."""
     snippets = python_snippets(unpacked / "README.md")
-    code = "\n".join(["import pyhybrid", *snippets, "print(release.charge.epsilon)"])
+    code = "\n".join(["import pyhybrid", *snippets, "print(strict.charge.epsilon)"])
     assert float(_run(python, "-c", code, cwd=tmp_path).stdout.splitlines()[-1]) > 0
     assert (tmp_path / "out" / "public" / "privacy_statement.md").is_file()
     listed = _run(python, "-m", "pyhybrid", "notebook", cwd=tmp_path).stdout

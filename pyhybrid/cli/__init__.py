@@ -61,6 +61,8 @@ _OPTIONS = (
     (r"holds_no_released_record=True of .*?\((--holds-no-released-record)\)", r"\1"),
     (r"\((?:drop|ids|keep)=, (--\w+ (?:'[^']*'|[^ ]+))\)", r"(\1)"),
     (r"; declare missing=True in .*", '. Set "missing": true for it in the --types file'),
+    (r"declared: \w+\(.*, levels=\(\.\.\.\)\) with", "declared: give --model NAME:levels=A+B with"),
+    (r"declared: \w+\(.*, decimals=0\) releases", "declared: --model NAME:decimals=0 releases"),
     (r"^unit and rows_per_unit must", "--unit and --rows-per-unit must"),
     (r"\brows_per_unit=(?=\d)", "--rows-per-unit "),
     (r"\ban epsilon of (?=\d)", "--epsilon "),

@@ -21,7 +21,7 @@ from pyhybrid.core.errors import InvalidInput, PyhybridError
 
 COMMANDS = {
     "describe": "survey.csv",
-    "synthesize": "survey.csv --formula 'visits ~ age' --out out",
+    "synthesize": "survey.csv --formula 'visits ~ age' --model negative_binomial --out out",
     "compare": "survey.csv --formula 'visits ~ age' --out compared",
     "curve": "survey.csv --formula 'visits ~ age' --scales 1,0.6 --out curve",
     "calibrate": "earlier.csv --formula 'visits ~ age' --epsilon 1 --out center",

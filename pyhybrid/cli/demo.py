@@ -1,4 +1,4 @@
-"""`pyhybrid demo`: releases of real data that come with the package, strict and local."""
+"""`pyhybrid demo`: the papers' mechanism and a strict release, on real data."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from rich.markup import escape
 
-from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.console import progress_bars, show, table_of
 from pyhybrid.cli.options import options
 from pyhybrid.cli.released import first_paragraph, show_release
 from pyhybrid.core.checks import check_output_folder
-from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms import BudgetWeighted, Censored
-from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.mechanisms import ClippedScores, LipschitzWeighted
 from pyhybrid.models import NegativeBinomial
 
 _EPSILON = 1.0
-_N_REFERENCE = 2_000
 _OWN_FILE = "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released"
 
 
@@ -31,60 +28,68 @@ def demo(
     seed: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Release real data (RAND outpatient visits) at epsilon 1, strictly and locally.
+    """Release real data (RAND outpatient visits): as in the papers, and strictly at epsilon 1.
 
     Options:
-    out: Folder for the strict release; OUT-local gets the other.
+    out: Folder for the strict release; OUT-local gets the papers'.
     """
     beside = out.with_name(f"{out.name}-local")
     for folder in (out, beside):
         check_output_folder(folder, overwrite=overwrite)
-    visits, reference = _rand_visits()
+    visits = _rand_visits()
     model = NegativeBinomial("mdvis ~ 1")
     show(
-        f"RAND Health Insurance Experiment: {len(visits):,} person-years to release, and a "
-        f"reference of {len(reference):,} others; 'mdvis', the number of outpatient visits, is "
-        "sensitive and is synthesized by a negative binomial model.",
+        f"RAND Health Insurance Experiment: {len(visits):,} person-years; 'mdvis', the number of "
+        "outpatient visits, is sensitive, and a negative binomial model synthesizes it.",
         "5,908 persons are in it for up to 5 years each, and no column identifies them: the unit "
         "of privacy is a person-year, and a person with k of them has k times the epsilon. With "
         "a column of persons, unit= (--unit) protects all rows of a person.\n",
     )
+    papers = LipschitzWeighted(model, accounting="lipschitz")
     with progress_bars() as progress:
         asked: dict[str, Any] = {"seed": seed, "engine": engine, "progress": progress}
         session = open_session(model.bind(visits), **asked)
-        budget = BudgetWeighted(model, epsilon=_EPSILON)
-        local = budget.release_from(session, n_synthetic=3, n_draws_released=1)
-        strict = None
-        if importlib.util.find_spec("opendp") is not None:
-            # About a center frozen from other records, drawn exactly.
-            calibration = calibrate(
-                model, reference, epsilon=_EPSILON, holds_no_released_record=True, **asked
-            )
-            censored = Censored(calibration=calibration, sampling="exact")
-            strict = censored.release(visits, n_synthetic=3, n_draws_released=1, **asked)
+        local = papers.release_from(session, n_synthetic=3, n_draws_released=1)
+    _show_bounds(papers, session)
     local.save(beside, overwrite=overwrite)
-    if strict is None:
+    if importlib.util.find_spec("opendp") is None:
         left = escape("pip install 'pyhybrid[dp]'")
-        show(f"The strict release is drawn by OpenDP and is left out: {left}\n")
+        show(f"The strict release takes its noise from OpenDP and is left out: {left}\n")
         show_release(visits, local, beside)
         show(_OWN_FILE)
         return
+    strict = ClippedScores(model, epsilon=_EPSILON).release(visits, n_synthetic=3)
     strict.save(out, overwrite=overwrite)
     show_release(visits, strict, out, beside=local)
     show(
-        f"\n{beside}/ holds the other one, in the same two parts:",
+        f"\n{beside}/ holds the papers' release, in the same two parts:",
         first_paragraph(local),
-        "\nThe strict epsilon holds for every database; the local one for this one, as estimated "
-        "from draws. Give away one of the two: both together cost the sum.",
+        "\nThe strict epsilon holds for every database; the papers' for this one, as the largest "
+        "over posterior draws. Give away one of the two: both together cost the sum.",
         _OWN_FILE,
     )
 
 
-def _rand_visits() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The records to release, and a reference of other ones, drawn at random once and for all."""
+def _show_bounds(papers: LipschitzWeighted, session: FitSession) -> None:
+    """Lipschitz bounds without weights and with them: epsilon = 2 Delta. Confidential."""
+    alpha = papers.weights(session)
+    fits = {"all weights 1": session.unweighted(), "Lipschitz weights": papers.fit(session).fit}
+    rows = [
+        [name, f"{fit.alpha.mean():.3f}", f"{fit.bounds.overall:.2f}",
+         f"{2 * fit.bounds.overall:.2f}"]
+        for name, fit in fits.items()
+    ]  # fmt: skip
+    header = ("posterior", "mean weight", "Delta", "epsilon = 2 Delta")
+    show(table_of("The papers' mechanism (confidential)", header, rows))
+    show(
+        f"Weights fall from {alpha.max():.2f} to {alpha.min():.2f} as a record's largest "
+        "log-likelihood grows. The largest weighted one is Delta.\n"
+    )
+
+
+def _rand_visits() -> pd.DataFrame:
+    """The table to release."""
     from statsmodels.datasets import randhie
 
     frame: pd.DataFrame = randhie.load_pandas().data
-    chosen = np.random.default_rng(1).choice(len(frame), _N_REFERENCE, replace=False)
-    kept = np.isin(np.arange(len(frame)), chosen)
-    return frame[~kept].reset_index(drop=True), frame[kept].reset_index(drop=True)
+    return frame

@@ -46,7 +46,7 @@ def create(path: Path, budget: float, kind: str, relation: str, delta: float | N
 @commands.command("show")
 @options
 def show_ledger(path: Path, json_out: str | None = None) -> None:
-    """Show the entries of a ledger, what is spent and what is left; check its chain.
+    """Show the entries of a ledger, what is spent and what is left.
 
     Options:
     path (FILE): The ledger.
@@ -56,7 +56,7 @@ def show_ledger(path: Path, json_out: str | None = None) -> None:
     check_outputs(json_out)
     ledger = Ledger(path)
     if json_out is not None:
-        names = ("budget", "kind", "relation", "delta", "spent", "left", "label", "head")
+        names = ("budget", "kind", "relation", "delta", "spent", "left", "label")
         summary = {name: getattr(ledger, name) for name in names}
         entries = [asdict(entry) for entry in ledger.entries]
         if shown_as_json({**summary, "entries": entries}, json_out):
@@ -80,7 +80,6 @@ def show_ledger(path: Path, json_out: str | None = None) -> None:
         table_of(f"Ledger {ledger.path}", header, rows, left=words),
         f"spent {epsilon_text(ledger.spent)} of {epsilon_text(ledger.budget)}, "
         f"left {epsilon_text(ledger.left)} ({ledger.label})",
-        f"last line: sha256 {ledger.head}",
     )
 
 
@@ -103,9 +102,6 @@ def open_ledger(
     if path is None:
         return None
     ledger = Ledger(path, allow_unlike=allow_unlike)
-    out = Path(given["out"]).absolute()
-    if out.with_name(f".{out.name}.parts").exists():
-        return ledger  # a killed run may have charged what goes on: the ledger knows
     if ledger.left == 0:
         raise BudgetExceeded(
             f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"

@@ -64,7 +64,7 @@ synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
 formula: As in R, e.g. 'visits ~ age + region'.
 model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.
     beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
-    missing=model, or a Stan program of your own: stan:program=my.stan,predict=y_rep, whose charges
+    missing=model, or a Stan program of your own: stan:program=my.stan, whose charges
     are local. Give it once, or once for each formula.
     [default: by the column's values; a note names it]
 accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
@@ -295,7 +295,7 @@ def chosen_mechanism(
     return SequentialSynthesis(steps, allow_unlike=allow_unlike)
 
 
-_OF_LIPSCHITZ = ("scale", "shift", "transform", "threshold")
+OF_PAPERS = "lipschitz"  # the mechanism, if none is named, of a release that may be local
 
 
 def with_target(
@@ -304,10 +304,7 @@ def with_target(
     """Names of mechanisms, with a first value of what --epsilon will set where one must be given:
     the one mechanism of one formula, with something to lower that is not given already. Budgets of
     several formulas share mu alike."""
-    of_others = [key for key in _OF_LIPSCHITZ if options[key] is not None]
-    if of_others and not texts:
-        raise InvalidInput(f"--{of_others[0]} needs --mechanism: lipschitz has it, budget has not")
-    texts = list(texts) or ["budget"]
+    texts = list(texts) or [OF_PAPERS]
     names = [named(text)[0] for text in texts]
     if {*names} == {"budget"} and not any("epsilon" in named(text)[1] for text in texts):
         whole, at = 1.0 if target is None else target, options["delta"] or 1e-6
@@ -448,7 +445,7 @@ def _nth(given: Sequence[_Named], place: int) -> _Named | None:
 def _of_formula(
     text: str | None, model: Model | str | None, formula: str, options: dict[str, Any]
 ) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
-    text = text or "budget"
+    text = text or OF_PAPERS
     if named(text)[0] in MODEL_FREE:
         if model is not None:
             raise InvalidInput(f"--mechanism {named(text)[0]} fits no model: give no --model")

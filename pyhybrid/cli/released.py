@@ -18,7 +18,7 @@ from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.checks import number_of
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.privacy.conversions import epsilon_text
+from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.levels import level_shares
@@ -41,7 +41,7 @@ def show_release(
     _show_poor(data, release, beside)
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
-        f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
+        f"{out}/confidential/  to keep: seed, report.html, and weights and bounds if any",
         *_as_they_are(release),
         f"\n{first_paragraph(release)}",
     )
@@ -173,12 +173,18 @@ def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Rel
     if all(release.charge.mu is None for release in releases.values()):
         return {}
 
+    rows: dict[str, Callable[[Release], str]] = {
+        "at delta": lambda r: f"{r.charge.delta:g}",
+        "accounting": lambda r: r.charge.accounting,
+    }
+    if all(release.charge.kind == STRICT for release in releases.values()):
+        return rows
+
     def other(value: float | None) -> str:
         return "-" if value is None else epsilon_text(value)
 
     return {
-        "at delta": lambda r: f"{r.charge.delta:g}",
-        "accounting": lambda r: r.charge.accounting,
+        **rows,
         "epsilon by the range": lambda r: other(r.charge.epsilon_range),
         "epsilon by the Lipschitz bound, 2 Δ": lambda r: other(r.charge.epsilon_lipschitz),
     }
@@ -290,7 +296,7 @@ def save_with_these(
     made = source.restore(made).with_decisions(decisions)
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
-        source.marked(made).save(out, file_format=file_format or source.file_format, **saving)
+        made.save(out, file_format=file_format or source.file_format, **saving)
     try:
         show_release(source.frame if made.origin is None else made.origin.data, made, out)
     except Exception as error:  # it is saved, and may have been charged

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyhybrid.cli.console import note, show
 from pyhybrid.cli.options import options
-from pyhybrid.cli.tables import read_table, typed_sets
+from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
@@ -35,7 +35,7 @@ def report(
 
     target = release / _PAGE if out is None else out
     check_new_file(target, overwrite=overwrite, what="report")
-    made, frame = typed_sets(Release.load(release)), read_table(data).frame
+    made, frame = Release.load(release), read_table(data).frame
     write_files({target: release_report(made, frame, table=data.name)}, private=True)
     show(f"{target}: the report, confidential")
 

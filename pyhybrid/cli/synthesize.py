@@ -17,6 +17,7 @@ from pyhybrid.cli.console import note, progress_bars
 from pyhybrid.cli.describe import say_repeated, say_unconfirmed, whole_table
 from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import (
+    OF_PAPERS,
     chosen_mechanism,
     default_models,
     mechanisms_asked_for,
@@ -33,6 +34,7 @@ from pyhybrid.cli.options import (
 from pyhybrid.cli.released import (
     save_with_these,
 )
+from pyhybrid.cli.strict_formula import release_strictly, takes_scores
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, PyhybridError, SamplingError
@@ -130,6 +132,7 @@ def synthesize(
     identifier: list[str] | None = None,
     ledger: Path | None = None,
     allow_unlike: bool = False,
+    dry_run: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Release synthetic data: a whole table, or columns by formulas, with the others unchanged.
@@ -142,17 +145,18 @@ def synthesize(
     types: JSON file of types by column, for a whole table by noisy marginals (no --formula).
         Without it and without --reference, a draft is written.
     epsilon: Epsilon of the whole release, all columns and sets together. It sets the mechanism's
-        own epsilon, or determines scale, weight or cap. [default: 1 for budget, and with
-        --reference]
-    reference: Public or historical records, for a strict release. They give the center of clipping
-        (with --formula), or are used beside noisy tables.
+        own epsilon, or determines scale, weight or cap. [default: 1 for clipped
+        scores and budget, and with --reference]
+    reference: Public or historical records, for a strict release. They give clipped scores
+        their start (with --formula), or are used beside noisy tables.
     select: Tables that noisy marginals of a whole table measure: few, all (all pairs of columns) or
         private (a private choice). [default: few, and with --delta all, or private if too many]
-    mechanism: budget, unweighted, lipschitz, count, scalar, truncated, censored,
+    mechanism: clipped-scores, unweighted, lipschitz, count, scalar, truncated, censored,
         perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
         count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
         n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or once per formula
-        [default: budget, and censored with --reference or --calibration]
+        [default: clipped-scores, strict and without chains; censored with --calibration,
+        lipschitz with --local]
     program: published: sample the Stan program that the papers print or describe; the default one
         has the same posterior and is faster.
     calibration: Folder of `pyhybrid calibrate`: a strict censored release.
@@ -182,6 +186,7 @@ def synthesize(
         repeatable.
     ledger: Ledger to charge; it refuses a release beyond its budget.
     allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
+    dry_run: Of clipped scores: say how wide intervals will be, and stop before anything is spent.
     """
     of_counts = mechanism in (None, ["marginals"], ["noisy_marginals"])
     whole = not formula and not model and calibration is None and of_counts
@@ -203,6 +208,9 @@ def synthesize(
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     if whole:
         made = _whole_table(context, fitting)
+    elif takes_scores(context.params):
+        release, source, decisions, book = release_strictly(context, fitting)
+        made = _Made(release=release, source=source, decisions=decisions, book=book)
     else:
         if rows_per_unit is not None:
             raise InvalidInput("--rows-per-unit goes with a whole table: leave out --formula")
@@ -422,7 +430,7 @@ def _target(given: Mapping[str, Any], formulas: Sequence[str]) -> float | None:
     refused = {
         "is for one formula, or for budgets: how several columns share it is not known; give each "
         "its own settings": len(formulas) > 1
-        and any(named(text)[0] != "budget" for text in given["mechanism"] or []),
+        and any(named(text)[0] != "budget" for text in given["mechanism"] or [OF_PAPERS]),
         "cannot be met by a calibration, which holds the cap: give --epsilon to pyhybrid "
         "calibrate": given["calibration"] is not None,
         "finds the scale: give no --scale": given["scale"] is not None,
@@ -490,7 +498,7 @@ def _say_left(most: float, cost: float) -> None:
 
 
 def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: Release) -> None:
-    """Say what would cost less: no weights, or weights by budget where few records set epsilon."""
+    """Say what would cost less: no weights, if they would."""
     charge, account = release.charge, release.confidential.account
     if account is None or charge.accounting != "gaussian":
         return
@@ -500,15 +508,6 @@ def _advise(mechanism: PseudoPosteriorMechanism, session: FitSession, release: R
     least = plain.charge_of(session, plain.fit(session), **released).epsilon
     if least < charge.epsilon:
         note(f"--mechanism unweighted would cost less, about {epsilon_text(least)}")
-    largest = np.sort(account.mu_by_record)[::-1]
-    if charge.epsilon <= 1 or largest[0] < 1.5 * largest[min(10, largest.size - 1)]:
-        return
-    budget = BudgetWeighted(mechanism.model, n_draws=charge.n_draws_released, **shared)
-    budget.check_records(session)
-    path = budget.fit(session)
-    if budget.charge_of(session, path, **released).epsilon <= min(budget.epsilon, least):
-        few = "records" if mechanism.unit is None else f"units of {mechanism.unit}"
-        note(f"few {few} set epsilon: --mechanism budget --epsilon 1 costs at most 1")
 
 
 def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +20,6 @@ from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.models.columns.types_files import read_by_column as read_by_column
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
 
 if TYPE_CHECKING:
@@ -59,29 +58,12 @@ class SourceTable:
         """The release with unsynthesized columns letter by letter as they stand in the file."""
         return release if self.text is None else release.with_unsynthesized(self.text)
 
-    def marked(self, release: Release) -> Release:
-        """The release with missing values of its synthesized columns as they stand in the file. Of
-        a strict one they are empty cells: how they are marked, and that there are any, are
-        functions of the records."""
-        if self.text is None or release.charge.kind == STRICT:
-            return release
-        marks, whole = {}, []
-        for name in release.synthesized:
-            gone = self.frame[name].isna()
-            if not gone.any():
-                continue
-            marks[name] = str(self.text.loc[gone, name].iloc[0])
-            numbers = pd.api.types.is_float_dtype(self.frame[name].dtype)
-            if numbers and bool(self.text.loc[~gone, name].str.fullmatch(_WHOLE).all()):
-                whole.append(name)
-        return release.with_marks(marks, whole)
 
-
-def read_table(path: str | Path) -> SourceTable:
+def read_table(path: str | Path, unsaid: Collection[str] = ()) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
     and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
     record where there is one column. Row labels with a name that pandas left in a Parquet file are
-    columns, as other programs see them."""
+    columns, as other programs see them. Nothing is said of cells of the columns `unsaid`."""
     source = Path(path)
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
@@ -102,7 +84,7 @@ def read_table(path: str | Path) -> SourceTable:
         return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
     for name in typed.columns:
-        if why := text_among_numbers(typed[name]):
+        if name not in unsaid and (why := text_among_numbers(typed[name])):
             note(f"{source.name}: column {name!r}: {why}")
     return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name)
 
@@ -149,18 +131,6 @@ def _read_text(path: Path) -> pd.DataFrame:
         warnings.simplefilter("error", pd.errors.ParserWarning)
         table: pd.DataFrame = pd.read_csv(path, **options)
     return table
-
-
-def typed_sets(release: Release) -> Release:
-    """The release with texts of synthesized numbers as numbers, as they are in a table that is
-    read: a saved one marks missing values as its data did, with NA or the like."""
-    sets = []
-    for table in release.synthetic:
-        held = (table[name] for name in release.synthesized if name in table)
-        texts = [own.astype(object).where(own.notna(), "").map(str) for own in held
-                 if own.dtype == object or own.dtype == "string"]  # fmt: skip
-        sets.append(with_columns(table, {own.name: _typed(own) for own in texts}))
-    return replace(release, synthetic=sets)
 
 
 def _typed(text: pd.Series) -> pd.Series:

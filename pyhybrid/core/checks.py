@@ -189,8 +189,7 @@ def no_such_attribute(owner: Any, name: str, right_calls: Mapping[str, str]) -> 
 
 
 _READ_FIRST: Mapping[str, str] = {
-    **dict.fromkeys(("str", "PosixPath"), "; read it first: pd.read_csv, ph.sources.read_columns"),
-    **dict.fromkeys(("DuckDBPyRelation", "Table"), "; read it first: ph.sources.read_columns"),
+    **dict.fromkeys(("str", "PosixPath"), "; read it first: pd.read_csv, pd.read_parquet"),
     "dict": "; make one of it: pd.DataFrame(data)",
     "ndarray": "; make one of it: pd.DataFrame(data, columns=[...])",
     "Series": "; make one of it: data.to_frame()",

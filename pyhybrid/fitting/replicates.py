@@ -7,7 +7,7 @@ post-processing: it costs nothing beyond the draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -166,14 +166,3 @@ def _common(kinds: Collection[Any]) -> Any:
     if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
         return np.result_type(*kinds)
     return "Int64" if all(map(pd.api.types.is_integer_dtype, kinds)) else np.dtype(object)
-
-
-def marked(table: pd.DataFrame, marks: Mapping[str, str], whole: Sequence[str]) -> pd.DataFrame:
-    """`table` with missing values as texts, "" for an empty cell; see `Release.with_marks`."""
-    marked_columns: dict[str, pd.Series] = {}
-    for name in {**marks, **dict.fromkeys(whole)}:
-        values, mark = table[name], marks.get(name, "")
-        if name in whole and bool((values.dropna() % 1 == 0).all()):
-            values = values.astype("Int64")
-        marked_columns[name] = values.astype(object).where(values.notna(), mark) if mark else values
-    return with_columns(table, marked_columns)

@@ -10,6 +10,7 @@ CountWeighted      fall as fewer records are near   asymptotic local
 ScalarWeighted     one weight for all records       asymptotic local
 Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
 Censored           another's, terms clipped at M    strict, given record-indexed weights
+ClippedScores      none: scores clipped, noisy      strict, the default of a column by formula
 GivenWeights       given by the user                asymptotic local
 PerturbedHistogram no model: noisy counts in bins   strict
 NoisyMarginals     no Stan: noisy two-way tables    strict

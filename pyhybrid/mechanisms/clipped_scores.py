@@ -13,7 +13,7 @@ a missing or negative number) counts as absent; no error, warning or setting dep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -28,10 +28,10 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
-from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.form import Form, numbers_in, places_of_levels
 from pyhybrid.models.columns.support import draw_within
 from pyhybrid.models.formula.design import Design, Matrix, read_design
-from pyhybrid.models.formula.terms import sides_of
+from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
 from pyhybrid.primitives.noise import gaussian_sums
@@ -48,15 +48,18 @@ from pyhybrid.privacy.scores import (
 )
 from pyhybrid.releases.estimates import Estimates
 
-ROUNDS = (0.05, 0.1, 0.2, 0.65)
+ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
 """Shares of mu^2, less that of the start, which the rounds have."""
+ROUNDS_OF_FEW = (0.05, 0.1, 0.2, 0.65)
+"""The same of few records, which noise keeps from the estimate more than distance does."""
 ROUNDS_FROM_START = (0.25, 0.75)
 """The same where a start is given."""
-_OF_START = 0.05
+_OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
-_WIDEST = 10.0  # times: intervals beyond it are no result
-_PARTS = 2**20  # of one count, for discrete noise
+WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
+_DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
+_PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
@@ -69,6 +72,9 @@ class ScoredTable:
     ----------
     scoring : Scoring
         The model at the predictors of all records.
+    public : Scoring
+        The model at public rows, from which I, G, b and C come: the same, or, where predictors were
+        synthesized before, those of the synthetic table.
     outcome : ndarray, shape (n,)
         On the scale of the likelihood, NaN where a record has none.
     design : Design
@@ -81,6 +87,7 @@ class ScoredTable:
 
     table: pd.DataFrame
     scoring: Scoring
+    public: Scoring
     outcome: FloatArray
     design: Design
     unit: npt.NDArray[np.intp]
@@ -223,17 +230,18 @@ class ClippedScores(NoiseMechanism):
         units and weights, all of them public, and for nothing in the outcome."""
         read = [name for names in self.reads().values() for name in names]
         check_columns(df, (self.outcome, *read))
-        zeros = np.zeros(len(df))
-        public = with_columns(df, {self.outcome: pd.Series(zeros, index=df.index)})
+        public = _without_outcome(df, self.outcome)
         design = read_design(self.model.formula, public, any_rank=True, one_value=True)
         _refuse_all_records_terms(design, public)
         unit = np.arange(len(df))
         if self.unit is not None:
             unit = read_units(public, self.unit, (self.outcome,)).of
         weights = None if self.weights is None else _survey_weights(public[self.weights])
+        scoring = self.model.scoring(design)
         bound = ScoredTable(
             table=df,
-            scoring=self.model.scoring(design),
+            scoring=scoring,
+            public=scoring,
             outcome=self.model.outcome_numbers(df[self.outcome]),
             design=design,
             unit=unit,
@@ -252,15 +260,36 @@ class ClippedScores(NoiseMechanism):
         From the predictors, n and epsilon alone, at a nominal point: column `width` has the ratio
         of standard errors with and without privacy, one row for each coordinate.
         """
-        bound = self.bind(df)
+        return self._widths(self.bind(df))
+
+    def _widths(self, bound: ScoredTable) -> pd.DataFrame:
         shares = self._shares(bound)
-        design = self._design(bound, np.zeros(bound.scoring.d), shares[-1], streams(0))
+        design = self._design(bound, np.zeros(bound.public.d), shares[-1], streams(0))
         noise = _CHANGED[self.relation] * design.clip / shares[-1]
         alone = np.diag(np.linalg.inv(design.information))
         width = np.sqrt(np.diag(design.covariance(noise)) / alone)
-        names = bound.scoring.names
+        names = bound.public.names
         widths: pd.DataFrame = pd.DataFrame({"coordinate": names, "width": width})
         return widths
+
+    def _refuse_too_few(self, bound: ScoredTable) -> None:
+        """Refuse, by public facts, a release whose intervals would say nothing."""
+        middle = float(self._widths(bound)["width"].median())
+        if middle <= WIDEST:
+            return
+        larger = (self.epsilon * 2**k for k in range(1, _DOUBLED))
+        enough = (
+            epsilon
+            for epsilon in larger
+            if replace(self, epsilon=epsilon)._widths(bound)["width"].median() <= WIDEST
+        )
+        epsilon = next(enough, None)
+        raise InvalidInput(
+            f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
+            f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times as "
+            "wide as without privacy; take fewer predictors"
+            + ("" if epsilon is None else f", or an epsilon of {epsilon:g}")
+        )
 
     def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
         """The same mechanism, which starts from the estimate of a public or earlier table.
@@ -300,8 +329,8 @@ class ClippedScores(NoiseMechanism):
                 theta,
                 noisy * (design.clip / STEPS_OF_CLIP),
                 design,
-                bound.scoring.prior(theta)[0],
-                predictors=bound.scoring.linear,
+                bound.public.prior(theta)[0],
+                predictors=bound.public.linear,
             )
         noise = sensitivity * design.clip / mu
         spent = shares if self.start is not None else (*self._shares_of_start(bound), *shares)
@@ -321,18 +350,23 @@ class ClippedScores(NoiseMechanism):
 
     def _shares_of_start(self, bound: ScoredTable) -> list[float]:
         """Mu of each look of the start."""
-        looks = bound.scoring.looks
-        return [self._mu * float(np.sqrt(_OF_START / looks))] * looks
+        looks = bound.public.looks
+        return [self._mu * float(np.sqrt(self._of_start(bound) / looks))] * looks
+
+    def _of_start(self, bound: ScoredTable) -> float:
+        """Share of mu^2 that the start has: more of it where few records are in each bin."""
+        return _OF_START_IF_FEW if bound.n_units < _FEW else _OF_START
 
     def _shares(self, bound: ScoredTable) -> list[float]:
         """Mu of each round."""
         if self.start is not None:
             return [self._mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
-        left = 1 - _OF_START
-        return [self._mu * float(np.sqrt(left * share)) for share in ROUNDS]
+        left = 1 - self._of_start(bound)
+        rounds = ROUNDS_OF_FEW if bound.n_units < _FEW else ROUNDS
+        return [self._mu * float(np.sqrt(left * share)) for share in rounds]
 
     def _start(self, bound: ScoredTable) -> FloatArray:
-        scoring = bound.scoring
+        scoring = bound.public
         if self.start is not None:
             unknown = set(scoring.names) ^ set(self.start)
             if unknown:
@@ -368,20 +402,20 @@ class ClippedScores(NoiseMechanism):
         part = replace(
             bound,
             table=pd.DataFrame(),
-            scoring=bound.scoring.rows(kept),
+            public=bound.public.rows(kept),
             unit=pd.factorize(bound.unit[kept])[0],
             weights=None if bound.weights is None else bound.weights[kept],
         )
         repeats = max(1, -(-_SIMULATED // kept.size))
         drawn = [
-            part.scoring.scores(theta, part.scoring.simulate(theta, rng)) for _ in range(repeats)
+            part.public.scores(theta, part.public.simulate(theta, rng)) for _ in range(repeats)
         ]
         weighted = None
         if part.weights is not None:
             weighted = np.stack([part.by_unit(part.weighted(scores)) for scores in drawn])
         return scoring_design(
             np.stack([part.by_unit(scores) for scores in drawn]),
-            bound.scoring.prior(theta)[1],
+            bound.public.prior(theta)[1],
             mu=mu,
             sensitivity=_CHANGED[self.relation],
             n=n,
@@ -401,24 +435,39 @@ class ClippedScores(NoiseMechanism):
     def _made(
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
-        bound, random = self.bind(df), streams()
-        _refuse_too_few(self.predicted_widths(df), bound.n_units, self.epsilon)
-        fit = self.fit(bound, random)
-        tables = []
-        for place in range(m):
-            rng = random.generator(f"set {place + 1}")
-            theta = rng.multivariate_normal(fit.theta, fit.covariance, method="eigh")
-            tables.append(joined(df, self.replicate(bound.design, theta, rng)))
+        return self.make_from(self.bind(df), streams(), [df] * m, progress)
+
+    def make_from(
+        self,
+        bound: ScoredTable,
+        random: Streams,
+        given: Sequence[pd.DataFrame],
+        progress: FitProgress | None = None,
+        outcomes: Sequence[str] = (),
+    ) -> Made:
+        """The estimate, and m tables in which the column is drawn anew; in the `given` tables
+        others were synthesized before. No column of `outcomes`, those of a whole sequence, has a
+        say in which others need a decision."""
+        m = len(given)
+        self._refuse_too_few(bound)
+        fit, tables = self.fit(bound, random), []
+        for place, table in enumerate(given, start=1):
+            rng = random.generator(f"set {place}")
+            theta = rng.multivariate_normal(
+                fit.theta, fit.covariance, method="eigh", check_valid="ignore"
+            )
+            matrix = bound.design.recoded(_without_outcome(table, self.outcome))
+            tables.append(joined(table, self.replicate(matrix, theta, rng)))
             if progress is not None:
-                progress("synthetic data", place + 1, m)
-        public = df.drop(columns=self.outcome)
+                progress("synthetic data", place, m)
+        public = bound.table.drop(columns=list(outcomes or self.synthesizes))
         record = self._record(
             public,
             self._charge(fit, m),
             random,
             settings=self.describe(),
             synthesized=(self.outcome,),
-            predictors=bound.design.predictors,
+            predictors=(*bound.design.predictors, *((self.weights,) if self.weights else ())),
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",
         )
@@ -478,6 +527,96 @@ class ClippedScores(NoiseMechanism):
         )
 
 
+def _without_outcome(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    """The table with zeros in the place of the outcome, so that nothing of it reaches a coding."""
+    zeros = pd.Series(np.zeros(len(table)), index=table.index)
+    return with_columns(table, {outcome: zeros})
+
+
+def release_in_sequence(
+    steps: Sequence[ClippedScores],
+    df: pd.DataFrame,
+    m: int,
+    progress: FitProgress | None,
+) -> list[Made]:
+    """Each step's estimate and tables, given the columns synthesized before it.
+
+    What a step reads of a column synthesized before is public in its synthetic version alone:
+    coding, information, clip and center come from the first synthetic table, scores from the
+    confidential rows. A record whose value cannot be coded so is absent from the step.
+    """
+    random, made, tables = streams(), [], [df] * m
+    outcomes = [step.outcome for step in steps]
+    synthesized: dict[str, Form] = {}
+    for place, step in enumerate(steps, start=1):
+        later = [other.outcome for other in steps[place - 1 :]]
+        try:
+            bound = _bound_after(step, df, tables[0], synthesized, later)
+        except InvalidInput as error:
+            raise InvalidInput(f"step {place}: {error}") from None
+        numbers = random.child(f"step {place}")
+        made.append(step.make_from(bound, numbers, tables, progress, outcomes))
+        tables = made[-1].tables
+        synthesized[step.outcome] = step.model.declared_form
+    return made
+
+
+def _bound_after(
+    step: ClippedScores,
+    df: pd.DataFrame,
+    drawn: pd.DataFrame,
+    synthesized: Mapping[str, Form],
+    later: Sequence[str],
+) -> ScoredTable:
+    """The step bound to the confidential records `df`, coded by the synthetic table `drawn`."""
+    read = [name for name in parse_formula(step.model.formula, df).predictors if name in later[1:]]
+    if read:
+        raise InvalidInput(f"it must not read {read[0]!r}, which is synthesized later")
+    public = step.bind(drawn)
+    before = [name for name in public.design.predictors if name in synthesized]
+    outcome = step.model.outcome_numbers(df[step.outcome])
+    if not before:
+        return replace(public, table=df, outcome=outcome)
+    table = _without_outcome(df, step.outcome)
+    present = np.ones(len(df), dtype=bool)
+    for name in before:
+        form, values = synthesized[name], df[name]
+        known = (
+            places_of_levels(values, form.levels) >= 0
+            if form.levels
+            else np.isfinite(numbers_in(values))
+        )
+        present &= known
+        kept = values.astype(object).where(known, drawn[name].astype(object))
+        table = with_columns(table, {name: form.cast(form.read(kept))})
+    matrix, coded = _coded_by(public.design, table)
+    return replace(
+        public,
+        table=df,
+        scoring=step.model.scoring(matrix),
+        outcome=np.where(present & coded, outcome, np.nan),
+    )
+
+
+def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+    """The table coded as the design's, and which records could be: one that cannot (a level or a
+    number for which a term is not defined) is 0, and found by halves, so that no error tells."""
+    n, width = len(table), design.X.shape[1]
+    X, offset, coded = np.zeros((n, width)), np.zeros(n), np.zeros(n, dtype=bool)
+    left = [np.arange(n)]
+    while left:
+        rows = left.pop()
+        try:
+            matrix = design.recoded(table.iloc[rows])
+        except InvalidInput:
+            if rows.size > 1:
+                left += np.array_split(rows, 2)
+            continue
+        X[rows], offset[rows], coded[rows] = matrix.X, matrix.offset, True
+    made = Matrix(X=X, offset=offset, columns=design.columns, terms=design.terms)
+    return made, coded
+
+
 def _survey_weights(column: pd.Series) -> FloatArray:
     """Weights (n,) of mean 1."""
     weights = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -501,14 +640,3 @@ def _refuse_all_records_terms(design: Design, public: pd.DataFrame) -> None:
         values = public[name].to_numpy(dtype=np.float64)
         hint = f"write I(({name} - {values.mean():.6g}) / {values.std(ddof=1):.6g})"
     raise InvalidInput(f"formula terms must read one record at a time: {term} reads all; {hint}")
-
-
-def _refuse_too_few(widths: pd.DataFrame, n: int, epsilon: float) -> None:
-    """Refuse, by public facts, a release whose intervals would say nothing."""
-    middle = float(widths["width"].median())
-    if middle > _WIDEST:
-        raise InvalidInput(
-            f"too few records for this epsilon: with {n} records, {len(widths)} coordinates and "
-            f"epsilon {epsilon:g} intervals would be {middle:.0f} times as wide as without "
-            "privacy; take fewer predictors or a larger epsilon"
-        )

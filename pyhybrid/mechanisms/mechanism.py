@@ -38,7 +38,6 @@ from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
-from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 
@@ -317,7 +316,6 @@ def without_weights(df: pd.DataFrame, charge: PrivacyCharge, random: Streams) ->
         lipschitz=np.empty(0),
         lipschitz_bound=charge.bound,
         entropy=random.entropy,
-        data=data_mark(df),
     )
 
 

@@ -27,6 +27,7 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
+from pyhybrid.mechanisms.clipped_scores import ClippedScores, release_in_sequence
 from pyhybrid.mechanisms.marginals.noisy_marginals import PUBLIC, BoundTables, NoisyMarginals
 from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHistogram
@@ -46,7 +47,7 @@ from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import finished_tasks, named_progress
 
-Step = PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals
+Step = PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals | ClippedScores
 Counted = BoundHistogram | BoundTables
 Joined = BoundModel | Counted
 """A step joined to the table."""
@@ -208,6 +209,8 @@ class SequentialSynthesis(Mechanism):
                 "leave_one_out must be left out of a sequence (--leave-one-out, with several "
                 "formulas): it refits one model; ask it of each step's mechanism by itself"
             )
+        if any(isinstance(step, ClippedScores) for step in self.mechanisms):
+            return self._by_clipped_scores(df, m, options)
         workers = check_count(workers, "workers")
         read = _with_levels_read(df, self.forms)
         bounds = [_bound(each, read, place) for place, each in enumerate(self.mechanisms, start=1)]
@@ -248,6 +251,24 @@ class SequentialSynthesis(Mechanism):
         warned = options.on_not_converged == "warn"
         return self._joined(parts, whole, origin, random, warned=warned)
 
+    def _by_clipped_scores(self, df: pd.DataFrame, m: int, options: FitOptions) -> Release:
+        """All steps by clipped scores, which have one strict charge."""
+        steps = [step for step in self.mechanisms if isinstance(step, ClippedScores)]
+        if len(steps) < len(self.mechanisms):
+            raise InvalidInput("steps by clipped scores go with steps by clipped scores alone")
+        if options != FitOptions(progress=options.progress):
+            raise InvalidInput(
+                "clipped scores fit no model by chains, and their noise cannot be seeded: give no "
+                "seed, engine, settings, rule or on_not_converged"
+            )
+        twice = [name for name in self.synthesizes if self.synthesizes.count(name) > 1]
+        if twice:
+            raise InvalidInput(f"each column must be synthesized once: {twice[0]!r} is not")
+        made = release_in_sequence(steps, df, m, options.progress)
+        whole = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]
+        parts, origin = [each.record for each in made], Origin(data=df)
+        return self._joined(parts, whole, origin, streams(), warned=False)
+
     def _joined(
         self,
         parts: Sequence[ReleaseRecord],
@@ -271,9 +292,7 @@ class SequentialSynthesis(Mechanism):
         _check_budgets(self.mechanisms, charge)
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
-        charge = replace(
-            charge, not_covered=(unsynthesized_sentence(synthesized), *others)
-        ).sealed()
+        charge = replace(charge, not_covered=(unsynthesized_sentence(synthesized), *others))
         record = ReleaseRecord(
             charge=charge,
             diagnostics=None,
@@ -310,6 +329,7 @@ def _as_read(column: pd.Series, form: Form) -> pd.Series:
 
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
+    assert not isinstance(mechanism, ClippedScores)
     try:
         return mechanism.bind(df)
     except InvalidInput as error:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import hmac
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import ModuleType
 from typing import Any
@@ -30,20 +27,16 @@ _STEPS = 64  # of one unit in the last place each; one or two are enough
 class PrivateAnswer(ABC):
     """An answer with noise and its strict charge; both may be published.
 
-    A charge that was written by hand, or is below what the answer's own noise costs, is refused;
-    an answer whose value, noise or charge was changed after it was made is recognized by its seal.
-    The identifier tells it from every other one, also from one that came out the same.
+    A charge below what the answer's own noise costs is refused. The identifier tells it from every
+    other one, also from one that came out the same.
     """
 
     charge: PrivacyCharge
     identifier: str = field(default_factory=new_identifier)
     value: Any
-    seal: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         self.check_charge()
-        if not self.seal:
-            object.__setattr__(self, "seal", self._digest())
 
     def check_charge(self) -> None:
         """Raise InvalidInput unless the charge covers what the noise costs."""
@@ -54,43 +47,6 @@ class PrivateAnswer(ABC):
                 f"epsilon of the charge must be at least what the noise costs, {round_up(cost)}: "
                 f"found {self.charge.epsilon:g}"
             )
-        if not self.charge.is_sealed:
-            raise InvalidInput(
-                "the charge of an answer must be as its primitive made it: it was written or "
-                "changed by hand"
-            )
-
-    def check_seal(self) -> None:
-        """Raise InvalidInput unless the answer is as its primitive made it."""
-        self.check_charge()
-        if not hmac.compare_digest(self.seal, self._digest()):
-            raise InvalidInput(
-                "an answer must be as its primitive made it: its value, noise or charge has "
-                "changed since; ask anew"
-            )
-
-    def content_digest(self) -> str:
-        """SHA-256 of charge and value, hexadecimal: tells a changed answer from the one charged."""
-        digest, value = hashlib.sha256(), np.ascontiguousarray(self.value)
-        for content in (self.charge.as_dict(), [str(value.dtype), value.shape]):
-            digest.update(json.dumps(content, sort_keys=True, default=str).encode())
-        plain = value.dtype.kind != "O"
-        digest.update(value.tobytes() if plain else repr(value.tolist()).encode())
-        return digest.hexdigest()
-
-    def is_known_as(self, digest: str) -> bool:
-        """True if `digest` is its `content_digest`."""
-        return hmac.compare_digest(digest, self.content_digest())
-
-    def _digest(self) -> str:
-        """Of all fields: the value and the charge by content, the others as they are written."""
-        others = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if each.name not in ("charge", "value", "seal")
-        }
-        text = json.dumps([self.content_digest(), others], sort_keys=True, default=_plain)
-        return hashlib.sha256(text.encode()).hexdigest()
 
     @abstractmethod
     def cost(self) -> float:
@@ -103,22 +59,15 @@ class PrivateAnswer(ABC):
         return f"<{type(self).__name__} {shown}: {cost}>"
 
 
-def _plain(thing: Any) -> Any:
-    """An array by its content, anything else as text."""
-    return thing.tolist() if isinstance(thing, (np.ndarray, np.generic)) else str(thing)
-
-
 @dataclass(frozen=True, kw_only=True)
 class NoiseProvenance:
-    """Library and version that made the noise of a release without chains, its distribution, what
-    counts it was added to ("histogram" or "tables"), and the engine that counted where the records
-    are, empty for this process."""
+    """Library and version that made the noise of a release without chains, its distribution, and
+    what counts it was added to ("histogram" or "tables")."""
 
     library: str
     version: str
     noise: str
     counts: str = "histogram"
-    counted: str = ""
 
 
 def load_opendp() -> ModuleType:
@@ -175,7 +124,7 @@ def whole_number_noise(
     )
 
 
-DISCRETE = 1e-6
+DISCRETE = 1e-5
 """Relative margin of mu for noise on whole numbers in place of real ones, see `gaussian_sums`."""
 
 
@@ -194,20 +143,26 @@ def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
     -----
     Normal noise of deviation sensitivity / mu is mu-GDP, and stays so when rounded to whole
     numbers. Within 40 deviations the probabilities of the discrete Gaussian differ from those of
-    rounded normal noise by a factor of at most exp(40 sqrt(d) mu / sensitivity). The sensitivity
-    is 2^20 or more, so that this is far less than what the deviation is made larger by
-    (`DISCRETE`).
+    rounded normal noise by a factor of at most exp((d + 40 sqrt(d)) mu / sensitivity)
+    (`discreteness`). The sensitivity is 2^30 or more, so that this is less, up to thousands of
+    sums, than what epsilon falls by as the deviation is made larger by `DISCRETE`.
 
     References
     ----------
     [CKS20] Canonne, Kamath, Steinke (2020), the discrete Gaussian for differential privacy.
     """
-    if sensitivity < 2**20:
-        raise InvalidInput(f"sensitivity must be at least 2^20 steps: found {sensitivity}")
+    if sensitivity < 2**30:
+        raise InvalidInput(f"sensitivity must be at least 2^30 steps: found {sensitivity}")
     rho = (check_positive(mu, "mu") * (1 - DISCRETE)) ** 2 / 2
     measurement, _ = whole_number_noise(float(sensitivity), rho=rho)
     with refusals():
         return np.array(measurement([int(value) for value in sums]), dtype=np.float64)
+
+
+def discreteness(d: int, sensitivity: int, mu: float) -> float:
+    """Largest log ratio, nats, of the discrete Gaussian of `gaussian_sums` to rounded normal noise,
+    within 40 deviations."""
+    return float((d + 40 * np.sqrt(d)) * mu / sensitivity)
 
 
 def calibrated(

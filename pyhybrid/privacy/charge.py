@@ -10,9 +10,6 @@ References
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
@@ -114,10 +111,6 @@ class PrivacyCharge:
         The same of the records present alone, where a support is declared.
     assumes, not_covered : tuple of str
         Plain sentences.
-    seal : str
-        Digest of all other fields, set by what made the charge. A copy whose fields were changed
-        (`dataclasses.replace`) does not fit its seal; a charge made by hand has none. Neither is
-        taken by a release, an answer or a ledger.
     """
 
     mechanism: str
@@ -147,7 +140,6 @@ class PrivacyCharge:
     mu_present: float | None = None
     assumes: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
-    seal: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self.kind, "kind", KINDS)
@@ -235,7 +227,9 @@ class PrivacyCharge:
 
     @property
     def epsilon_lipschitz(self) -> float | None:
-        """Epsilon of the papers' accounting, 2 Delta a draw."""
+        """Epsilon of the papers' accounting, 2 Delta a draw; None for noise, which has no bound."""
+        if self.kind == STRICT and self.mu is not None:
+            return None
         return self.epsilon_by("lipschitz")
 
     @property
@@ -315,7 +309,7 @@ class PrivacyCharge:
         ...     mechanism="ClippedScores", mu=0.2, delta=1e-6, relation="remove", n_synthetic=5
         ... )
         >>> round(charge.epsilon, 2)
-        0.84
+        0.83
         """
         if mu is not None:
             epsilon = epsilon_of_mu(check_positive(mu, "mu"), stated.get("delta", 0.0))
@@ -334,20 +328,7 @@ class PrivacyCharge:
             n_draws_released=n_draws_released,
             bound=bound,
             **stated,
-        ).sealed()
-
-    def sealed(self) -> PrivacyCharge:
-        """The same charge with its seal; called by what makes charges, and by nothing else."""
-        return replace(self, seal=self._digest())
-
-    @property
-    def is_sealed(self) -> bool:
-        """True if the charge is as it was made."""
-        return hmac.compare_digest(self.seal, self._digest())
-
-    def _digest(self) -> str:
-        text = json.dumps(self.as_dict(), sort_keys=True, default=str)
-        return hashlib.sha256(f"pyhybrid charge {text}".encode()).hexdigest()
+        )
 
     @property
     def protected(self) -> str:
@@ -358,10 +339,10 @@ class PrivacyCharge:
         return f"all records of one {' '.join(self.unit.split())}"
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
-        is no row, and accounts if there are any."""
+        """All fields, confidential ones included, as plain JSON types; `unit` if it is no row, and
+        accounts if there are any."""
         stored = {each.name: getattr(self, each.name) for each in fields(self)}  # all plain values
-        left_out = ["seal", *(name for name in ("rho", "range_failing") if stored[name] is None)]
+        left_out = [name for name in ("rho", "range_failing") if stored[name] is None]
         if self.support is None:  # as charges were stored before one could be declared
             left_out += _SUPPORT_FIELDS
         if self.unit is None:  # as charges were stored before there were units

@@ -175,8 +175,7 @@ def compose_charges(
         not_covered=_together(c.not_covered for c in charges),
         **_account_of(charges, factor),
     )
-    whole = replace(whole, epsilon=_epsilon_of(charges, whole))
-    return whole.sealed() if all(c.is_sealed for c in charges) else whole
+    return replace(whole, epsilon=_epsilon_of(charges, whole))
 
 
 def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, Any]:
@@ -288,7 +287,7 @@ def over_draws(charge: PrivacyCharge, n_draws: int) -> PrivacyCharge:
         assumes=charge.assumes,
         not_covered=charge.not_covered,
     )
-    return replace(stated, rho=rho_of_draw([charge], n_draws)).sealed()
+    return replace(stated, rho=rho_of_draw([charge], n_draws))
 
 
 def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:

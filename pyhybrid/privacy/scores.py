@@ -46,11 +46,12 @@ AFFORDED = 2.0
 
 
 def whitening_of(information: FloatArray) -> FloatArray:
-    """W (d, d) with W' I W = 1, of a positive definite information (d, d)."""
+    """W (d, d) with W' I W = 1, of a positive definite information (d, d): with S its diagonal,
+    S^(-1/2) times the symmetric root of the inverse of S^(-1/2) I S^(-1/2)."""
     size = 1 / np.sqrt(np.diag(information))
     values, vectors = np.linalg.eigh(information * np.outer(size, size))
-    smallest = 1e-12 * values.max()
-    return np.asarray(size[:, None] * (vectors / np.sqrt(np.maximum(values, smallest))))
+    root = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
+    return np.asarray(size[:, None] * (root @ vectors.T))
 
 
 def clip_scores(scores: FloatArray, whitening: FloatArray, clip: float) -> FloatArray:
@@ -157,7 +158,8 @@ def scoring_design(
     estimate is predicted, in units of what the model has without privacy. The largest C is taken
     whose variance is within `slack` of the smallest, or within `afforded` of that without privacy:
     a larger C costs noise and forgives a model that does not hold, such as tails that are longer.
-    With many records noise is cheap, and next to nothing is clipped.
+    With many records noise is cheap, and next to nothing is clipped; the first C beyond the longest
+    simulated score is the largest.
 
     Parameters
     ----------
@@ -187,7 +189,7 @@ def scoring_design(
     whitened = own @ whitening
     # In whitened coordinates and units of the prior-free deviation, the criterion is a trace.
     half = np.linalg.inv(whitening)
-    tried = []
+    tried, enough = [], float(np.sqrt((whitened**2).sum(axis=1).max()))
     for multiple in CLIPS if clips is None else clips:
         clip = multiple * float(np.sqrt(d / total))
         shrunk = whitened * _shrinkage(whitened, clip)[:, None]
@@ -204,6 +206,8 @@ def scoring_design(
         except np.linalg.LinAlgError:
             continue
         tried.append((float(np.trace(spread)), design))
+        if clip > enough:  # nothing is clipped: more would be noise alone
+            break
     if not tried:
         raise InvalidInput("scores must span all coordinates: G is singular at every clip")
     most = max(slack * min(error for error, _ in tried), afforded * d)

@@ -37,7 +37,6 @@ from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.statement import public_metadata
@@ -48,7 +47,7 @@ _AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
 # pyarrow's own exceptions of these names are among them.
 _NOT_AS_PARQUET = (TypeError, ValueError, OverflowError, NotImplementedError)
 FORMATS = ("csv", "parquet")
-_VERSION, PARTS = 1, "parts 1"
+_VERSION = 2
 
 
 def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
@@ -275,13 +274,12 @@ def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoredRelease:
-    """What a folder holds; `content_sha256` is None in one of an earlier version."""
+    """What a folder holds."""
 
     record: ReleaseRecord
     tables: list[pd.DataFrame]
     parts: tuple[ReleaseRecord, ...]
     identifier: str
-    content_sha256: str | None
 
 
 def save_release(
@@ -321,11 +319,6 @@ def load_release(folder: str | os.PathLike[str]) -> StoredRelease:
 def _load(root: Path) -> StoredRelease:
     confidential = root / "confidential"
     run = read_json(confidential / "run.json")
-    if run.get("format") == PARTS:
-        raise InvalidInput(
-            f"{root} holds a release in parts, which is read as a table, not loaded as a whole: "
-            "pandas.read_parquet(FOLDER/public/synthetic_1)"
-        )
     if run.get("format") != _VERSION:
         raise InvalidInput(
             f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
@@ -342,7 +335,6 @@ def _load(root: Path) -> StoredRelease:
         tables=tables,
         parts=tuple(_record(step, read_json(step / "run.json"), labels) for step in steps),
         identifier=_text(run["identifier"]),
-        content_sha256=None if "content_sha256" not in run else _text(run["content_sha256"]),
     )
 
 
@@ -353,14 +345,9 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
         for name in ("alpha", "lipschitz")
     )
     met = (records["censored"] == "True").to_numpy() if "censored" in records else None
-    return record_of_run(run, labels, alpha=alpha, lipschitz=lipschitz, censored=met)
-
-
-def record_of_run(run: dict[str, Any], labels: pd.Index, **by_record: Any) -> ReleaseRecord:
-    """Inverse of `ReleaseRecord.as_dict`; `by_record` are alpha, lipschitz and censored."""
     charge, asked = PrivacyCharge.from_dict(run["charge"]), run.get("requested")
     return ReleaseRecord(
-        charge=charge.sealed(),
+        charge=charge,
         diagnostics=read_diagnostics(run["diagnostics"]),
         settings=dict(run["settings"]),
         synthesized=read_names(run, "synthesized"),
@@ -372,8 +359,9 @@ def record_of_run(run: dict[str, Any], labels: pd.Index, **by_record: Any) -> Re
             labels=labels,
             lipschitz_bound=charge.bound,
             entropy=int(run["seed"]),
-            **by_record,
-            data=None if run.get("data") is None else DataMark.from_dict(run["data"]),
+            alpha=alpha,
+            lipschitz=lipschitz,
+            censored=met,
         ),
         decisions=Decisions.of(**run.get("decisions", {})),
     )

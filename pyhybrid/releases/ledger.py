@@ -1,29 +1,30 @@
 """A ledger: the budget of one confidential data set, and every release that drew on it.
 
 It takes charges from releases only: from a `Release` or from the answer of a primitive, each of
-which carries the charge that its mechanism wrote, under a seal that shows whether anything was
-changed since. The entry holds a hash of what was released, so that a release can be held against
-the ledger later, and the first one a keyed digest of the confidential table: a ledger is for one
-data set. The entry is on disk before the data are: a crash between the two costs budget, and never
-leaves a release without an entry.
+which carries the charge that its mechanism wrote. The file is text, a line of JSON for each entry,
+which is written whole and forced to disk under a lock before the data are written: a crash between
+the two costs budget, and never leaves a release without an entry.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import hashlib
+import hmac
 import json
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import epsilon_together, spent
 from pyhybrid.privacy.conversions import (
@@ -34,13 +35,11 @@ from pyhybrid.privacy.conversions import (
     epsilon_text,
     mu_of_release,
 )
-from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
-from pyhybrid.releases.data_fingerprint import DataMark, keyed
+from pyhybrid.running.files import lock, unlock
 
 _DELTA = 1e-6
 _BEGUN = 0.2  # seconds
-_ENTERED = ("time", "made_by", "identifier", "content_sha256")
-_FORMAT = 1
+_FORMAT = 2
 
 
 @runtime_checkable
@@ -53,22 +52,13 @@ class Charged(Protocol):
     @property
     def identifier(self) -> str: ...
 
-    def check_seal(self) -> None: ...
-
-    def content_digest(self) -> str: ...
-
-    def is_known_as(self, digest: str) -> bool: ...
+    def check_charge(self) -> None:
+        """Raise InvalidInput if the charge is not that of all that is released."""
 
 
 @runtime_checkable
 class ChargedTables(Charged, Protocol):
-    """Synthetic tables, which say of which data and with which random numbers they were made."""
-
-    @property
-    def data(self) -> DataMark | None: ...
-
-    @property
-    def synthesized(self) -> tuple[str, ...]: ...
+    """Synthetic tables, which say with which random numbers they were made."""
 
     @property
     def settings(self) -> Mapping[str, Any]: ...
@@ -99,12 +89,11 @@ class LedgerEntry:
         Of a charge counted by its mu, all sets together under its relation: it composes by squares.
     charge : mapping
         The public part of the charge.
-    identifier, content_sha256 : str
-        Name of the release, and hash of its charge, settings and released values.
-    sha256 : str
-        Hash of this entry and of all before it.
-    other_data : bool
-        True if its data are not those of the ledger's first release.
+    identifier : str
+        Name of the release.
+    made_with : mapping of str to str
+        Digests of the release's seed and settings, under a key of the ledger's own; empty of an
+        answer without a table.
     """
 
     number: int
@@ -117,9 +106,7 @@ class LedgerEntry:
     mu: float | None
     charge: Mapping[str, Any]
     identifier: str
-    content_sha256: str
-    sha256: str
-    other_data: bool = False
+    made_with: Mapping[str, str]
 
     @property
     def epsilon_failing(self) -> float:
@@ -127,27 +114,27 @@ class LedgerEntry:
         return check_finite(self.charge.get("epsilon_failing", 0.0), "epsilon_failing")
 
 
-def entry_of(line: Line) -> LedgerEntry:
-    content = line.content
+def _entry_of(number: int, fields: Mapping[str, Any]) -> LedgerEntry:
     try:
-        charge = content["charge"]
+        charge = fields["charge"]
         if check_finite(charge["epsilon"], "epsilon") < 0:
             raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
         check_choice(charge["kind"], "kind", KINDS)
         check_choice(charge["relation"], "relation", RELATIONS)
         return LedgerEntry(
-            number=line.number,
+            number=number,
             mu=_mu_of(charge),
             charge=charge,
-            sha256=line.sha256,
             delta=check_finite(charge.get("delta", 0.0), "delta"),
-            other_data=check_flag(content.get("other_data", False), "other_data"),
+            made_with=dict(fields.get("made_with", {})),
+            time=str(fields["time"]),
+            made_by=str(fields["made_by"]),
+            identifier=str(fields["identifier"]),
             **{name: charge[name] for name in ("epsilon", "kind", "relation")},
-            **{name: content[name] for name in _ENTERED},
         )
-    except (KeyError, TypeError, InvalidInput) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(
-            f"entry {line.number} of the ledger must be one that pyhybrid wrote: {error}; was it "
+            f"entry {number} of the ledger must be one that pyhybrid wrote: {error}; was it "
             "written by another version or program?"
         ) from None
 
@@ -162,21 +149,6 @@ def _mu_of(charge: Mapping[str, Any]) -> float | None:
         n_draws_released=charge["n_draws_released"],
         relation=charge["relation"],
     )
-
-
-def data_of(lines: list[Line], path: Path) -> tuple[str, DataMark] | None:
-    """Key and mark of the data that the ledger is for, once it has been told."""
-    for line in lines[1:]:
-        fields = line.content.get("data")
-        if fields is not None:
-            try:
-                return str(fields["key"]), DataMark.from_dict(fields)
-            except (KeyError, TypeError, ValueError):
-                raise InvalidInput(
-                    f"entry {line.number} of ledger {path} must be one that pyhybrid wrote: its "
-                    "digests of the data cannot be read"
-                ) from None
-    return None
 
 
 def spent_on(
@@ -227,20 +199,13 @@ class Ledger:
     allow_unlike : bool, default False
         Take charges of another kind or relation, too. The sum is then labeled: it is no
         guarantee of either kind.
-    allow_other_data : bool, default False
-        Take releases of other tables than that of the first release, too: of a part of its
-        records, or of the same ones recoded. The sum is then labeled.
     wait : float, default 10
         Seconds to wait for another process that uses the file.
 
     Notes
     -----
-    The first release binds the ledger to its data: the entry keeps a digest of each column under a
-    key of the ledger's own (HMAC-SHA-256). Later releases must be of a table with as many records
-    in which the column that is synthesized, and most of the other columns that both have, hold the
-    same values, in any order. Columns may be added, dropped, renamed or recoded, and dtypes may
-    change; another year of a survey, or some of the records, are another data set. Answers of
-    primitives come without a table: the owner declares their data.
+    A ledger is for one data set, which the owner answers for: other people's data have a ledger of
+    their own; the same people's in another form share it.
 
     Epsilons add where random numbers are independent. Another mechanism's release that shares its
     seed with an entry (from one session, or with the same ``seed=``) is refused.
@@ -270,11 +235,9 @@ class Ledger:
         relation: str | None = None,
         delta: float | None = None,
         allow_unlike: bool = False,
-        allow_other_data: bool = False,
         wait: float = 10.0,
     ) -> None:
         self.path = Path(path)
-        self.allow_other_data = check_flag(allow_other_data, "allow_other_data")
         self.allow_unlike = check_flag(allow_unlike, "allow_unlike")
         self._wait = check_finite(wait, "wait")
         given = _checked_terms(budget, kind, relation)
@@ -283,8 +246,8 @@ class Ledger:
         new = not self.path.exists() and self._may_create(given)
         if not new and self.path.is_file() and not self.path.stat().st_size:
             time.sleep(_BEGUN)  # another process may be about to write its first line
-        with self._file(create=new) as file:
-            lines = file.lines()
+        with _locked(self.path, create=new, wait=self._wait) as file:
+            lines = _lines_of(file, self.path)
             if not lines:
                 if not new:
                     raise InvalidInput(
@@ -294,12 +257,14 @@ class Ledger:
                 if delta is None and given["kind"] != STRICT:
                     delta = _DELTA
                 at = {} if delta is None else {"delta": float(delta)}
-                lines = [file.append({"format": _FORMAT, **given, **at}, after=[])]
+                lines = [{"format": _FORMAT, **given, **at, "key": secrets.token_hex(16)}]
+                _append(file, lines[0], self.path)
         terms = _terms(lines[0], self.path)
         self.budget: float = terms["budget"]
         self.kind: str = terms["kind"]
         self.relation: str = terms["relation"]
         self.delta: float | None = terms.get("delta")
+        self._key = str(terms["key"])
         for name, value in {**given, "delta": delta}.items():
             if value is not None and value != terms.get(name):
                 raise InvalidInput(
@@ -315,15 +280,9 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """All entries, read from the file with its chain checked."""
-        with self._file() as file:
-            return tuple(map(entry_of, file.lines()[1:]))
-
-    @property
-    def head(self) -> str:
-        """Hash of the last line: note it elsewhere, and lines that go missing are found."""
-        with self._file() as file:
-            return file.lines()[-1].sha256
+        """All entries, read from the file."""
+        with _locked(self.path, create=False, wait=self._wait) as file:
+            return _entries_in(_lines_of(file, self.path))
 
     @property
     def spent(self) -> float:
@@ -347,14 +306,13 @@ class Ledger:
         units = {entry.charge.get("unit") for entry in entries}
         if len(units) > 1:
             found |= {f"unit {unit or 'row'}" for unit in units}
-        data = "; releases of more than one data set" if any(e.other_data for e in entries) else ""
         if found <= {f"{self.kind}, {self.relation}"}:
             told = self.kind == STRICT or any(e.mu is not None for e in entries)
             at = f" at delta = {self.delta:g}" if told and self.delta is not None else ""
             whose = next(iter(units), None) or "record"
-            return f"{self.kind}{at}, {self.relation} one {whose}{data}"
+            return f"{self.kind}{at}, {self.relation} one {whose}"
         unlike = "; ".join(sorted(found | {f"{self.kind}, {self.relation}"}))
-        return f"sum of unlike charges, no guarantee of any kind: {unlike}{data}"
+        return f"sum of unlike charges, no guarantee of any kind: {unlike}"
 
     def add(self, release: Charged) -> LedgerEntry:
         """Enter the charge of a release; one that is in the ledger already costs nothing more.
@@ -375,8 +333,8 @@ class Ledger:
             If the epsilon is more than what is left; nothing is entered.
         InvalidInput
             For a number, a bare charge, a step of a sequence or anything else that is no release;
-            for a release whose charge, tables or settings were changed since it was made; for one
-            of other data; for an unlike kind or relation; for a damaged file.
+            for a release whose charge was changed since it was entered; for an unlike kind or
+            relation; for a damaged file.
         SaveFailed
             If the file is locked or cannot be written.
         """
@@ -385,74 +343,51 @@ class Ledger:
                 "a ledger takes charges from releases only: give the whole Release, or the answer "
                 f"of a primitive, found {type(release).__name__}"
             )
-        release.check_seal()
-        charge, content = release.charge, release.content_digest()
-        with self._file() as file:
-            lines = file.lines()
-            entries = tuple(map(entry_of, lines[1:]))
+        release.check_charge()
+        charge, made_with = release.charge, self._made_with(release)
+        with _locked(self.path, create=False, wait=self._wait) as file:
+            lines = _lines_of(file, self.path)
+            entries = _entries_in(lines)
             for entry in entries:
                 if entry.identifier == release.identifier:
-                    if not release.is_known_as(entry.content_sha256):
+                    if entry.charge != json.loads(json.dumps(charge.public())):
                         raise InvalidInput(
-                            f"the release must be as it was when entry {entry.number} of ledger "
-                            f"{self.path} was made: its values, settings or charge have changed; "
-                            "release anew"
+                            f"the release must have the charge of entry {entry.number} of ledger "
+                            f"{self.path}: it was changed since; release anew"
                         )
                     return entry
+            self._check_random_numbers(made_with, entries)
             self._check(charge, entries)
-            line = file.append(
-                {
-                    "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-                    "made_by": charge.mechanism,
-                    "identifier": release.identifier,
-                    "content_sha256": content,
-                    "charge": charge.public(),
-                    **(
-                        self._bindings(release, lines) if isinstance(release, ChargedTables) else {}
-                    ),
-                },
-                after=lines,
-            )
-        return entry_of(line)
+            fields = {
+                "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                "made_by": charge.mechanism,
+                "identifier": release.identifier,
+                "charge": charge.public(),
+                **({"made_with": made_with} if made_with else {}),
+            }
+            _append(file, fields, self.path)
+        return _entry_of(len(lines), fields)
 
-    def _bindings(self, release: ChargedTables, lines: list[Line]) -> dict[str, Any]:
-        """What ties an entry to the data, whose keyed mark the first one has, and to its seed."""
-        mark, bound = release.data, data_of(lines, self.path)
-        if mark is None:
-            raise InvalidInput(
-                "a release must name its data: this one was saved by an earlier version "
-                "of pyhybrid, which did not note it; release anew"
-            )
-        key = secrets.token_hex(16) if bound is None else bound[0]
-        own = mark.keyed(key)
-        made_with = {
-            "seed": keyed(key, str(release.entropy)),
-            "settings": keyed(key, json.dumps(dict(release.settings), sort_keys=True, default=str)),
+    def _made_with(self, release: Charged) -> dict[str, str]:
+        """Digests of seed and settings of synthetic tables."""
+        if not isinstance(release, ChargedTables):
+            return {}
+        settings = json.dumps(dict(release.settings), sort_keys=True, default=str)
+        return {
+            name: hmac.new(self._key.encode(), text.encode(), hashlib.sha256).hexdigest()
+            for name, text in {"seed": str(release.entropy), "settings": settings}.items()
         }
-        self._check_random_numbers(made_with, lines)
-        if bound is None:
-            return {"data": {"key": key, **own.as_dict()}, "made_with": made_with}
-        if own.is_of_the_data_of(bound[1], release.synthesized):
-            return {"made_with": made_with}
-        if not self.allow_other_data:
-            raise InvalidInput(
-                f"releases in ledger {self.path} must be of the data of its first release: this "
-                "one is of other records, of some of them, or of values that were recoded. Other "
-                "people's data have a ledger of their own; for the same people's, "
-                "allow_other_data=True adds it and labels the sum"
-            )
-        return {"other_data": True, "made_with": made_with}
 
-    def _check_random_numbers(self, made_with: Mapping[str, str], lines: list[Line]) -> None:
+    def _check_random_numbers(
+        self, made_with: Mapping[str, str], entries: Sequence[LedgerEntry]
+    ) -> None:
         """Epsilons add for random numbers that are independent; fits of one seed share theirs."""
-        for line in lines[1:]:
-            earlier = line.content.get("made_with")
-            if not isinstance(earlier, Mapping) or earlier.get("seed") != made_with["seed"]:
-                continue
-            if earlier.get("settings") != made_with["settings"]:
+        for entry in entries if made_with else ():
+            earlier = entry.made_with
+            if earlier.get("seed") == made_with["seed"] and earlier != made_with:
                 raise InvalidInput(
                     f"releases in ledger {self.path} must have random numbers of their own: this "
-                    f"one shares those of entry {line.number}, another mechanism's of the same "
+                    f"one shares those of entry {entry.number}, another mechanism's of the same "
                     "session or seed, and epsilons add only where they are independent; release "
                     "it anew, without a seed"
                 )
@@ -503,8 +438,69 @@ class Ledger:
             )
         return True
 
-    def _file(self, *, create: bool = False) -> AbstractContextManager[ChainedFile]:
-        return locked_file(self.path, create=create, wait=self._wait)
+
+@contextlib.contextmanager
+def _locked(path: Path, *, create: bool, wait: float) -> Iterator[BinaryIO]:
+    """The open file, locked, which is created if it may be; other processes wait for up to `wait`
+    seconds, and then raise SaveFailed."""
+    flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise InvalidInput(f"ledger {path} cannot be opened: {error.strerror}") from None
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        if not lock(file.fileno(), wait=wait):
+            raise SaveFailed(
+                f"ledger {path} is locked: another process has been using it for {wait:g} s; "
+                "wait for it to end"
+            )
+        try:
+            yield file
+        finally:
+            unlock(file.fileno())
+
+
+def _lines_of(file: BinaryIO, path: Path) -> list[dict[str, Any]]:
+    """The terms and all entries; of a damaged file, which line, and what to do."""
+    file.seek(0)
+    *whole, rest = file.read().split(b"\n")
+    if rest:
+        raise InvalidInput(
+            f"ledger {path} is damaged: its last line, {len(whole) + 1}, is incomplete. "
+            "Restore the file from a backup; only if the program was stopped while it wrote "
+            "that line was nothing released on it: keep a copy, then delete that line"
+            + ("" if whole else " (with it the file)")
+        )
+    found = []
+    for number, text in enumerate(whole, start=1):
+        try:
+            fields = json.loads(text)
+        except ValueError:
+            fields = None
+        if not isinstance(fields, dict):
+            raise InvalidInput(
+                f"ledger {path} is damaged: line {number} cannot be read. Restore the file from a "
+                "backup; its content cannot be recovered from what is left"
+            )
+        found.append(fields)
+    return found
+
+
+def _entries_in(lines: Sequence[Mapping[str, Any]]) -> tuple[LedgerEntry, ...]:
+    return tuple(_entry_of(number, lines[number]) for number in range(1, len(lines)))
+
+
+def _append(file: BinaryIO, fields: Mapping[str, Any], path: Path) -> None:
+    """Write one line, on disk on return; on a disk error the file is as it was."""
+    size, text = file.seek(0, os.SEEK_END), json.dumps(fields).encode() + b"\n"
+    try:
+        if file.write(text) < len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file.fileno())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            file.truncate(size)
+        raise SaveFailed(f"ledger {path} could not be written: {error}") from None
 
 
 def _checked_terms(budget: float | None, kind: str | None, relation: str | None) -> dict[str, Any]:
@@ -515,20 +511,19 @@ def _checked_terms(budget: float | None, kind: str | None, relation: str | None)
     }
 
 
-def _terms(first: Line, path: Path) -> dict[str, Any]:
-    """Budget, kind and relation from the first line."""
-    terms = dict(first.content)
-    found = terms.pop("format", None)
-    if isinstance(found, int) and found > _FORMAT:
+def _terms(first: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Budget, kind, relation, delta and key from the first line."""
+    terms = dict(first)
+    if terms.pop("format", None) != _FORMAT:
         raise InvalidInput(
-            f"ledger {path} must be of format {_FORMAT}: found {found}, of a later pyhybrid"
+            f"{path} must be a ledger of format {_FORMAT}: it is none, or of another pyhybrid"
         )
-    delta = terms.pop("delta", None)
-    known = found == _FORMAT and set(terms) == {"budget", "kind", "relation"}
+    fixed = {name: terms.get(name) for name in ("budget", "kind", "relation")}
+    delta = terms.get("delta")
     if (
-        not known
-        or None in _checked_terms(**terms).values()
+        None in _checked_terms(**fixed).values()
+        or not isinstance(terms.get("key"), str)
         or not (delta is None or (isinstance(delta, float) and 0 < delta < 1))
     ):
         raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
-    return terms if delta is None else {**terms, "delta": delta}
+    return terms

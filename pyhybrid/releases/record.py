@@ -7,9 +7,7 @@ writing a file of their own.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -29,25 +27,22 @@ from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.estimates import Estimates
 
 Remarks = Mapping[str, Mapping[str, float]]
 """Shares of records by what they are of, under a heading."""
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
     """Data and models that the owner's report needs; never saved. Confidential. `session` is shared
-    by the fits; `remarks` is the mechanism's word on the data; `compared` sets have its rows;
-    `table` names the file, if there is one."""
+    by the fits; `remarks` is the mechanism's word on the data; `table` names the file, if there is
+    one."""
 
     data: pd.DataFrame
     model: Model | None = None
     session: FitSession | None = None
     remarks: Callable[[], Remarks] = dict
-    compared: Sequence[pd.DataFrame] | None = None
     steps: Sequence[Origin] = ()
     table: str = ""
 
@@ -87,8 +82,6 @@ class Confidential:
         ``leave_one_out.csv``, and not read back.
     possible : PossibleAccount or None
         The account over records of a declared support; not saved.
-    data : DataMark or None
-        Which data the release is of, for a ledger; None of a release of an earlier version.
     """
 
     labels: pd.Index
@@ -98,7 +91,6 @@ class Confidential:
     entropy: int
     censored: npt.NDArray[np.bool_] | None = None
     account: LocalAccount | None = None
-    data: DataMark | None = None
     refits: Refits | None = None
     possible: PossibleAccount | None = None
 
@@ -163,9 +155,8 @@ class ReleaseRecord:
     estimates: Estimates | None = field(default=None, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """What is saved and sealed, in the types of JSON; arrays and tables aside."""
+        """What is saved, in the types of JSON; arrays and tables aside."""
         optional = {"diagnostics": self.diagnostics, "requested": self.requested}
-        data = self.confidential.data
         return {
             "charge": self.charge.as_dict(),
             "settings": dict(self.settings),
@@ -175,7 +166,6 @@ class ReleaseRecord:
             "provenance": asdict(self.provenance),
             "seeded": self.seeded,
             "seed": str(self.confidential.entropy),
-            "data": None if data is None else data.as_dict(),
         }
 
     def __repr__(self) -> str:
@@ -192,85 +182,3 @@ class ReleaseRecord:
             f"{', '.join(self.synthesized)}, whose charge covers its own column and not the tables "
             "of the sequence; save the release that it is a part of"
         )
-
-
-def record_digests(record: ReleaseRecord) -> dict[str, str]:
-    """Digests of a record by what they are of."""
-    saved, kept = record.as_dict(), record.confidential
-    public = ("settings", "synthesized", "predictors", "seeded", "requested", "provenance",
-              "diagnostics")  # fmt: skip
-    arrays = (kept.alpha, kept.lipschitz, kept.censored)
-    hashes = [
-        None if each is None else hashlib.sha256(each.tobytes()).hexdigest() for each in arrays
-    ]
-    return {
-        "charge": _digest(saved["charge"]),
-        "settings": _digest([saved[name] for name in public]),
-        "decisions": _digest([dict(record.exposed), asdict(record.decisions)]),
-        "confidential part": _digest([*hashes, kept.lipschitz_bound, saved["seed"], saved["data"]]),
-    }
-
-
-def tables_digest(tables: Sequence[pd.DataFrame]) -> str:
-    """Of all values, labels, names and dtypes of the tables, in their order."""
-    digest = hashlib.sha256()
-    for table in tables:
-        columns = [table.iloc[:, place] for place in range(table.shape[1])]
-        names = [[str(own.name), str(own.dtype)] for own in columns]
-        digest.update(json.dumps([len(table), names, list(map(str, table.index.names))]).encode())
-        digest.update(_hashed(table.index))
-        for own in columns:
-            digest.update(_hashed(own))
-    return digest.hexdigest()
-
-
-def content_digest(
-    charge: PrivacyCharge,
-    settings: Mapping[str, Any],
-    tables: Iterable[pd.DataFrame],
-    columns: Iterable[str],
-    *,
-    earlier: bool = False,
-) -> str:
-    """SHA-256 of charge, settings and synthesized values (not dtypes: any pandas may read them
-    back), the same after saving; `earlier` as versions up to 0.2, which named dtypes, have stored
-    it."""
-    bytes_of = _pandas_bytes if earlier else _value_bytes
-    digest, names = hashlib.sha256(), list(columns)
-    for content in (charge.as_dict(), dict(settings)):
-        digest.update(json.dumps(content, sort_keys=True, default=str).encode())
-    for table in tables:
-        for column in names:
-            digest.update(column.encode() + bytes_of(table[column]))
-    return digest.hexdigest()
-
-
-def _pandas_bytes(column: pd.Series) -> bytes:
-    return pd.util.hash_pandas_object(column, index=False).to_numpy().tobytes()
-
-
-def _value_bytes(column: pd.Series) -> bytes:
-    """Numbers and logicals as floats, other values by their texts; missing ones alike."""
-    gone = column.isna().to_numpy(dtype=bool)
-    plain = column.astype(object).where(~gone, None)
-    if pd.api.types.infer_dtype(plain, skipna=True) in _NUMBERS or gone.all():
-        values = plain.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
-        return bytes(values.tobytes())
-    texts = ("-" if absent else f"{len(str(v))}:{v}" for v, absent in zip(plain, gone, strict=True))
-    return " ".join(texts).encode()
-
-
-def _hashed(values: pd.Series | pd.Index) -> bytes:
-    """A hash of each value; of objects, which may have none, by their text."""
-    if isinstance(values, pd.Series) and values.dtype == object:
-        values = pd.Series([f"{type(each).__name__} {each}" for each in values], dtype=object)
-    if isinstance(values, pd.MultiIndex):
-        hashed = pd.util.hash_pandas_object(values, index=False, categorize=False).to_numpy()
-    else:  # the same numbers, without a Series around them
-        plain = isinstance(values.dtype, np.dtype)
-        hashed = pd.util.hash_array(values.to_numpy() if plain else values.array, categorize=False)
-    return np.asarray(hashed, dtype=np.uint64).tobytes()
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,18 +21,11 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.core.randomness import new_identifier
-from pyhybrid.fitting.replicates import in_one_dtype, joined, marked
+from pyhybrid.fitting.replicates import in_one_dtype, joined
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
-from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.record import (
-    Origin,
-    ReleaseRecord,
-    content_digest,
-    record_digests,
-    tables_digest,
-)
+from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.statement import privacy_statement
 
 _SETS = "the synthetic tables are the list release.synthetic"
@@ -51,9 +43,6 @@ _RIGHT_CALLS = {
 class Release(ReleaseRecord):
     """Synthetic data sets and everything that belongs to them.
 
-    A release is sealed by the mechanism that made it. One whose tables, charge or settings were
-    changed since is neither saved nor entered in a ledger: use `with_unsynthesized` to bring back
-    the text of other columns, and release anew for anything else.
 
     Attributes
     ----------
@@ -64,8 +53,9 @@ class Release(ReleaseRecord):
     parts : tuple of ReleaseRecord
         What each step of a sequential synthesis did, in their order, with its own charge, weights
         and bounds, and without tables. Empty otherwise.
-    seal : tuple of (str, str)
-        Digests of what it is made of, by name; set by `sealed`.
+    step_of : str or None
+        Of a step of a sequence, the identifier of the whole: it is for its owner to look at, and
+        can neither be saved nor entered in a ledger.
     origin : Origin or None
         The data, for the owner's report; None of a release that was loaded.
 
@@ -75,7 +65,7 @@ class Release(ReleaseRecord):
     synthetic: list[pd.DataFrame]
     identifier: str = field(default_factory=new_identifier)
     parts: tuple[ReleaseRecord, ...] = field(default=(), repr=False)
-    seal: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    step_of: str | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
 
     if not TYPE_CHECKING:  # to type checkers, what is not declared stays an error
@@ -127,11 +117,6 @@ class Release(ReleaseRecord):
         """The privacy statement in plain words (Markdown), fit to be published."""
         return privacy_statement(self, n_records=len(self.synthetic[0]), parts=self.parts)
 
-    @property
-    def data(self) -> DataMark | None:
-        """Which data the release is of. Confidential."""
-        return self.confidential.data
-
     @staticmethod
     def of(
         record: ReleaseRecord,
@@ -141,25 +126,24 @@ class Release(ReleaseRecord):
         identifier: str | None = None,
         origin: Origin | None = None,
     ) -> Release:
-        """The release of `tables` with its record, sealed; for mechanisms."""
+        """The release of `tables` with its record; for mechanisms."""
         own = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
         name = new_identifier() if identifier is None else identifier
         sets = in_one_dtype(tables, record.synthesized)
-        made = Release(**own, synthetic=sets, identifier=name, parts=tuple(parts), origin=origin)
-        return made.sealed()
+        return Release(**own, synthetic=sets, identifier=name, parts=tuple(parts), origin=origin)
 
     @property
     def steps(self) -> dict[str, Release]:
         """Of a sequence, each step beside the tables of the whole, by the columns it replaced.
 
-        For the owner to look at: they have no seal, and can neither be saved nor entered in a
-        ledger.
+        For the owner to look at: they can neither be saved nor entered in a ledger.
         """
         return {
             ", ".join(part.synthesized): Release(
                 **{f.name: getattr(part, f.name) for f in fields(ReleaseRecord)},
                 synthetic=self.synthetic,
                 identifier=f"{self.identifier}-{place}",
+                step_of=self.identifier,
                 origin=None if self.origin is None else self.origin.of_step(place - 1),
             )
             for place, part in enumerate(self.parts, start=1)
@@ -170,50 +154,14 @@ class Release(ReleaseRecord):
         """Root of its random numbers. Confidential."""
         return self.confidential.entropy
 
-    def sealed(self) -> Release:
-        """The release with its seal; called by what makes releases, and by nothing else."""
-        return replace(self, seal=tuple(self._digests().items()))
-
-    def check_seal(self) -> None:
-        """Check that the release is as its mechanism made it.
-
-        Raises
-        ------
-        InvalidInput
-            If tables, charge, settings or parts have changed since; says which.
-        """
-        found, made = self._digests(), dict(self.seal)
-        if not made:
+    def check_charge(self) -> None:
+        """Raise InvalidInput for a step of a sequence: its charge is not that of all columns."""
+        if self.step_of is not None:
             raise InvalidInput(
-                "a release must be one that a mechanism made: it was put together by hand"
+                "what is saved or entered in a ledger must be a whole release: this is the step of "
+                f"{', '.join(self.synthesized)}, whose charge covers its own column and not the "
+                "tables of the sequence; take the release that it is a part of"
             )
-        changed = [n for n in found if not hmac.compare_digest(found[n], made.get(n, ""))]
-        if not changed and not self.charge.is_sealed:
-            changed = ["charge"]
-        if changed:
-            raise InvalidInput(
-                f"a release must be as its mechanism made it: its {changed[0]} changed since, and "
-                "its charge does not cover what it is now; release anew (with_unsynthesized "
-                "brings back other columns)"
-            )
-
-    def content_digest(self, *, earlier: bool = False) -> str:
-        """SHA-256 of charge, settings and synthesized values, hexadecimal; see `record`."""
-        content = (self.charge, self.settings, self.synthetic, self.synthesized)
-        return content_digest(*content, earlier=earlier)
-
-    def is_known_as(self, digest: str) -> bool:
-        """True if `digest` is its `content_digest`, or that of an earlier version."""
-        return digest in (self.content_digest(), self.content_digest(earlier=True))
-
-    def _digests(self) -> dict[str, str]:
-        of_parts = [sorted(record_digests(part).items()) for part in self.parts]
-        return {
-            **record_digests(self),
-            "parts": repr(of_parts),
-            "identifier": self.identifier,
-            "tables": tables_digest(self.synthetic),
-        }
 
     def with_unsynthesized(self, table: pd.DataFrame) -> Release:
         """The same release with every column that was not synthesized taken from `table`.
@@ -221,7 +169,6 @@ class Release(ReleaseRecord):
         For files whose text is to come back letter by letter ("007", "1.50", "NA"). Columns may be
         left out of `table`; none may be added, and the synthesized ones stay as they are.
         """
-        self.check_seal()
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
         added = [column for column in table.columns if column not in self.synthetic[0].columns]
@@ -231,22 +178,7 @@ class Release(ReleaseRecord):
             )
         own = list(self.synthesized)
         restored = [joined(table, synthetic[own]) for synthetic in self.synthetic]
-        return replace(self, synthetic=restored).sealed()
-
-    def with_marks(self, marks: Mapping[str, str], whole: Sequence[str] = ()) -> Release:
-        """The same release with missing values of synthesized columns marked as in a file.
-
-        `marks` are texts by column, "" for an empty cell. Columns in `whole`, floats for their
-        missing values alone, become whole numbers where all that is there is whole.
-        """
-        self.check_seal()
-        unknown = sorted({*marks, *whole} - {*self.synthesized})
-        if unknown:
-            raise InvalidInput(f"marks are for synthesized columns: {unknown[0]!r} is none")
-        tables, origin = [marked(table, marks, whole) for table in self.synthetic], self.origin
-        if origin is not None and origin.compared is None:  # a report takes numbers
-            origin = replace(origin, compared=tuple(self.synthetic))
-        return replace(self, synthetic=tables, origin=origin).sealed()
+        return replace(self, synthetic=restored)
 
     def with_decisions(self, decisions: Decisions) -> Release:
         """The release with columns left out, or replaced by numbers, as `decisions` say.
@@ -256,12 +188,18 @@ class Release(ReleaseRecord):
         InvalidInput
             For a column that needs a decision and has none, or a name that is no column's.
         """
-        self.check_seal()
         table, before = self.synthetic[0], self.decisions
         labels = [str(name or "index") for name in table.index.names]
         names = [*map(str, table.columns), *labels, *before.drop]
         whole = before.with_these(decisions)
         check_decided(self.exposed, whole, names, self.synthesized)
+        if any(step.estimates is not None for step in self.parts or (self,)):
+            hidden = {*whole.drop, *whole.ids} & {*self.predictors}
+            if hidden:
+                raise InvalidInput(
+                    f"{min(hidden)!r} must be published as it is: clipped scores take predictors "
+                    "and survey weights as public; leave it out of the formula"
+                )
         if whole == before:
             return self
         new = Decisions.of(
@@ -270,7 +208,7 @@ class Release(ReleaseRecord):
             [name for name in decisions.ids if name not in before.ids],
         )
         tables = decided_tables(self.synthetic, new, self.confidential.entropy)
-        return replace(self, synthetic=tables, decisions=whole).sealed()
+        return replace(self, synthetic=tables, decisions=whole)
 
     def save(
         self,
@@ -305,7 +243,7 @@ class Release(ReleaseRecord):
         attachments : mapping of str to str, optional
             Further text files for ``confidential/``, by file name.
         ledger : Ledger, optional
-            Takes the charge before anything is written; the entry's number and hash are kept in
+            Takes the charge before anything is written; the entry's number is kept in
             ``confidential/run.json``. Saving the same release again costs nothing more.
         drop, keep, ids : str or sequence of str
             Columns that were not synthesized: to leave out, to publish as they are although they
@@ -315,9 +253,8 @@ class Release(ReleaseRecord):
         Raises
         ------
         InvalidInput
-            If the folder is not empty, the format is unknown, a column needs a decision (named with
-            the reason), or the release has changed since it was made (`check_seal`); see also
-            `Ledger.add`.
+            If the folder is not empty, the format is unknown, or a column needs a decision (named
+            with the reason); for a step of a sequence; see also `Ledger.add`.
         BudgetExceeded
             If the charge is more than what is left in the ledger; nothing is written.
         SaveFailed
@@ -328,7 +265,7 @@ class Release(ReleaseRecord):
             raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
-        self.check_seal()
+        self.check_charge()
         own = self.with_decisions(Decisions.of(drop, keep, ids))
         pages = _pages(own, ledger is not None) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
@@ -341,10 +278,7 @@ class Release(ReleaseRecord):
             statement=own.statement,
             notes={
                 "identifier": own.identifier,
-                "content_sha256": own.content_digest(),
-                "ledger": None
-                if entry is None
-                else {"entry": entry.number, "sha256": entry.sha256},
+                "ledger": None if entry is None else {"entry": entry.number},
             },
             overwrite=overwrite,
             file_format=file_format,
@@ -362,15 +296,9 @@ class Release(ReleaseRecord):
             version.
         """
         stored = load_release(folder)
-        loaded = Release.of(
+        return Release.of(
             stored.record, stored.tables, parts=stored.parts, identifier=stored.identifier
         )
-        if stored.content_sha256 is not None and not loaded.is_known_as(stored.content_sha256):
-            raise InvalidInput(
-                f"{os.fspath(folder)} must hold a release as it was saved: its charge, settings or "
-                "synthesized values have changed since"
-            )
-        return loaded
 
 
 def _pages(release: Release, in_ledger: bool) -> dict[str, str]:

@@ -173,7 +173,11 @@ def _documentation(release: Release) -> Iterator[_Row]:
     yield "Statement", "public/privacy_statement.md, with the charge in words", _FINE
     yield "Machine-readable", "public/charge.json, public/metadata.json, public/schema.json", _FINE
     yield "Settings", "all public ones are in the statement", _FINE
-    yield "For the owner alone", "confidential/: weights, bounds, seed and this page", _FINE
+    yield (
+        "For the owner alone",
+        "confidential/: seed, this page, and weights and bounds if any",
+        _FINE,
+    )
 
 
 def _published(release: Release) -> Sequence[object]:

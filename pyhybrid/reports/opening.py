@@ -65,7 +65,7 @@ _MANY = 1000  # records from which noisy counts of a whole table are near the da
 _BEYOND, _SHARE_BEYOND = 10, 0.02  # values beyond all of the data: chance has about one
 _MOST_BEYOND = 0.1  # of more the model is wrong: without them its mean would be far off
 _DISTANCES = ("max_ecdf", "total_variation")
-_MARGINALS, _UNWEIGHTED = "NoisyMarginals", "Unweighted"
+_MARGINALS, _SCORES, _UNWEIGHTED = "NoisyMarginals", "ClippedScores", "Unweighted"
 
 
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
@@ -247,6 +247,8 @@ def remedy(
     poor = _poor(truth, [table[column] for table in release.synthetic])
     if mechanism == _MARGINALS:
         how = "cells" if poor <= _poor(truth, _without_noise(step, truth)) else "noise"
+    elif mechanism == _SCORES:
+        how = "scores"
     elif not step.confidential.alpha.size:
         how = "histogram"
     elif mechanism == _UNWEIGHTED or (plain is not None and poor & plain):
@@ -367,7 +369,7 @@ def _few_records(release: Release) -> list[str]:
     )
     if not others < charge.epsilon:
         return []
-    values = {"records": setting, "others": others, "budget": charge.mechanism == "BudgetWeighted"}
+    values = {"records": setting, "others": others}
     return [sentence("next", "few_records", charge=charge, **values)]
 
 

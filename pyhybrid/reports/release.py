@@ -148,8 +148,6 @@ def release_report(
 def beside_data(release: Release, data: pd.DataFrame, baseline: Release | None = None) -> Release:
     """The release with other columns as they are in the data: some are left out of what is
     published, or are numbers there, or text of a file."""
-    if release.origin is not None and release.origin.compared is not None:
-        release = replace(release, synthetic=list(release.origin.compared))
     _check_records(release, data, baseline)
     own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
     return replace(release, synthetic=[joined(data, table) for table in own])

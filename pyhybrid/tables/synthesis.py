@@ -112,7 +112,7 @@ def synthesize_table(
 
     Examples
     --------
-    >>> types = {"region": ph.Nominal(levels=("north", "south")), "visits": ph.Counts(upper=50)}
+    >>> types = {"visits": ph.Counts(upper=1000), "age": ph.Counts(upper=120)}
     >>> release = synthesize_table(df[[*types]], epsilon=4, types=types)
     >>> release.charge.epsilon
     """

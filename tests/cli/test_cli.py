@@ -19,7 +19,7 @@ from tests.refusals import fails, no_space, refuses
 
 Run = Any
 FAST = ["--engine", "embedded", "--seed", "1", "--draws", "400", "--leave-one-out", "0"]
-LOOSE = ["--epsilon", "30"]
+LOOSE = ["--mechanism", "budget", "--epsilon", "30"]
 """What few records need."""
 
 
@@ -80,7 +80,7 @@ def test_delta_is_below_one_over_the_number_of_a_million_records(
 
 FORMULA = ["--formula", "visits ~ 1"]
 HISTOGRAM = ["--mechanism", "perturbed_histogram:epsilon=1,lower=0,upper=60,n_bins=6"]
-NAMED = ["--model", "poisson"]
+NAMED = ["--model", "poisson", "--mechanism", "unweighted"]
 OF_SIZE = ["--mechanism", "lipschitz"]
 
 
@@ -94,24 +94,23 @@ OF_SIZE = ["--mechanism", "lipschitz"]
     (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "iconv -f latin1 -t utf-8"),
     ("visits\n1\n", ["data.xlsx", *FORMULA], "must end in .csv or .parquet"),
     ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
-    ("nothing\n1\n2\n", ["data.csv", *FORMULA, "--reference", "data.csv",
-     "--holds-no-released-record"], "pyhybrid: --reference: outcome 'visits' must be a column"),
     ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA, *NAMED], "must not be missing: row 1"),
     ("visits\n1\n3\n-2\n", ["data.csv", *FORMULA, *NAMED], "row 2 is negative"),
     ("visits\n1\n3.5\n2\n", ["data.csv", *FORMULA, *NAMED], "whole number: row 1"),
-    ("visits\n1\ninf\n2\n", ["data.csv", *FORMULA], "must be finite: row 1"),
+    ("visits\n1\ninf\n2\n", ["data.csv", *FORMULA, *NAMED], "must be finite: row 1"),
     ("visits\n1\nmany\n2\n", ["data.csv", *FORMULA, *NAMED], "'visits' must be numeric"),
     ("visits;age\n1;2\n", ["data.csv", *FORMULA], "is ';' the separator?"),
-    ("visits,d\n1,2024-01-01\n2,2024-01-02\n", ["data.csv", "--formula", "d ~ visits"],
+    ("visits,d\n1,2024-01-01\n2,2024-01-02\n",
+     ["data.csv", "--formula", "d ~ visits", "--mechanism", "unweighted"],
      "outcome 'd' must be numbers, text, logicals or categories: it holds dates"),
-    ("visits,x\n1,\n2,1\n", ["data.csv", "--formula", "visits ~ x", "--model", "poisson"],
+    ("visits,x\n1,\n2,1\n", ["data.csv", "--formula", "visits ~ x", *NAMED],
      "give --model poisson:missing=predictors"),
     ("visits,x,y\n1,,1\n2,1,2\n", ["data.csv", "--formula", "y ~ visits", "--formula", "visits ~ x",
-     "--model", "normal:unit=2", "--model", "poisson:lower=0"],
+     "--model", "normal:unit=2", "--model", "poisson:lower=0", "--mechanism", "unweighted"],
      "--model normal:unit=2 --model poisson:lower=0,missing=predictors"),
-    ("visits\n1\n", ["data.csv", *FORMULA], "at least 2 records"),
-    ("visits\n2\n2\n2\n", ["data.csv", *FORMULA], "must vary"),
-    ("visits,x\n1,1\n2,2\n4,3\n", ["data.csv", "--formula", "visits ~ x +"], "not parse"),
+    ("visits\n1\n", ["data.csv", *FORMULA, *NAMED], "at least 2 records"),
+    ("visits\n2\n2\n2\n", ["data.csv", *FORMULA, *NAMED], "must vary"),
+    ("visits,x\n1,1\n2,2\n4,3\n", ["data.csv", "--formula", "visits ~ x +", *NAMED], "not parse"),
     ("visits,x\n1,1\n2,1\n4,1\n", ["data.csv", "--formula", "visits ~ x", *NAMED],
      "must vary: it is constant"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, *OF_SIZE, "--scale", "nan"], "scale must be"),
@@ -124,9 +123,8 @@ OF_SIZE = ["--mechanism", "lipschitz"]
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--types", "t.json"],
-     "--types goes with a whole table"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--reference", "data.csv", "--unit", "visits",
-     "--holds-no-released-record"], "--reference goes without --unit"),
+     "leave out --types"),
+    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--chains", "2"], "leave out --chains"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
     change: str | bytes | None, arguments: list[str], message: str, refused: Run, tmp_path: Path
@@ -162,7 +160,7 @@ def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any
     def defect(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pyhybrid.cli.synthesize.read_table", defect)
+    monkeypatch.setattr("pyhybrid.cli.strict_formula.read_table", defect)
     monkeypatch.setattr(sys, "argv", ["pyhybrid", "synthesize", str(csv), *FORMULA, "--out", "o"])
     fails(ZeroDivisionError, "", cli.main)
 
@@ -187,7 +185,7 @@ def test_python_m_is_the_command(tmp_path: Path) -> None:
 def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     code, out, err = run("demo", "--engine", "embedded", "--seed", "2")
     assert (code, err) == (0, "")
-    for part in ("Censored", "BudgetWeighted", "18,190", "median", "epsilon = 1 for 3"):
+    for part in ("ClippedScores", "LipschitzWeighted", "20,190", "2 Delta", "epsilon = 1 at delta"):
         assert part in out
     assert (
         max(map(len, out.split("How good")[1].split("pyhybrid-demo/public")[0].split("\n"))) <= 80
@@ -195,7 +193,7 @@ def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     strict, local = (ph.Release.load(tmp_path / f"pyhybrid-demo{end}") for end in ("", "-local"))
     assert (strict.charge.kind, strict.charge.epsilon) == ("strict", 1)
     assert local.charge.kind == "asymptotic local"
-    assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [18190] * 6
+    assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [20190] * 6
 
 
 def test_doctor_fits_and_says_so(run: Run) -> None:

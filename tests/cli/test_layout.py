@@ -139,7 +139,7 @@ def test_an_unknown_name(refused: Callable[..., str], monkeypatch: pytest.Monkey
     (("--model", "poison"), "did you mean 'poisson'?"),
     (("--model", "poisson:priors=normal"), "did you mean 'prior'?"),
     (("--mechanism", "lipshitz"), "did you mean 'lipschitz'?"),
-    (("--scale", "0.5"), "--mechanism: lipschitz has it"),
+    (("--scale", "0.5"), "leave out --scale, or give --mechanism, e.g. --mechanism lipschitz"),
 ])  # fmt: skip
 def test_slips_in_names_are_told_what_was_meant(
     refused: Callable[..., str], tmp_path: Path, arguments: tuple[str, ...], meant: str

@@ -14,7 +14,6 @@ import pandas as pd
 import pyhybrid as ph
 from pyhybrid.core.errors import PyhybridError
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.releases.chained_file import locked_file
 from pyhybrid.studies.study import Measured, Size, Study
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.outcomes import attempted, scratch_folder
@@ -109,7 +108,6 @@ def _use_ledger(folder: Path) -> None:
     assert ledger.spent >= 0
     assert ledger.left >= 0
     assert ledger.label
-    assert len(ledger.head) == 64
     assert ledger.add(counted(epsilon=0.5)).epsilon == 0.5
 
 
@@ -200,7 +198,7 @@ def _do(damage: Damage, path: Path) -> None:
         del lines[damage.place % len(lines)]
         path.write_text("\n".join(lines))
     elif path.name == "ledger":
-        _rechain(damage, path)
+        _edit_line(damage, path)
     else:
         path.write_text(json.dumps(_edited(json.loads(content), damage)))
 
@@ -226,17 +224,13 @@ def _edited(whole: Any, damage: Damage) -> Any:
     return whole
 
 
-def _rechain(damage: Damage, path: Path) -> None:
-    """A ledger whose hashes are right and whose contents are not: written by another program."""
-    contents = [json.loads(line)["content"] for line in path.read_text().splitlines()]
+def _edit_line(damage: Damage, path: Path) -> None:
+    """A ledger whose contents are wrong: written by another program."""
+    contents = [json.loads(line) for line in path.read_text().splitlines()]
     place = damage.place % len(contents)
     contents[place] = _edited(contents[place], damage)
-    chained_anew(path, contents)
+    written_anew(path, contents)
 
 
-def chained_anew(path: Path, contents: list[Any]) -> None:
-    path.unlink()
-    with locked_file(path, create=True, wait=1) as file:
-        lines: list[Any] = []
-        for content in contents:
-            lines.append(file.append(content, after=lines))
+def written_anew(path: Path, contents: list[Any]) -> None:
+    path.write_text("".join(json.dumps(content) + "\n" for content in contents))

@@ -19,7 +19,7 @@ from pyhybrid.measures.summaries import utility_as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
 from tests.fuzzing.engine import RANDOM_DRAWS
-from tests.fuzzing.files import Damage, _parquet_seeds, chained_anew, check_damage, counted
+from tests.fuzzing.files import Damage, _parquet_seeds, check_damage, counted, written_anew
 from tests.refusals import fails, refuses
 
 Y = [0, 3, 1, 2, 5, 1, 4, 2]
@@ -150,9 +150,9 @@ def test_calibrations_with_numbers_that_are_none_are_refused(file: str, calibrat
 def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     ph.Ledger(path, budget=1, kind="strict", relation="replace").add(counted(epsilon=0.5))
-    contents = [json.loads(line)["content"] for line in path.read_text().splitlines()]
+    contents = [json.loads(line) for line in path.read_text().splitlines()]
     contents[1]["charge"]["epsilon"] = epsilon
-    chained_anew(path, contents)
+    written_anew(path, contents)
     ledger = ph.Ledger(path)
     with pytest.raises(InvalidInput, match="entry 1"):
         _ = ledger.left

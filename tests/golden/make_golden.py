@@ -14,9 +14,10 @@ from tests.golden.cases_risk import RISK_CASES
 from tests.golden.cases_rules import RULE_CASES
 from tests.golden.formulas import FORMULAS
 from tests.golden.gaussian_formulas import GAUSSIAN_FORMULAS
+from tests.golden.scoring_formulas import SCORING_CASES, SCORING_FORMULAS
 
-CASES = {**GAUSSIAN_CASES, **RISK_CASES, **RULE_CASES}
-EXPECTED = {**FORMULAS, **GAUSSIAN_FORMULAS}
+CASES = {**GAUSSIAN_CASES, **RISK_CASES, **RULE_CASES, **SCORING_CASES}
+EXPECTED = {**FORMULAS, **GAUSSIAN_FORMULAS, **SCORING_FORMULAS}
 
 
 def encoded(value: Any) -> Any:

@@ -257,13 +257,3 @@ def test_too_few_records_for_their_predictors_are_told_by_public_numbers() -> No
 ])  # fmt: skip
 def test_other_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     refuses(message, ph.BudgetWeighted, MODEL, **settings)
-
-
-def test_columns_in_sequence_share_the_budget_of_the_command() -> None:
-    from pyhybrid.cli.options import with_target
-
-    options = dict.fromkeys(("delta", "scale", "shift", "transform", "threshold"))
-    texts = with_target([], 2.0, 4, options)
-    shares = [float(text.partition("epsilon=")[2]) for text in texts] * 4
-    mus = [ph.arrays.mu_of_epsilon(share, 1e-6) for share in shares]
-    assert ph.arrays.epsilon_of_mu(ph.arrays.compose_mu(mus), 1e-6) == pytest.approx(2, abs=0.05)

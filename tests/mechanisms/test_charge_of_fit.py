@@ -107,7 +107,6 @@ def test_the_three_accountings_of_one_fit() -> None:
         assert (each.epsilon_range, each.epsilon_lipschitz, each.mu) == (1.4, 6.0, 0.1)
         assert each.mu_standard_error == 0.001
         assert each.epsilon_by("gaussian", delta=1e-6) == gaussian.epsilon
-        assert each.is_sealed
     assert says(gaussian, "Many records: the posteriors with and without a record are close to")
     assert says(ranged, "The range is taken over 40 posterior draws")
     assert not says(ranged, "Many records")
@@ -201,7 +200,6 @@ def test_a_bought_center_is_paid_for_beside_the_draws(relation: str, sides: int)
     both = with_bought(own, center)
     assert both.epsilon == own.epsilon + 0.5
     assert both.bound == pytest.approx(own.bound + 0.5 / (2 * sides * 3)), "of each of three draws"
-    assert both.is_sealed
     local_one = replace(own, kind=ASYMPTOTIC_LOCAL, n_draws=40)
     kinds = [each.kind for each in (both, with_bought(local_one, center))]
     assert kinds == [STRICT, ASYMPTOTIC_LOCAL]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import clipped_scores
 from pyhybrid.privacy.conversions import mu_of_epsilon
+from pyhybrid.releases.column_decisions import Decisions
 
 pytestmark = pytest.mark.usefixtures("opendp")
 N = 300
@@ -151,7 +153,8 @@ def test_a_whole_unit_changes_the_sums_by_the_sensitivity(monkeypatch, unit):
 
 def test_mu_is_spent_to_the_last_digit_and_epsilon_is_exact():
     for epsilon in (0.1, 0.5, 1.0, 2.0, 8.0):
-        release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(3000))
+        n = 3000 if epsilon > 0.1 else 20_000  # of fewer it is refused
+        release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(n))
         assert release.charge.epsilon == epsilon
         assert release.charge.kind == "strict"
         assert release.charge.delta == 1e-6
@@ -241,8 +244,13 @@ def test_predicted_widths_are_known_beforehand_and_decide():
     assert (widths["width"] > 1).all()
     wider = ph.ClippedScores(MODELS["visits"], epsilon=0.2).predicted_widths(table)
     assert (wider["width"] > widths["width"]).all()
-    with pytest.raises(ph.InvalidInput, match="too few records for this epsilon"):
-        ph.ClippedScores(MODELS["visits"], epsilon=0.01).release(survey(30))
+    few = survey(30)
+    with pytest.raises(ph.InvalidInput, match="too few records for this epsilon") as refused:
+        ph.ClippedScores(MODELS["visits"], epsilon=0.25).release(few)
+    enough = float(re.search(r"an epsilon of ([\d.]+)$", str(refused.value))[1])
+    ph.ClippedScores(MODELS["visits"], epsilon=enough).release(few)
+    with pytest.raises(ph.InvalidInput, match=r"take fewer predictors$"):
+        ph.ClippedScores(MODELS["visits"], epsilon=1e-4).release(few)
 
 
 @pytest.mark.parametrize(
@@ -300,3 +308,98 @@ def test_charges_add_by_squares():
     assert together == pytest.approx(
         ph.arrays.epsilon_of_mu(2 * mu_of_epsilon(1, 1e-6), 1e-6), rel=1e-5
     )
+
+
+def chain(n=3000, seed=2):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"age": rng.integers(20, 80, n)})
+    table["voted"] = np.where(rng.random(n) < table["age"] / 100, "yes", "no")
+    table["visits"] = rng.poisson(np.exp(0.5 + (table["voted"] == "yes")))
+    table["income"] = np.round(rng.lognormal(9 + 0.2 * np.log1p(table["visits"]), 0.5), 2)
+    return table
+
+
+STEPS = [
+    ph.ClippedScores(ph.Bernoulli("voted ~ I(age / 50)", levels=("no", "yes")), epsilon=4),
+    ph.ClippedScores(ph.Poisson("visits ~ voted + I(age / 50)"), epsilon=4),
+    ph.ClippedScores(ph.LogNormal("income ~ log1p(visits) + voted", decimals=2, unit=10_000),
+                     epsilon=4),
+]  # fmt: skip
+
+
+def test_a_sequence_reads_synthetic_columns_and_keeps_relations():
+    table = chain()
+    release = ph.SequentialSynthesis(STEPS).release(table, n_synthetic=2)
+    assert release.charge.kind == "strict"
+    mu = math.sqrt(3) * mu_of_epsilon(4, 1e-6)
+    assert release.charge.epsilon == pytest.approx(ph.arrays.epsilon_of_mu(mu, 1e-6), rel=1e-5)
+    made = release.synthetic[0]
+    for name in ("voted", "visits", "income"):
+        assert not made[name].astype(object).equals(table[name].astype(object))
+    by_vote = made.groupby("voted", observed=True)["visits"].mean()
+    assert 1.8 < by_vote["yes"] / by_vote["no"] < 4
+    assert len(release.parts) == 3
+
+
+def test_one_record_tells_no_later_step_but_by_its_sum(monkeypatch):
+    """Levels, numbers for which a term is not defined, and text in a column read by a later step:
+    with the noise fixed, all tables are equal."""
+
+    def released(table):
+        rng = np.random.default_rng(9)
+        monkeypatch.setattr(
+            clipped_scores, "gaussian_sums",
+            lambda sums, size, mu: rng.normal(0, size / mu, len(sums)),
+        )  # fmt: skip
+        monkeypatch.setattr(clipped_scores, "streams", lambda seed=3: streams(3))
+        made = clipped_scores.release_in_sequence(STEPS, table, 1, None)
+        return made[-1].tables[0][["voted", "visits", "income"]]
+
+    table = chain(400).astype({"voted": object, "visits": object, "income": object})
+    base = released(table)
+    for name, cells in {"voted": ["perhaps", None, 3], "visits": [-1, "x", None, 1e300, -5.5],
+                        "income": [0, "?"]}.items():  # fmt: skip
+        for cell in cells:
+            other = table.copy()
+            other.at[7, name] = cell
+            pd.testing.assert_frame_equal(released(other), base)
+
+
+def test_wrong_sequences_are_refused():
+    table = chain(100)
+    with pytest.raises(ph.InvalidInput, match="step 1: it must not read 'voted'"):
+        ph.SequentialSynthesis(STEPS[1::-1]).release(table)
+    with pytest.raises(ph.InvalidInput, match="each column must be synthesized once"):
+        ph.SequentialSynthesis([STEPS[0], STEPS[0]]).release(table)
+    mixed = [STEPS[0], ph.LipschitzWeighted(ph.Poisson("visits ~ voted"))]
+    with pytest.raises(ph.InvalidInput, match="go with steps by clipped scores alone"):
+        ph.SequentialSynthesis(mixed).release(table)
+
+
+def test_discrete_noise_costs_less_than_its_margin():
+    """At any epsilon, over all looks: what the whole numbers can add is below what epsilon falls by
+    as mu is charged for noise that is larger by DISCRETE."""
+    from pyhybrid.primitives.noise import DISCRETE, discreteness
+
+    for epsilon in (0.01, 0.1, 1.0, 8.0):
+        for d in (1, 10, 130, 1000):
+            mu, looks = mu_of_epsilon(epsilon, 1e-6), 8
+            added = 2 * looks * discreteness(d, 2**30, mu / math.sqrt(looks))
+            spared = epsilon - ph.arrays.epsilon_of_mu(mu * (1 - DISCRETE), 1e-6)
+            assert added < spared
+
+
+def test_predictors_and_weights_are_published():
+    table = survey(2000)
+    release = ph.ClippedScores(MODELS["visits"], epsilon=4, weights="w").release(table)
+    for name in ("age", "w"):
+        with pytest.raises(ph.InvalidInput, match=f"'{name}' must be published as it is"):
+            release.with_decisions(Decisions.of(drop=[name]))
+    assert "person" not in release.with_decisions(Decisions.of(drop=["person"])).synthetic[0]
+
+
+def test_no_outcome_of_a_sequence_decides_which_columns_need_a_decision(monkeypatch):
+    """A column that is a function of a later outcome is named by nobody: that would tell of it."""
+    table = chain(400)
+    made = clipped_scores.release_in_sequence(STEPS, table.assign(copy=table["income"]), 1, None)
+    assert all("copy" not in part.record.exposed for part in made)

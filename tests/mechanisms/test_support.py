@@ -179,6 +179,15 @@ def test_it_is_quoted_published_and_reported(run: Run, tmp_path: Path, session: 
     statement = (tmp_path / "out" / "public" / "privacy_statement.md").read_text(encoding="utf-8")
     assert "declared support (y from 0 to 100)" in statement
     code, _, problem = run(
-        "synthesize", "data.csv", "--formula", "y ~ 1", "--out", "o2", "--support", "y:0..1"
+        "synthesize",
+        "data.csv",
+        "--formula",
+        "y ~ 1",
+        "--mechanism",
+        "unweighted",
+        "--out",
+        "o2",
+        "--support",
+        "y:0..1",
     )
     assert "--support must be COLUMN=LOWEST..HIGHEST" in problem

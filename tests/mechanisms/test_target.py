@@ -76,7 +76,7 @@ def test_on_the_command_line(run: Run, tmp_path: Path) -> None:
         (("--mechanism", "unweighted"), "unweighted has none"),
         (("--mechanism", "lipschitz:scale=0.5"), "finds scale: leave it out"),
         (("--formula", "x ~ y", "--mechanism", "lipschitz"), "is for one formula"),
-        (("--scale", "0.5"), "give no --scale"),
+        (("--scale", "0.5", "--mechanism", "lipschitz"), "give no --scale"),
         (("--calibration", "there"), "calibration, which holds the cap"),
     ):
         code, _, problem = run(*common, "1", "--out", "none", *arguments)

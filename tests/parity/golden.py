@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from pyhybrid.arrays import PrivacyCharge
+from pyhybrid.privacy.scores import ScoringDesign
 from pyhybrid.validation.agreement import arrays
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden"
+_ARRAYS = ("scores", "precision", "whitening", "theta", "noisy_sum", "prior_gradient")
 _NUMBERS = {"Inf": np.inf, "-Inf": -np.inf, "NaN": np.nan}
 
 
@@ -47,6 +49,9 @@ def in_python(function: str, args: dict[str, Any]) -> Any:
     args = dict(args)
     if "charges" in args:
         args["charges"] = [_charge(**charge) for charge in args["charges"]]
+    if "design" in args:
+        args["design"] = ScoringDesign(**{k: np.array(v) for k, v in args["design"].items()})
+    args = {k: np.array(v) if k in _ARRAYS else v for k, v in args.items()}
     value = arrays.in_python(function)(**args)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
@@ -88,6 +93,8 @@ def _charge(epsilon: float, kind: str, relation: str) -> PrivacyCharge:
 
 
 def _for_r(name: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _for_r(key, part) for key, part in value.items()}
     if name == "charges" or not isinstance(value, list):
         return value
     if name == "pattern" and value and isinstance(value[0], list):

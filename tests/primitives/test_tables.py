@@ -92,7 +92,7 @@ def test_gaussian_noise_has_the_scale_that_is_stated(relation: str) -> None:
     noise = (made.value - cross_counts(TABLES, unit=PARTS)) / PARTS
     assert abs(noise.mean()) < 5 * made.scale / np.sqrt(noise.size)
     assert abs((noise**2).mean() / made.variance - 1) < 5 * np.sqrt(2 / noise.size)
-    refuses("at least what the noise costs", replace, made, scale=made.scale / np.sqrt(2), seal="")
+    refuses("at least what the noise costs", replace, made, scale=made.scale / np.sqrt(2))
 
 
 def test_parts_of_a_price_cost_the_whole() -> None:
@@ -106,11 +106,9 @@ def test_parts_of_a_price_cost_the_whole() -> None:
     assert Price.of(3.0, 1e-6).of_one_in(3).rho == pytest.approx(Price.of(3.0, 1e-6).rho / 9)
 
 
-def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
+def test_a_charge_below_the_cost_is_refused() -> None:
     made = noisy_tables([table([0], [SHARES[0]])], price=Price.of(1.0), unit=PARTS)
-    refuses("at least what the noise costs", replace, made, scale=made.scale / 2, seal="")
-    changed = replace(made, value=made.value + 1)
-    refuses("as its primitive made it", changed.check_seal)
+    refuses("at least what the noise costs", replace, made, scale=made.scale / 2)
 
 
 @pytest.mark.parametrize(("tables", "words"), [

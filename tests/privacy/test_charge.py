@@ -39,7 +39,7 @@ def test_bound_of_epsilon_by_hand_and_back(options: dict, bound: float) -> None:
 def test_what_a_charge_does_not_show_is_what_it_does_not_publish() -> None:
     hidden = {field.name for field in dataclasses.fields(PrivacyCharge) if not field.repr}
     assert hidden == {
-        "bound", "loss_range", "range_failing", "bound_present", "loss_range_present", "seal"
+        "bound", "loss_range", "range_failing", "bound_present", "loss_range_present"
     }  # fmt: skip
     assert not hidden & set(charge().public())
     assert "bound" not in repr(charge())

@@ -186,7 +186,7 @@ def censored(n_draws_released: int = 1, **changes: Any) -> PrivacyCharge:
         "density_above_one": True, "n_synthetic": n_draws_released,
         "n_draws_released": n_draws_released, **changes,
     }  # fmt: skip
-    return PrivacyCharge.counted(**own).sealed()
+    return PrivacyCharge.counted(**own)
 
 
 def test_draws_of_censored_posteriors_count_by_their_range() -> None:

@@ -107,12 +107,12 @@ def test_public_part_lacks_the_bound_and_nothing_else() -> None:
     public = charge(bound=secret, mu=0.25, mu_standard_error=0.01, loss_range=1.5).public()
     of_a_support = {"support", "bound_present", "loss_range_present", "mu_present"}
     # no unit, no support, no Gaussian noise
-    without = {"bound", "loss_range", "range_failing", "seal", "unit", "rho", *of_a_support}
+    without = {"bound", "loss_range", "range_failing", "unit", "rho", *of_a_support}
     assert names - set(public) == without
     assert set(public) - names == {"epsilon_lipschitz", "epsilon_range"}
     of_old = {"accounting", "delta", "mu", "mu_standard_error", "loss_range", "range_failing",
               "rho"}  # fmt: skip
-    assert names - set(charge().public()) == {"bound", "seal", "unit", *of_old, *of_a_support}
+    assert names - set(charge().public()) == {"bound", "unit", *of_old, *of_a_support}
     assert str(secret) not in json.dumps(public)
     assert str(secret) in json.dumps(charge(bound=secret).as_dict())
 
@@ -372,7 +372,6 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
     rho = conversions.rho_of_zcdp(1.0, 1e-6)
     one = charge_of_zcdp(1.0, rho, 1e-6)
     assert (one.epsilon, one.delta, one.accounting, one.kind) == (1.0, 1e-6, "zcdp", "strict")
-    assert one.is_sealed
     assert one.public()["rho"] == rho
     assert "bound" not in one.public()
     assert PrivacyCharge.from_dict(one.as_dict()) == one

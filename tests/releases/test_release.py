@@ -206,7 +206,7 @@ def test_an_impossible_parent_is_a_save_error(release: ph.Release, tmp_path: Pat
     pd.DatetimeIndex(pd.date_range("2026-01-01", periods=60).to_numpy()),
 ])  # fmt: skip
 def test_any_index_survives_csv(release: ph.Release, index: pd.Index, tmp_path: Path) -> None:
-    moved = replace(release, synthetic=[t.set_axis(index) for t in release.synthetic]).sealed()
+    moved = replace(release, synthetic=[t.set_axis(index) for t in release.synthetic])
     moved.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
     pd.testing.assert_index_equal(loaded.synthetic[1].index, index, exact="equiv")
@@ -219,7 +219,7 @@ def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> No
     run = out / "confidential" / "run.json"
     content = json.loads(run.read_text())
     run.write_text(json.dumps(content | {"format": 99}))
-    refuses("format 1: found 99", ph.Release.load, out)
+    refuses("format 2: found 99", ph.Release.load, out)
     run.write_text("{")
     refuses("saved release", ph.Release.load, out)
     run.write_text(json.dumps({k: v for k, v in content.items() if k != "charge"}))

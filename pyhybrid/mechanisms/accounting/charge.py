@@ -267,7 +267,7 @@ def _charge(fit: PosteriorFit, model: BoundModel, *, kind: str, **fields: Any) -
         density_above_one=model.density_above_one or centered,
         converged=fit.converged,
         **fields,
-    ).sealed()
+    )
 
 
 def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
@@ -277,7 +277,7 @@ def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
     whose = f"the {one}" if n_made == 1 else f"each of the {n_made} {one}s"
     said = {"refits": n_made, "failed": refits.failed}
     sentences = _said(said, one=one, whose=whose, failed=refits.failed)
-    return replace(charge, assumes=(*charge.assumes, *sentences)).sealed()
+    return replace(charge, assumes=(*charge.assumes, *sentences))
 
 
 # --- Censored charges ----------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def with_bought(charge: PrivacyCharge, bought: PrivacyCharge) -> PrivacyCharge:
         n_draws=charge.n_draws if charge.n_draws is not None else bought.n_draws,
         converged=charge.converged and bought.converged,
         assumes=tuple(dict.fromkeys((*charge.assumes, *bought.assumes))),
-    ).sealed()
+    )
 
 
 # --- What charges assume -------------------------------------------------------------------------

@@ -273,7 +273,7 @@ class Calibration:
             "frozen_rows": frozen is not None,
             "epsilon": self.epsilon,
             "holds_no_released_record": self.holds_no_released_record,
-            "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
+            "bought": None if bought is None else bought.as_dict(),
         }
         columns = {
             f"{name}.{place}": column
@@ -335,8 +335,6 @@ class Calibration:
                 bought=None if bought is None else PrivacyCharge.from_dict(dict(bought)),
                 **{name: content[name] for name in _NUMBERS},
             )
-            if calibration.bought is not None and not calibration.bought.is_sealed:
-                raise ValueError("bought")
         if holds_no_released_record is None:
             return calibration
         check_flag(holds_no_released_record, "holds_no_released_record")

@@ -234,7 +234,7 @@ def _from_histogram(
             "of records is public.",
         ),
     )
-    return replace(calibration, bought=bought.sealed())
+    return replace(calibration, bought=bought)
 
 
 def _from_rounds(
@@ -302,7 +302,7 @@ def _bought(
     if all(fit.converged for fit in fits):
         return charge
     draws = min(fit.draws.n_draws for fit in fits)
-    return replace(charge, kind=ASYMPTOTIC_LOCAL, n_draws=draws, converged=False).sealed()
+    return replace(charge, kind=ASYMPTOTIC_LOCAL, n_draws=draws, converged=False)
 
 
 def _calibration(

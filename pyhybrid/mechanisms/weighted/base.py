@@ -44,7 +44,6 @@ from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weight_sensitivity import Map, Weigh, WeightsWithout, risk_weights_without
 from pyhybrid.privacy.weights import risk_of
-from pyhybrid.releases.data_fingerprint import DataMark, data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord, Remarks
 from pyhybrid.releases.release import Release
 
@@ -293,10 +292,9 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             progress=session.steps_of("synthetic data"),
         )
         session.note_release(stream, charge.n_draws_released)
-        mark = data_mark(bound.table) if given is None else None
         tables = [bound.table] * charge.n_synthetic if given is None else given
         whole = [joined(*each) for each in zip(tables, columns, strict=True)]
-        return Made(record=self.record_of(session, charged, draws.provenance, mark), tables=whole)
+        return Made(record=self.record_of(session, charged, draws.provenance), tables=whole)
 
     def correction(
         self, session: FitSession, given: Sequence[pd.DataFrame] | None
@@ -315,7 +313,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         return made, np.ones(n_draws, dtype=bool)
 
     def record_of(
-        self, session: FitSession, charged: Charged, provenance: Provenance, mark: DataMark | None
+        self, session: FitSession, charged: Charged, provenance: Provenance
     ) -> ReleaseRecord:
         """What a release of what was charged says of itself."""
         bound, fit, accounts = session.bound, charged.path.fit, charged.accounts
@@ -335,7 +333,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
                 lipschitz_bound=fit.bounds.overall,
                 entropy=session.streams.entropy,
                 censored=fit.censored,
-                data=mark,
                 account=accounts.present,
                 refits=accounts.refits,
                 possible=accounts.possible,

@@ -564,8 +564,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
 
 def _predictors(bound: BoundModel) -> FloatArray:
-    """The design matrix; no column for models that are no regression, all
-    of whose records are taken as alike."""
+    """The design matrix; no column for other models, all of whose records are taken as alike."""
     inner = without_survey(bound)
     if not isinstance(inner, BoundRegression | BoundParts):
         return np.empty((bound.n, 0))
@@ -584,9 +583,8 @@ def _regressions(bound: BoundModel) -> int:
 
 def _coefficients(bound: BoundModel, p: int) -> int:
     """Of the design matrix, or of other models all of their p likelihood parameters but one."""
-    return (
-        _predictors(bound).shape[1] if isinstance(without_survey(bound), BoundRegression) else p - 1
-    )
+    regression = isinstance(without_survey(bound), BoundRegression)
+    return _predictors(bound).shape[1] if regression else p - 1
 
 
 def _left(session: FitSession, weights: WeightsWithout) -> float:
@@ -699,4 +697,4 @@ class Truncated(CappedMechanism):
         self, bound: BoundModel, fit: PosteriorFit, accounts: Accounts, **released: int
     ) -> PrivacyCharge:
         charge = super()._charge(bound, fit, accounts, **released)
-        return replace(charge, cap=self._size(bound)).sealed()
+        return replace(charge, cap=self._size(bound))

@@ -31,7 +31,7 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
-from pyhybrid.models.scoring import GammaLaw, Law, NormalLaw
+from pyhybrid.models.laws import GammaLaw, Law, NormalLaw
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,9 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
             edges = np.unique(kind.forward(np.asarray(values, dtype=np.float64)))
         if self.transform == "identity" and self.given_decimals is not None:
             step = 10.0**-self.given_decimals / self.unit
-        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step)
+        # Of values as they are neither size nor spread is known beforehand.
+        known = (math.inf, math.inf) if self.transform == "identity" else NormalLaw.start_sd
+        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step, start_sd=known)
 
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         sigma = parameters["sigma"].reshape(-1, 1)

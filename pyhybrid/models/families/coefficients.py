@@ -35,7 +35,8 @@ from pyhybrid.models.families.regression import Offset, Parameters, RegressionMo
 from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm, PoissonForm
 from pyhybrid.models.initialization import Family, quadratic, rough_fit
-from pyhybrid.models.scoring import Law, LinearScoring, Scoring
+from pyhybrid.models.laws import Law
+from pyhybrid.models.scoring import LinearScoring, Scoring
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""

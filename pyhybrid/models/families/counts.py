@@ -24,7 +24,7 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
-from pyhybrid.models.scoring import Law, NegativeBinomialLaw, PoissonLaw
+from pyhybrid.models.laws import Law, NegativeBinomialLaw, PoissonLaw
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
 

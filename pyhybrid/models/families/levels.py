@@ -38,13 +38,8 @@ from pyhybrid.models.families.regression import (
 from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.grid import BernoulliForm, PoissonForm
 from pyhybrid.models.initialization import LOGIT, Family, log_of_levels, rough_levels, rough_ordinal
-from pyhybrid.models.scoring import (
-    BernoulliLaw,
-    CategoricalScoring,
-    Law,
-    OrdinalScoring,
-    Scoring,
-)
+from pyhybrid.models.laws import BernoulliLaw, Law
+from pyhybrid.models.scoring import CategoricalScoring, OrdinalScoring, Scoring
 
 _BLOCK_ELEMENTS = 4_000_000
 

@@ -32,7 +32,8 @@ from pyhybrid.models.initialization import (
     rough_fit,
     sized_hints,
 )
-from pyhybrid.models.scoring import BetaLaw, Law, LinearScoring, Scoring
+from pyhybrid.models.laws import BetaLaw, Law
+from pyhybrid.models.scoring import LinearScoring, Scoring
 
 
 @dataclass(frozen=True)

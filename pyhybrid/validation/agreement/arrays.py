@@ -11,6 +11,7 @@ import numpy as np
 import pyhybrid
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, KINDS, round_up
+from pyhybrid.privacy.scores import scoring_design
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without
 from pyhybrid.privacy.weights import RISKS, TRANSFORMS, budget_leverage
 from pyhybrid.rbridge import call_r
@@ -78,7 +79,17 @@ def array_rows(rng: np.random.Generator) -> Iterator[Row]:
 
 def calls(rng: np.random.Generator) -> Iterator[_Call]:
     """Every call, with arguments from `rng`."""
-    for make in (_bounds, _weights, _risks, _accounting, _rules, _masking, _changes, _gaussian):
+    for make in (
+        _bounds,
+        _weights,
+        _risks,
+        _accounting,
+        _rules,
+        _masking,
+        _changes,
+        _gaussian,
+        _scores,
+    ):
         yield from make(rng)
 
 
@@ -221,6 +232,23 @@ def _changes(rng: np.random.Generator) -> Iterator[_Call]:
         )
     for function in ("center_and_censor", "frozen_excess"):
         yield _call(function, log_lik=log_lik, center=log_lik[0], alpha=alpha, cap=0.5)
+
+
+def _scores(rng: np.random.Generator) -> Iterator[_Call]:
+    scores, precision = rng.standard_t(3, (4, 200, 3)), np.diag([0.01, 0.16, 0.16])
+    whitening = np.diag(rng.gamma(3, 0.1, 3))
+    yield _call("clip_scores", scores=scores[0], whitening=whitening, clip=0.4)
+    yield _call("scoring_design", scores=scores, precision=precision, mu=0.2)
+    design = scoring_design(scores, precision, mu=0.2)
+    yield _call(
+        "scoring_step",
+        in_r={"design": vars(design)},
+        theta=rng.normal(size=3),
+        noisy_sum=rng.normal(size=3),
+        design=design,
+        prior_gradient=rng.normal(size=3),
+        tolerance=ARITHMETIC,
+    )
 
 
 def _gaussian(rng: np.random.Generator) -> Iterator[_Call]:

@@ -1,0 +1,82 @@
+# Clipped scores: noisy Fisher scoring with bounded influence, as functions of arrays and given noise.
+# R has no audited noise: strict releases are made by the Python package.
+
+#' Clipped scores
+#'
+#' At a public point each record has a score, the gradient of its log-likelihood. Scores are whitened
+#' by the information of all records, shortened to a norm of at most `clip`, and summed; the sum gets
+#' Gaussian noise of deviation `clip` / mu (twice that where a record is replaced), and a step is
+#' made from it. `scoring_design()` has all that a round knows before it looks at an outcome, from
+#' scores of simulated outcomes.
+#'
+#' @param scores For `clip_scores()` a matrix, one row for each record; a row that is not finite
+#'   becomes 0. For `scoring_design()` an array of repetitions, records and coordinates: scores of
+#'   simulated outcomes.
+#' @param whitening Matrix W with W' I W = 1.
+#' @param clip C, above 0.
+#' @param precision Minus the second derivative of the log prior, a matrix.
+#' @param mu Of the round, above 0.
+#' @param clips Multiples of sqrt(d / n) that are tried.
+#' @param sensitivity 1, or 2 where a record is replaced.
+#' @param theta The round's point.
+#' @param noisy_sum Sum of clipped scores with noise.
+#' @param design What `scoring_design()` returns.
+#' @param prior_gradient Gradient of the log prior at `theta`.
+#' @return `clip_scores()` a matrix as `scores`; `scoring_design()` a list of `whitening`, `clip`,
+#'   `information`, `jacobian` (G), `center` (b) and `variance`; `scoring_step()` the next point.
+#' @references Kuensch, Stefanski, Carroll (1989), JASA 84. Dong, Roth, Su (2022), JRSS B 84:3-37.
+#' @examples
+#' clip_scores(rbind(c(3, 4), c(0.3, 0.4)), diag(2), 1)
+#' @export
+clip_scores <- function(scores, whitening, clip) {
+  check_positive(clip, "clip")
+  scores[!is.finite(rowSums(scores^2)), ] <- 0
+  white <- scores %*% whitening
+  white * pmin(1, clip / pmax(sqrt(rowSums(white^2)), 1e-300))
+}
+
+#' @rdname clip_scores
+#' @export
+scoring_design <- function(scores, precision, mu, clips = 0.5 * 2^((0:24) / 2), sensitivity = 1) {
+  check_positive(mu, "mu")
+  n <- dim(scores)[2]
+  d <- dim(scores)[3]
+  rows <- matrix(scores, ncol = d)
+  share <- n / nrow(rows)
+  information <- share * crossprod(rows) + precision
+  whitening <- whitening_of(information)
+  white <- rows %*% whitening
+  enough <- sqrt(max(rowSums(white^2)))
+  half <- solve(whitening)
+  designs <- list()
+  errors <- numeric(0)
+  for (multiple in clips) {
+    clip <- multiple * sqrt(d / n)
+    psi <- clip_scores(rows, whitening, clip)
+    jacobian <- share * crossprod(psi, rows) + crossprod(whitening, precision)
+    variance <- share * crossprod(psi)
+    left <- half %*% solve(jacobian)
+    spread <- left %*% (variance + diag((sensitivity * clip / mu)^2, d)) %*% t(left)
+    errors <- c(errors, sum(diag(spread)))
+    designs[[length(errors)]] <- list(
+      whitening = whitening, clip = clip, information = information, jacobian = jacobian,
+      center = share * colSums(psi - white), variance = variance
+    )
+    if (clip > enough) break
+  }
+  designs[[max(which(errors <= max(1.15 * min(errors), 2 * d)))]]
+}
+
+#' @rdname clip_scores
+#' @export
+scoring_step <- function(theta, noisy_sum, design, prior_gradient) {
+  right <- noisy_sum - design$center + drop(crossprod(design$whitening, prior_gradient))
+  theta + drop(solve(design$jacobian, right))
+}
+
+whitening_of <- function(information) {
+  size <- 1 / sqrt(diag(information))
+  parts <- eigen(information * outer(size, size), symmetric = TRUE)
+  root <- sweep(parts$vectors, 2, sqrt(pmax(parts$values, 1e-12 * max(parts$values))), "/")
+  size * (root %*% t(parts$vectors))
+}

@@ -1,0 +1,341 @@
+"""Laws of one linear predictor: density, slopes, draws, distribution function, and public bins.
+
+`fit_histogram` finds the law nearest to noisy counts, where clipped scores start.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy
+from scipy import special
+from scipy.special import digamma, expit, logit, ndtr
+
+from pyhybrid.core.checks import FloatArray
+
+LARGEST_ETA = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law(ABC):
+    """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u)."""
+
+    size: ClassVar[str | None] = None
+    floor: float = 0.0
+    start_sd: tuple[float, float] = (10.0, 3.0)
+    """Of the prior on eta and u that noise in empty bins has to beat."""
+
+    def size_at(self, u: float) -> float:
+        """The second parameter at its coordinate."""
+        return self.floor + float(np.exp(np.clip(u, -LARGEST_ETA, LARGEST_ETA)))
+
+    @abstractmethod
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        """Nats, up to a function of y."""
+
+    @abstractmethod
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of the log density by eta and by the second parameter."""
+
+    @abstractmethod
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        """One outcome for each eta."""
+
+    @abstractmethod
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        """Distribution function."""
+
+    def log_prior_of_size(self, u: float) -> float:
+        """Log prior density of u."""
+        return 0.0
+
+    @abstractmethod
+    def first_edges(self) -> FloatArray:
+        """Upper ends of public bins, the last of them infinite."""
+
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
+        """Upper ends of finer bins from `low` to `high`; None if the first are fine enough."""
+        return np.append(np.linspace(low, high, 65), np.inf)
+
+    @abstractmethod
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        """The linear predictor whose outcomes lie about y."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonLaw(Law):
+    """Counts with mean exp(eta)."""
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.asarray(y * eta - np.exp(eta))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        return y - np.exp(eta), np.zeros(0)
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        return rng.poisson(np.exp(np.minimum(eta, LARGEST_ETA))).astype(np.float64)
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.asarray(special.pdtr(np.floor(y), np.exp(eta)))
+
+    def first_edges(self) -> FloatArray:
+        return np.append(2.0 ** np.arange(32) - 1, np.inf)
+
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
+        return np.append(np.unique(np.floor(np.linspace(low, high, 65))), np.inf)
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return np.log(y + 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NegativeBinomialLaw(PoissonLaw):
+    """Counts with mean mu = exp(eta) and variance mu + mu^2 / phi; 1 / phi ~ half-Cauchy(0, 5)."""
+
+    size: ClassVar[str | None] = "phi"
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        choose = -special.betaln(size, y + 1) - np.log(size + y)
+        odds = eta - np.log(size)
+        return np.asarray(choose - y * np.logaddexp(0, -odds) - size * np.logaddexp(0, odds))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        mu = np.exp(eta)
+        residual = (y - mu) / (mu + size)
+        with np.errstate(invalid="ignore"):
+            values, at = np.unique(y, return_inverse=True)
+            rise = (digamma(values + size) - digamma(size))[at]
+        return size * residual, rise - np.log1p(mu / size) - residual
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        mean = np.exp(np.minimum(eta, LARGEST_ETA))
+        rate = rng.gamma(size, mean / size)
+        return rng.poisson(np.minimum(rate, 1e18)).astype(np.float64)
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        share = size / (size + np.exp(eta))
+        below = special.betainc(size, np.minimum(np.floor(y), 1e15) + 1, share)
+        return np.where(y == np.inf, 1.0, below)
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(-u - np.log1p(np.exp(-2 * u) / 25))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernoulliLaw(Law):
+    """0 or 1 with log odds eta."""
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.asarray(-np.logaddexp(0, (1 - 2 * y) * eta))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        return y - expit(eta), np.zeros(0)
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        return np.asarray((rng.random(eta.size) < expit(eta)).astype(np.float64))
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.where(y >= 1, 1.0, np.where(y >= 0, expit(-eta), 0.0))
+
+    def first_edges(self) -> FloatArray:
+        return np.array([0.0, np.inf])
+
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
+        return None
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return np.linspace(-8, 8, 33)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalLaw(Law):
+    """Mean eta, deviation sigma; sigma ~ half-t_3(0, 1). `edges` are public bins, `step` is the
+    declared distance of values, below which bins make no sense."""
+
+    size: ClassVar[str | None] = "sigma"
+    edges: tuple[float, ...] = ()
+    step: float = 0.0
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.asarray(-np.log(size) - ((y - eta) / size) ** 2 / 2)
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        z = (y - eta) / size
+        return z / size, (z * z - 1) / size
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(eta + size * rng.standard_normal(eta.size))
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.asarray(ndtr((y - eta) / size))
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(u - 2 * np.log1p(self.size_at(u) ** 2 / 3))
+
+    def first_edges(self) -> FloatArray:
+        return np.array(self.edges)
+
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
+        cells = 64 if not self.step else int(np.clip((high - low) / self.step, 1, 64))
+        return np.append(np.linspace(low, high, cells + 1), np.inf)
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return y
+
+
+@dataclass(frozen=True, kw_only=True)
+class GammaLaw(Law):
+    """Mean exp(eta), variance mean^2 / shape; shape ~ exponential(1)."""
+
+    size: ClassVar[str | None] = "shape"
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        constant = size * np.log(size) - special.gammaln(size)
+        return np.asarray(constant + (size - 1) * np.log(y) - size * (eta + y * np.exp(-eta)))
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        ratio = y * np.exp(-eta)
+        return size * (ratio - 1), np.log(size) + 1 - digamma(size) + np.log(ratio) - ratio
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        drawn = rng.gamma(size, np.exp(np.minimum(eta, LARGEST_ETA)) / size)
+        return np.asarray(np.maximum(drawn, np.finfo(np.float64).tiny))
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        return np.asarray(special.gammainc(size, size * y * np.exp(-eta)))
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(u - self.size_at(u))
+
+    def first_edges(self) -> FloatArray:
+        return np.append(2.0 ** np.arange(-30, 51), np.inf)
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return np.log(y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetaLaw(Law):
+    """Mean expit(eta), size lambda above 0.1; lambda ~ Pareto(0.1, 1.5)."""
+
+    size: ClassVar[str | None] = "lambda"
+    floor: float = 0.1
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        one, two = size * expit(eta), size * expit(-eta)
+        density = (one - 1) * np.log(y) + (two - 1) * np.log1p(-y) - special.betaln(one, two)
+        return np.asarray(density)
+
+    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
+        mean, other = expit(eta), expit(-eta)
+        one, two = digamma(size * mean), digamma(size * other)
+        by_mean = logit(y) - one + two
+        by_size = mean * by_mean + np.log1p(-y) - two + digamma(size)
+        return size * mean * other * by_mean, by_size
+
+    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+        tiny = 1e-12
+        drawn = rng.beta(*(np.maximum(size * expit(sign * eta), tiny) for sign in (1, -1)))
+        return np.asarray(np.clip(drawn, 1e-10, 1 - 1e-10))
+
+    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
+        share = special.betainc(size * expit(eta), size * expit(-eta), np.clip(y, 0, 1))
+        return np.asarray(share)
+
+    def log_prior_of_size(self, u: float) -> float:
+        return float(u - 2.5 * np.log(self.size_at(u)))
+
+    def first_edges(self) -> FloatArray:
+        return np.append(np.linspace(0, 1, 51)[1:-1], np.inf)
+
+    def finer_edges(self, low: float, high: float) -> FloatArray | None:
+        return None
+
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        return np.asarray(logit(np.clip(y, 0.005, 0.995)))
+
+
+def bins_of(y: FloatArray, edges: FloatArray) -> FloatArray:
+    """Bin of each outcome by its upper end, NaN for none, shape (n,)."""
+    place = np.searchsorted(edges, y, side="left").astype(np.float64)
+    return np.where(np.isfinite(y), place, np.nan)
+
+
+def range_of(law: Law, edges: FloatArray, eta: float, u: float) -> tuple[float, float]:
+    """The ends of the bins that a law fills, and one bin below them."""
+    with np.errstate(all="ignore"):
+        below = law.cdf(edges, eta, law.size_at(u))
+    inside = np.flatnonzero((below > 1e-3) & (below < 1 - 1e-3))
+    first = int(np.searchsorted(below, 1e-3)) if not inside.size else int(inside[0])
+    last = first if not inside.size else int(inside[-1]) + 1
+    finite = edges.size - 2
+    low, high = edges[min(max(first - 2, 0), finite - 1)], edges[min(last, finite)]
+    return float(low), float(max(high, np.nextafter(low, np.inf)))
+
+
+def fit_histogram(
+    law: Law,
+    edges: FloatArray,
+    counts: FloatArray,
+    noise: float,
+    near: tuple[float, float] | None = None,
+) -> tuple[float, float]:
+    """eta and u of the law nearest to counts (B,) in bins with these upper ends, whose noise has a
+    deviation of `noise`; by least squares over single bins, pairs, fours, ... of bins."""
+    n = max(float(counts.sum()), 1.0)
+    finite = edges[np.isfinite(edges)]
+    if finite.size:
+        middle = np.append(np.append(finite[0], (finite[1:] + finite[:-1]) / 2), finite[-1])
+    else:
+        middle = np.zeros(1)
+    with np.errstate(all="ignore"):
+        etas = law.eta_of(middle)
+    likely = counts > 2 * noise
+    likely[np.argmax(counts)] = True
+    tried = np.unique(etas[likely & np.isfinite(etas)] if etas.size == likely.size else etas)
+    if not tried.size:
+        tried = np.zeros(1)
+    if law.size is None:
+        scales = np.zeros(1)
+    elif isinstance(law, NormalLaw):
+        width = np.diff(finite)
+        span = np.log([width.min() / 4, finite[-1] - finite[0]])
+        scales = np.linspace(span[0], span[1], 40)
+    else:
+        scales = np.linspace(-4, 6, 21)
+    tried = tried[np.unique(np.linspace(0, tried.size - 1, min(tried.size, 40)).astype(int))]
+
+    def loss(at: FloatArray) -> float:
+        with np.errstate(all="ignore"):
+            below = law.cdf(edges[:-1], float(at[0]), law.size_at(float(at[1])))
+        expected = n * np.maximum(np.diff(np.concatenate([[0.0], below, [1.0]])), 0)
+        residual, variance = counts - expected, noise**2 + expected
+        value = float((_beyond(at[0], tried) ** 2 + _beyond(at[1], scales) ** 2) * 100)
+        value += float(((at / np.array(law.start_sd)) ** 2).sum())
+        while residual.size:  # of bins, pairs of bins, ...: single bins are too fine for few values
+            value += float((residual**2 / variance).sum())
+            residual, variance = _pairs(residual), _pairs(variance)
+        return value if np.isfinite(value) else np.inf
+
+    grid = [np.array([eta, u]) for eta in tried for u in scales]
+    if near is not None:
+        grid.append(np.array(near))
+    best = min(grid, key=loss)
+    found = scipy.optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
+    at = found.x if np.isfinite(found.fun) else best
+    return float(at[0]), float(at[1])
+
+
+def _beyond(value: float, tried: FloatArray) -> float:
+    """How far a value lies outside of what was tried."""
+    return float(max(tried[0] - value, value - tried[-1], 0.0))
+
+
+def _pairs(values: FloatArray) -> FloatArray:
+    """Sums of neighbors; none of fewer than two."""
+    if values.size < 2:
+        return values[:0]
+    return np.add.reduceat(values, np.arange(0, values.size, 2))

@@ -1,0 +1,161 @@
+"""Which model a column seems to ask for: a draft that its owner reads, declares, and so makes
+public. Nothing here is part of a strict release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.support import decimals_of
+
+_FEW_NUMBERS, _MOST_LEVELS = 10, 30
+_MOST_DECIMALS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuggestedModel:
+    """A model by its name and settings, and in words what the column seems to hold."""
+
+    name: str
+    holds: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """As on the command line: ``lognormal:decimals=2,unit=1000``."""
+        given = ",".join(f"{key}={_text(value)}" for key, value in self.settings.items())
+        return f"{self.name}:{given}" if given else self.name
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else f"{value:.10g}"
+
+
+def suggest_model(column: pd.Series) -> SuggestedModel:
+    """The model for an outcome, by kind and shape of what it holds.
+
+    Levels give Bernoulli, Categorical or, in an order, Ordinal; whole numbers counts, or levels if
+    there are few; other numbers shares within 0 and 1, amounts above 0 by the shape of their
+    logarithms, or numbers of any sign. Missing values are not modeled: they count as absent.
+
+    Raises
+    ------
+    InvalidInput
+        For columns without values, of one value, of text of too many levels, and of zeros among
+        amounts.
+    """
+    held = column.dropna()
+    if _is_number(held):
+        held = held[np.isfinite(held.to_numpy(dtype=np.float64))]
+    if held.nunique() < 2:
+        raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
+    made = _of_numbers(held) if _is_number(held) else _of_levels(held, str(column.name))
+    if len(held) == len(column):
+        return made
+    holds = f"{made.holds}, and missing values, which will have synthetic ones"
+    return SuggestedModel(name=made.name, holds=holds, settings=made.settings)
+
+
+def _is_number(column: pd.Series) -> bool:
+    kinds = pd.api.types
+    return bool(kinds.is_numeric_dtype(column.dtype) and not kinds.is_bool_dtype(column.dtype))
+
+
+def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels, ordered = tuple(column.cat.categories), bool(column.cat.ordered)
+    else:
+        levels, ordered = tuple(sorted(column.unique(), key=str)), False
+    if len(levels) > _MOST_LEVELS:
+        raise InvalidInput(
+            f"outcome {name!r} must have at most {_MOST_LEVELS} levels for a model: it has "
+            f"{len(levels)}; put levels together, or release the whole table without --formula"
+        )
+    given = {"levels": levels}
+    if len(levels) == 2:
+        return SuggestedModel(name="bernoulli", holds="two levels", settings=given)
+    kind = "ordinal" if ordered else "categorical"
+    order = "in an order" if ordered else "in no order"
+    return SuggestedModel(name=kind, holds=f"{len(levels)} levels {order}", settings=given)
+
+
+def _of_numbers(column: pd.Series) -> SuggestedModel:
+    y = column.to_numpy(dtype=np.float64)
+    values = np.unique(y)
+    whole = bool((values == np.floor(values)).all())
+    if whole and values.size <= _FEW_NUMBERS:
+        levels = tuple(int(value) for value in values)
+        if len(levels) == 2:
+            return SuggestedModel(
+                name="bernoulli", holds="two numbers", settings={"levels": levels}
+            )
+        return SuggestedModel(
+            name="ordinal", holds=f"{len(levels)} whole numbers, taken as levels in order",
+            settings={"levels": levels},
+        )  # fmt: skip
+    if whole and values[0] >= 0 and not _looks_like_amounts(y):
+        if y.var() < y.mean():
+            return _normal(y, 0, "whole numbers of less spread than counts have")
+        return SuggestedModel(name="negative_binomial", holds="counts")
+    decimals = decimals_of(y)
+    decimals = _MOST_DECIMALS if decimals is None else min(decimals, _MOST_DECIMALS)
+    if values[0] < 0:
+        return _normal(y, decimals, "numbers of any sign")
+    if values[-1] <= 1:
+        return SuggestedModel(
+            name="beta_regression", holds="shares from 0 to 1", settings={"decimals": decimals}
+        )
+    return _amounts(y, decimals)
+
+
+def _looks_like_amounts(y: FloatArray) -> bool:
+    """True of whole numbers that are mostly large: money, not counts."""
+    above = y[y > 0]
+    return above.size > 0 and float(np.median(above)) >= 1000
+
+
+def _amounts(y: FloatArray, decimals: int) -> SuggestedModel:
+    """Amounts above 0; their logarithms where these are the less skewed, else gamma."""
+    above = y[y > 0]
+    if above.size < y.size:
+        raise InvalidInput(
+            "amounts must be above 0 for clipped scores, and some are 0: release the whole table "
+            "(no --formula), which keeps zeros apart, or --mechanism lipschitz --model two_part"
+        )
+    unit = _round_number(float(np.median(above)))
+    # Of a gamma, logarithms are skewed to the left by about half of its skewness.
+    skewed = _skewness(np.log(above)) > -0.25 * _skewness(above)
+    name = "lognormal" if skewed else "gamma"
+    holds = "skewed amounts above 0" if skewed else "amounts above 0"
+    return SuggestedModel(name=name, holds=holds, settings={"decimals": decimals, "unit": unit})
+
+
+def _normal(y: FloatArray, decimals: int, holds: str) -> SuggestedModel:
+    """A normal model of y over a round unit; of long tails, of asinh(y / unit)."""
+    center, spread = float(np.median(y)), float(np.quantile(y, 0.84) - np.quantile(y, 0.16)) / 2
+    far = abs(center) > 2 * spread
+    unit = _round_number(max(abs(center), spread) if far else spread or float(y.std()))
+    given: dict[str, Any] = {"decimals": decimals, "unit": unit}
+    if abs(_skewness(y)) > 1.5 and not far:
+        return SuggestedModel(
+            name="normal", holds=f"{holds}, with long tails",
+            settings={"transform": "asinh", **given},
+        )  # fmt: skip
+    return SuggestedModel(name="normal", holds=holds, settings=given)
+
+
+def _skewness(y: FloatArray) -> float:
+    spread = float(y.std())
+    return float((((y - y.mean()) / spread) ** 3).mean()) if spread else 0.0
+
+
+def _round_number(value: float) -> float:
+    """To one digit."""
+    return float(f"{value:.0e}") or 1.0

@@ -1,0 +1,124 @@
+"""`pyhybrid synthesize --formula`: the draft of a declaration, and strict releases by it."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+
+pytestmark = pytest.mark.usefixtures("opendp")
+
+
+@pytest.fixture
+def survey(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    n = 2000
+    table = pd.DataFrame({"age": rng.integers(20, 80, n), "sex": rng.choice(["f", "m"], n)})
+    table["visits"] = rng.negative_binomial(2, 0.3, n)
+    table["voted"] = np.where(rng.random(n) < 0.4, "yes", "no")
+    table["income"] = np.round(rng.lognormal(10, 0.6, n), 2)
+    table.to_csv("survey.csv", index=False)
+    return table
+
+
+def test_without_a_model_the_whole_command_is_shown_and_works(run, survey):
+    code, out, _ = run("synthesize", "survey.csv", "--formula", "voted ~ age + sex", "--out", "o")
+    assert code == 2
+    assert "voted seems to hold two levels" in out
+    command = shlex.split(next(line for line in out.splitlines() if line.startswith("pyhybrid ")))
+    code, out, err = run(*command[1:])
+    assert code == 0, err
+    assert "at epsilon 1 intervals will be" in err
+    charge = json.loads(Path("o/public/charge.json").read_text())
+    assert (charge["epsilon"], charge["kind"], charge["delta"]) == (1.0, "strict", 1e-6)
+
+
+def test_a_dry_run_spends_nothing(run, survey):
+    words = ("synthesize", "survey.csv", "--formula", "visits ~ age", "--model",
+             "negative_binomial", "--out", "o", "--dry-run")  # fmt: skip
+    code, _, err = run(*words)
+    assert code == 0
+    assert "times as wide as without privacy" in err
+    assert not Path("o").exists()
+
+
+def test_several_formulas_share_epsilon_and_read_synthetic_columns(run, survey):
+    code, _, err = run(
+        "synthesize", "survey.csv", "--formula", "voted ~ age", "--formula",
+        "visits ~ voted + age", "--model", "bernoulli:levels=no+yes", "--model",
+        "negative_binomial", "--epsilon", "2", "--out", "o",
+    )  # fmt: skip
+    assert code == 0, err
+    release = ph.Release.load("o")
+    assert release.charge.kind == "strict"
+    assert 1.99 < release.charge.epsilon <= 2.000001
+    assert release.synthesized == ("voted", "visits")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--chains", "2"), "leave out --chains"),
+        (("--drop", "age"), "'age' is read by the formula and must be published"),
+        (("--reference", "survey.csv"), "--holds-no-released-record"),
+        (("--mechanism", "clipped-scores:wieghts=w"), "takes no --wieghts"),
+    ],
+)
+def test_what_it_does_not_take_is_one_line(run, survey, words, said):
+    code, _, err = run("synthesize", "survey.csv", "--formula", "visits ~ age", "--model",
+                       "poisson", "--out", "o", *words)  # fmt: skip
+    assert code == 2
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_reference_chooses_the_model_and_the_start(run, survey):
+    survey.to_csv("last_year.csv", index=False)
+    code, _, err = run("synthesize", "survey.csv", "--formula", "income ~ age", "--reference",
+                       "last_year.csv", "--holds-no-released-record", "--out", "o")  # fmt: skip
+    assert code == 0, err
+    assert "model of income by the reference: lognormal:decimals=2" in err
+    assert "start" in ph.Release.load("o").settings
+
+
+def test_one_cell_changes_nothing_that_is_shown_or_asked(run, survey):
+    """The same exit code, notes and files by name, whatever one cell of the outcome holds."""
+    words = ("synthesize", "survey.csv", "--formula", "visits ~ age + sex", "--model",
+             "negative_binomial", "--out", "o", "--overwrite")  # fmt: skip
+    notes = set()
+    for cell in ("3", "x", "-4", "", "1e400", "2.5"):
+        table = survey.astype({"visits": object})
+        table.loc[5, "visits"] = cell
+        table.to_csv("survey.csv", index=False)
+        code, _, err = run(*words)
+        notes.add((code, err))
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize(("outcome", "model", "option"), [
+    ("voted", "bernoulli", "give --model bernoulli:levels=A+B with all values"),
+    ("income", "lognormal", "--model lognormal:decimals=0 releases whole numbers"),
+])  # fmt: skip
+def test_what_must_be_declared_is_named_as_it_is_typed(run, survey, outcome, model, option):
+    code, _, err = run(
+        "synthesize", "survey.csv", "--formula", f"{outcome} ~ I(age * (2))", "--model", model,
+        "--out", "o",
+    )  # fmt: skip
+    assert code == 2
+    assert option in err
+
+
+def test_a_release_that_may_be_local_takes_the_papers_mechanism(run, survey):
+    code, out, err = run(
+        "synthesize", "survey.csv", "--formula", "visits ~ 1", "--model", "poisson", "--local",
+        "--chains", "2", "--warmup", "200", "--draws", "200", "--out", "o",
+        "--on-not-converged", "warn",
+    )  # fmt: skip
+    assert code == 0, err
+    assert ph.Release.load("o").charge.mechanism == "LipschitzWeighted"
+    assert "epsilon by the Lipschitz bound" in out

@@ -1,0 +1,55 @@
+"""What a column seems to hold: the draft that its owner declares."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.models.suggest import suggest_model
+
+N = 2000
+
+
+def drawn(seed):
+    rng = np.random.default_rng(seed)
+    return {
+        "negative_binomial": rng.negative_binomial(1.5, 0.2, N),
+        "lognormal:decimals=0,unit=": np.round(rng.lognormal(10, 0.7, N)),
+        "gamma:decimals=2,unit=": np.round(rng.gamma(20, 5, N), 2),
+        "normal:decimals=1,unit=": np.round(rng.normal(0, 20, N), 1),
+        "normal:transform=asinh,decimals=0,unit=": np.round(rng.standard_t(2, N) ** 3 * 1000),
+        "beta_regression:decimals=3": np.round(rng.beta(2, 5, N), 3),
+        "bernoulli:levels=no+yes": rng.choice(["no", "yes"], N),
+        "bernoulli:levels=0+1": rng.choice([0, 1], N),
+        "ordinal:levels=1+2+3+4+5": rng.choice(5, N) + 1,
+        "categorical:levels=a+b+c": rng.choice(list("abc"), N),
+    }
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_model_follows_from_kind_and_shape(seed):
+    for text, values in drawn(seed).items():
+        if "asinh" in text:  # its skewness is that of a few values
+            continue
+        assert str(suggest_model(pd.Series(values, name="y"))).startswith(text)
+
+
+def test_missing_values_are_said_and_zeros_among_amounts_refused():
+    rng = np.random.default_rng(1)
+    income = np.round(rng.lognormal(10, 0.5, N), 2)
+    income[rng.random(N) < 0.1] = np.nan
+    assert "missing values" in suggest_model(pd.Series(income, name="income")).holds
+    income[:50] = 0
+    with pytest.raises(ph.InvalidInput, match="some are 0"):
+        suggest_model(pd.Series(income, name="income"))
+
+
+def test_skewed_turnover_is_not_normal():
+    turnover = pd.Series(np.round(np.random.default_rng(2).lognormal(12, 1.5, N)), name="turnover")
+    assert suggest_model(turnover).name == "lognormal"
+
+
+def test_columns_without_a_model_are_refused_in_one_line():
+    for values, said in ((["x"] * 9, "two values or more"), ([f"p{k}" for k in range(99)], "99")):
+        with pytest.raises(ph.InvalidInput, match=said):
+            suggest_model(pd.Series(values, name="y"))

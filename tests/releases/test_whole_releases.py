@@ -1,0 +1,68 @@
+"""A sequence is released as a whole, at the charge of all its columns."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from tests.fits import ANY_DRAWS, fit_options
+from tests.refusals import fails, refuses
+from tests.releases.test_ledger import local_ledger
+
+OPTIONS = fit_options(chains=2, warmup=150, draws=100, rule=ANY_DRAWS)
+
+
+def people(seed: int = 1, n: int = 50) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"visits": rng.poisson(4, n), "age": rng.integers(18, 90, n)})
+    table["income"] = rng.normal(30, 9, n).round(2)
+    return table.assign(region=pd.Categorical(rng.choice(["a", "b", "c"], n)))
+
+
+@pytest.fixture(scope="module")
+def sequence() -> ph.Release:
+    steps = [ph.Unweighted(ph.Poisson("visits ~ 1")), ph.Unweighted(ph.Poisson("age ~ visits"))]
+    return ph.SequentialSynthesis(steps).release(people(), n_synthetic=2, **OPTIONS)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_step_of_a_sequence_is_not_saved(
+    sequence: ph.Release, file_format: str, tmp_path: Path
+) -> None:
+    ledger = local_ledger(tmp_path / "l", sequence.charge.epsilon - 0.01)
+    fails(BudgetExceeded, "", sequence.save, tmp_path / "out", ledger=ledger, report=False)
+    for part in sequence.parts:
+        assert part.charge.epsilon < sequence.charge.epsilon
+        assert not hasattr(part, "synthetic")
+        with pytest.raises(InvalidInput, match="a whole release: this is the step of"):
+            part.save(tmp_path / "out", ledger=ledger, file_format=file_format)
+        refuses("charges from releases only: give the whole", ledger.add, part)
+    for step in sequence.steps.values():
+        with pytest.raises(InvalidInput, match="a whole release: this is the step of"):
+            step.save(tmp_path / "out", file_format=file_format, report=False)
+        refuses("a whole release: this is the step of", ledger.add, step)
+    assert ledger.entries == ()
+    assert [path.name for path in tmp_path.iterdir()] == ["l"]
+
+
+def test_tables_made_so_far_are_not_handed_to_a_release() -> None:
+    """A cousin: tables with other columns synthesized before are for steps of a sequence only."""
+    assert "given" not in ph.Unweighted.release_from.__annotations__
+    assert "given" not in ph.Unweighted.release.__annotations__
+
+
+def test_text_of_other_columns_comes_back(tmp_path: Path) -> None:
+    release = ph.Unweighted(ph.Poisson("visits ~ 1")).release(people(), **OPTIONS)
+    restored = release.with_unsynthesized(people().astype(str))
+    ledger = local_ledger(tmp_path / "l")
+    ledger.add(release)
+    restored.save(tmp_path / "out", ledger=ledger, report=False)
+    assert len(ledger.entries) == 1, "it is the same release"
+    with pytest.raises(InvalidInput, match="no columns but those of the release: 'wealth'"):
+        release.with_unsynthesized(people().assign(wealth=1.0))
+    fewer: Any = release.with_unsynthesized(people().drop(columns="income"))
+    assert "income" not in fewer.synthetic[0]
