@@ -25,13 +25,7 @@ from scipy.special import logsumexp
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.domain import PARTS
-from pyhybrid.mechanisms.marginals.measurement import (
-    counts_of,
-    cross_table,
-    measured,
-    places_of,
-    with_noise,
-)
+from pyhybrid.mechanisms.marginals.measurement import counts_of, measured, with_noise
 from pyhybrid.mechanisms.marginals.select import Measured, Measuring, score
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
@@ -170,13 +164,14 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
 
 
 def _alone(measuring: Measuring, df: pd.DataFrame) -> list[CrossTable]:
-    places = places_of(df, measuring.domain)
-    return [cross_table((name, ""), places, measuring.domain, {}) for name in measuring.order]
+    records = measuring.records(measuring.domain, df)
+    return [records.table((name, "")) for name in measuring.order]
 
 
 def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Sequence[CrossTable]]:
     measuring = mechanism._measuring(df)
-    return measuring, measuring.two_way(df, _merged(measuring))
+    records = measuring.records(_merged(measuring), df)
+    return measuring, [records.table(clique) for clique in measuring.cliques]
 
 
 def _course(mechanism: NoisyMarginals) -> Measured:
@@ -191,8 +186,8 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
     measuring = mechanism._measuring(df)
     first, *later = course.answers
     steps = [_step(_alone(measuring, df), first)]
-    two_way = zip(measuring.cliques, measuring.two_way(df, measuring.domain), strict=True)
-    tables = {clique: own for clique, own in two_way if clique[1]}
+    records = measuring.records(measuring.domain, df)
+    tables = {clique: records.table(clique) for clique in measuring.cliques if clique[1]}
     scores = []
     for counts in (counts_of(own).ravel() for own in tables.values()):
         scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
@@ -233,7 +228,8 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
     def of_one(df: pd.DataFrame) -> list[_Step]:
         """Noise that is scaled for one table, added to all of them."""
         measuring, tables = _tables(mechanism, df)
-        return [_step(tables, with_noise(tables[:1], measuring.price, measuring.relation)[0])]
+        price, relation, cliques = measuring.price, measuring.relation, measuring.cliques
+        return [_step(tables, with_noise(cliques[:1], tables[:1], price, relation)[0])]
 
     def read(df: pd.DataFrame) -> list[_Step]:
         levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
@@ -245,7 +241,9 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
         measuring, tables = _tables(mechanism, df)
         price, relation = measuring.price, measuring.relation
         each = (_alone(measuring, df), tables)
-        return [_step(own, with_noise(own, price, relation)[0]) for own in each]
+        return [
+            _step(own, with_noise([("", "")] * len(own), own, price, relation)[0]) for own in each
+        ]
 
     def greedy(step: _Step) -> _Step:
         """The best score, with a thousandth of its noise."""

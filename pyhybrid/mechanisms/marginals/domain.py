@@ -1,11 +1,11 @@
 """Public cells: of the domain of a column, declared beforehand, and of its predictors.
 
-A domain that is read from the confidential column would be a function of its records that no
-epsilon covers. It comes from a codebook, from a law, or from a reference table that is public.
+A domain read from the confidential column would be a function of its records that no epsilon
+covers. It comes from a codebook, from a law, or from a public reference table.
 
-A number that is published as it is needs no bins: each record is shared out between the two knots
-next to its value, in proportion to how near they are (linear B-splines). Its shares sum to 1, so
-that it costs what a record in one bin costs, and effects are linear between knots.
+A number that is published as it is needs no bins: a record is shared out between the two knots next
+to its value, by how near they are (linear B-splines). Its shares sum to 1, so that it costs what a
+record in one bin costs, and effects are linear between knots.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy import sparse
 from pyhybrid.core.checks import FloatArray, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, check_levels_given, numbers_in, places_of_levels
-from pyhybrid.models.columns.support import decimals_of, of_steps, snapped
+from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import is_number, row_label
 from pyhybrid.privacy.histogram import in_steps
 
@@ -33,7 +33,6 @@ PARTS = 16
 """Records are counted in sixteenths, because discrete noise needs whole numbers."""
 NO_PREDICTOR = ""
 """Stands among predictors for none: the column's own counts."""
-_LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _MOST_HEAPS = 10_000
 _KNOTS = 5
 
@@ -50,22 +49,20 @@ class ColumnDomain:
     levels : sequence
         Single values: texts, numbers, logicals.
     bins : sequence of float
-        Ascending edges of bins, at least two. Bins are closed on the left and open on the right,
-        the last one closed on both sides.
+        Ascending edges, at least two. Bins are closed on the left, the last one on both sides.
     step : float, optional
         Numbers drawn within a bin are multiples of it: 0.01, or 100 for amounts given in hundreds.
-        If omitted, they are whole where all edges and levels are whole numbers, and real numbers
-        otherwise. Values between two steps are rounded before they are counted. The dtype of the
-        data does not count: it is a function of the records.
+        If omitted, they are whole where all edges and levels are, and real numbers otherwise,
+        whatever the dtype of the data. Values between two steps are rounded before they are
+        counted.
     missing : bool, default False
         Missing values are a cell of their own. Otherwise they are refused.
     ordered : bool, default False
-        The levels are in their order; neighboring ones are then expected to be alike. Bins are
-        in any case.
+        The levels are in their order: neighboring ones are expected to be alike, as bins are.
     clamp : bool, default False
         Numbers beyond the bins are counted in the first or last one. Otherwise they are refused.
     center, unit : float, optional
-        A typical value, and a typical difference, above 0, public: where noise hides the bins,
+        A typical value, and a typical difference above 0, public: where noise hides the bins,
         numbers are expected about them. Both or none.
 
     Examples
@@ -109,6 +106,8 @@ class ColumnDomain:
                 f"a domain must have two cells or more: found {self.n_cells}; a column of one "
                 "value is no secret, and need not be synthesized"
             )
+        if edges:
+            self.numbers(np.zeros(0, np.int64), np.zeros(0))  # each bin holds one
 
     @property
     def n_bins(self) -> int:
@@ -121,15 +120,19 @@ class ColumnDomain:
         return len(self.levels) + self.n_bins + self.missing
 
     @property
+    def binned(self) -> slice:
+        """The cells of bins."""
+        return slice(len(self.levels), len(self.levels) + self.n_bins)
+
+    @property
     def positions(self) -> FloatArray:
         """Place of each cell on the scale of ordered ones, 0 .. 1, by rank, shape (K,); NaN if it
         has none."""
         at = np.full(self.n_cells, np.nan)
-        first = len(self.levels)
         if self.n_bins:
-            at[first : first + self.n_bins] = _ranks(self.n_bins)
+            at[self.binned] = _ranks(self.n_bins)
         elif self.ordered:
-            at[:first] = _ranks(first)
+            at[: len(self.levels)] = _ranks(len(self.levels))
         return at
 
     def as_dict(self) -> dict[str, Any]:
@@ -165,10 +168,9 @@ class ColumnDomain:
         place[~absent] = self._cells_of(values[~absent])
         if self.missing:
             place[absent] = self.n_cells - 1
-        wrong = np.flatnonzero(place < 0)
-        if wrong.size:
-            row, name = row_label(values.index, int(wrong[0])), str(values.name)
-            if absent[wrong[0]]:
+        for wrong in np.flatnonzero(place < 0)[:1]:
+            row, name = row_label(values.index, int(wrong)), str(values.name)
+            if absent[wrong]:
                 raise InvalidInput(
                     f"column {name!r} must not be missing: {row} is; declare missing=True in its "
                     "domain or type, which makes missing values a cell of their own"
@@ -184,12 +186,13 @@ class ColumnDomain:
         """Cell of each value, which none of the others has a say in, -1 for none, shape (n,)."""
         if not self.bins:
             return places_of_levels(present, self.levels)
-        y, edges, levels = numbers_in(present), self._on_step(self.bins), self._on_step(self.levels)
+        y, edges, levels = (
+            self._on_step(own) for own in (numbers_in(present), self.bins, self.levels)
+        )
         if y.size and np.isnan(y).all():
             raise InvalidInput(
                 f"column {present.name!r} must be numeric to have bins: found {present.dtype}"
             )
-        y = self._on_step(y)
         if self.clamp:
             y = np.where(np.isin(y, levels), y, np.clip(y, edges[0], edges[-1]))
         inside = (y >= edges[0]) & (y <= edges[-1])
@@ -209,8 +212,8 @@ class ColumnDomain:
     @property
     def released_step(self) -> float | None:
         """The step, or the one that whole edges and levels declare."""
-        known = (*self.bins, *self.levels)
-        whole = all(isinstance(own, int | float) and own % 1 == 0 for own in known)
+        whole = all(isinstance(own, int | float) and own % 1 == 0
+                    for own in (*self.bins, *self.levels))  # fmt: skip
         return self.step if self.step is not None else 1.0 if whole else None
 
     @property
@@ -219,69 +222,51 @@ class ColumnDomain:
         if not self.bins:
             return Form(levels=self.levels, missing=self.missing, ordered=self.ordered)
         step = self.released_step
-        numbers = [check_finite(level, "a level") for level in self.levels]
-        decimals = None if step is None else decimals_of(np.array([step, *numbers]))
+        decimals = None if step is None else decimals_of(np.array([step, *self.levels], float))
         return Form(decimals=decimals, missing=self.missing)
 
     def values(
         self, places: IntArray, at: FloatArray, *, name: str, index: pd.Index | None = None
     ) -> pd.Series:
-        """A column in the declared form: levels, numbers within bins, missing.
-
-        Parameters
-        ----------
-        places : ndarray of int, shape (n,)
-            Cells.
-        at : ndarray, shape (n,)
-            Shares in [0, 1) of the bin of each record at which its number lies.
-        name, index
-            Of the column.
-        """
+        """A column of cells (n,) in the declared form: levels, missing, and the numbers at shares
+        `at` (n,) in [0, 1) of their bins."""
         absent = places == self.n_cells - 1 if self.missing else np.zeros(places.size, bool)
-        held = np.where(absent, 0, places)
         values: Any
         if self.bins:
-            values = np.where(absent, np.nan, self.numbers(held, at, name))
+            values = np.where(absent, np.nan, self.numbers(np.where(absent, 0, places), at))
         else:
-            known = np.empty(len(self.levels), dtype=object)
-            known[:] = self.levels
-            values = known[held]
-            values[absent] = None
+            known = np.array([*self.levels, None], dtype=object)
+            values = known[np.where(absent, -1, places)]
         return self.form.cast(pd.Series(values, index=index, name=name))
 
-    def numbers(self, places: IntArray, at: FloatArray, name: str = "") -> FloatArray:
+    def numbers(self, places: IntArray, at: FloatArray) -> FloatArray:
         """The number at the share `at` of each cell but that of missing values, shape (n,)."""
-        edges, n_levels = np.array(self.bins, dtype=np.float64), len(self.levels)
+        edges, n_levels, step = np.array(self.bins), len(self.levels), self.released_step
         bins = np.clip(places - n_levels, 0, edges.size - 2)
-        step = self.released_step
         if step is None:
             numbers = edges[bins] + at * (edges[bins + 1] - edges[bins])
         else:
-            numbers = of_steps(self._multiples(bins, at, step, name).astype(np.float64), step)
+            numbers = of_steps(self._multiples(bins, at, step).astype(np.float64), step)
         if n_levels:
             points = np.array(self.levels, dtype=np.float64)
             numbers = np.where(places < n_levels, points[np.minimum(places, n_levels - 1)], numbers)
         return np.asarray(numbers, dtype=np.float64)
 
-    def _multiples(self, bins: IntArray, at: FloatArray, step: float, name: str) -> IntArray:
+    def _multiples(self, bins: IntArray, at: FloatArray, step: float) -> IntArray:
         """Multiples of `step`, at shares `at` of bins [a, b), the last [a, b], but for levels."""
         edges = in_steps(np.array(self.bins), step)
-        if np.abs(edges).max() > _LARGEST_WHOLE:
-            raise InvalidInput(
-                f"bins of {name!r} must lie within {_LARGEST_WHOLE} steps of {step:g} from 0"
-            )
+        if np.abs(edges).max() > LARGEST:
+            raise InvalidInput(f"bins must lie within {LARGEST:.0f} steps of {step:g} from 0")
         first = np.ceil(edges).astype(np.int64)
         past = np.append(first[1:-1], np.floor(edges[-1]) + 1).astype(np.int64)
         points = in_steps(np.array(self.levels, dtype=np.float64), step)
         points = np.sort(points[points == np.rint(points)])
-        held = [np.sum((a <= points) & (points < b)) for a, b in zip(first, past, strict=False)]
-        many = past - first[:-1] - np.array(held)
-        empty = np.flatnonzero(many <= 0)
-        if empty.size:
+        many = past - first[:-1] - np.diff(np.searchsorted(points, np.append(first[:-1], past[-1])))
+        for empty in np.flatnonzero(many <= 0)[:1]:
             raise InvalidInput(
-                f"each bin of {name!r} must hold a multiple of its step {step:g} that is no level: "
-                f"bin {empty[0] + 1} holds none; edges that are whole numbers declare a step of 1, "
-                "step= another"
+                f"each bin must hold a multiple of its step {step:g} that is no level: bin "
+                f"{empty + 1} holds none; edges that are whole numbers declare a step of 1, step= "
+                "another"
             )
         drawn: IntArray = first[bins] + np.minimum(
             (at * many[bins]).astype(np.int64), many[bins] - 1
@@ -289,11 +274,6 @@ class ColumnDomain:
         for point in points.astype(np.int64):  # ascending: each level is stepped over
             drawn += (drawn >= point) & (first[bins] <= point) & (point < past[bins])
         return drawn
-
-    def check_values(self, name: str) -> None:
-        """Raise `InvalidInput` unless each bin holds numbers of the declared form."""
-        if self.bins:
-            self.numbers(np.zeros(0, dtype=np.int64), np.zeros(0), name)
 
     @property
     def heaps(self) -> FloatArray:
@@ -318,13 +298,12 @@ class ColumnDomain:
         return np.where(heaps[place] == y, place, heaps.size).astype(np.int64)
 
     def with_heaps(self, heaps: FloatArray) -> ColumnDomain:
-        """A domain in which each of these numbers, in steps, ascending, is a bin alone."""
+        """A domain in which each of these numbers, in steps, ascending, is a bin alone. It has the
+        same step and its ends are no nearer, so that it holds every value that this one does."""
         step = self.released_step or 1.0
-        edges, points = (
-            in_steps(np.array(own, dtype=np.float64), step) for own in (self.bins, self.levels)
-        )
+        edges, points = (in_steps(np.array(own, float), step) for own in (self.bins, self.levels))
         if heaps.size and heaps[-1] == np.floor(edges[-1]):  # the last bin is closed
-            edges[-1] = max(edges[-1], heaps[-1] + 0.5)  # no value of a record is left outside
+            edges[-1] = max(edges[-1], heaps[-1] + 0.5)
         cuts = np.unique(np.concatenate([edges, heaps, heaps + 1]))
         inside = cuts[(cuts >= edges[0]) & (cuts <= edges[-1])]
         kept = with_steps(inside, np.sort(points[points == np.rint(points)])) * step
@@ -370,7 +349,7 @@ def read_domain(domain: Any) -> dict[str, ColumnDomain]:
     return named
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Predictor:
     """Cells of one predictor: `cells` (n, L) with `PARTS` in each row, at `positions` (L,);
     `synthesized` if its values are confidential, and were drawn anew."""
@@ -378,14 +357,6 @@ class Predictor:
     cells: sparse.csr_array
     positions: FloatArray
     synthesized: bool = False
-
-    def __repr__(self) -> str:
-        return f"<Predictor of {self.cells.shape[1]} cells>"
-
-    @property
-    def shares(self) -> FloatArray:
-        """Records in each cell, shape (L,)."""
-        return np.asarray(self.cells.sum(axis=0)).ravel() / PARTS
 
     @classmethod
     def of_cells(
@@ -422,6 +393,10 @@ class Predictor:
             present = int(pd.Series(levels).notna().sum())
             at[:present] = _ranks(present)
         return cls.of_cells(codes.astype(np.int64), at)
+
+    def rows(self, places: IntArray | slice) -> Predictor:
+        """The same of some records."""
+        return replace(self, cells=sparse.csr_array(self.cells[places]))
 
 
 def _of_numbers(x: FloatArray) -> Predictor:

@@ -4,18 +4,17 @@ A record with shares z (L,) in the cells of its predictors has the outcome k wit
 
 .. math:: p(k \mid z) \propto \exp(a_k + \textstyle\sum_l \theta_{kl} z_l),
 
-whose sufficient statistics are the tables themselves, :math:`s_{kl} = \sum_i 1\{y_i = k\} z_{il}`.
-Given the predictors they have mean :math:`\mu(\theta)` and covariance :math:`V(\theta)`, the Fisher
+whose sufficient statistics are the tables, :math:`s_{kl} = \sum_i 1\{y_i = k\} z_{il}`. Given the
+predictors they have mean :math:`\mu(\theta)` and covariance :math:`V(\theta)`, the Fisher
 information, and are close to normal. With noise of variance :math:`\sigma^2` on each cell,
 
 .. math:: \tilde s \mid \theta \approx N(\mu(\theta),\ V(\theta) + \sigma^2 I),
 
-so that both the sampling of the records and the noise are in the posterior (NAPSU-MQ). Effects have
-the prior N(0, tau_j^2) with a scale for each predictor, tau_j ~ half-Cauchy(0, 0.5): effects that
-the noise drowns shrink to 0. Neighbors on an ordered scale have correlated effects. The mode, at
-scales that maximize the approximate marginal likelihood, is found by Gauss-Newton steps
-(:math:`\partial \mu / \partial \theta = V`); there the likelihood is taken as normal, and draws of
-effects and scales together come from a Gibbs sampler.
+so that sampling of the records and noise are in the posterior (NAPSU-MQ). Effects have the prior
+N(0, tau_j^2), tau_j ~ half-Cauchy(0, 0.5) for each predictor: what the noise drowns shrinks to 0.
+Neighbors on an ordered scale have correlated effects. The mode, at scales that maximize the
+approximate marginal likelihood, is found by Gauss-Newton steps; there the likelihood is taken as
+normal, and a Gibbs sampler draws effects and scales together.
 
 It reads only measurements and public predictors: all that is done here is post-processing.
 
@@ -30,8 +29,12 @@ Letters 23:179-182 (the half-Cauchy by an inverse gamma auxiliary).
 from __future__ import annotations
 
 import functools
+import itertools
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy import linalg, sparse
@@ -48,6 +51,82 @@ _SD_OF_INTERCEPT, _SCALES, _START, _SCALE = 5.0, (0.01, 3.0), 0.3, 0.5  # of tau
 _CLOSE, _LEAST = 0.03, 1e-3  # of a step; variance of a cell
 _SWEEPS = ((30, 5), (5, 1))  # of the sampler: before, and for each draw
 _OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors; their reach
+
+
+class ScaledPrior(Protocol):
+    """Normal about 0, at scales that are estimated."""
+
+    def precision(self, scales: FloatArray) -> FloatArray:
+        """Of effects, shape (B, B)."""
+
+    def new_scales(self, effects: FloatArray, root: FloatArray, scales: FloatArray) -> FloatArray:
+        """MacKay's update, by a Cholesky factor of the posterior's precision."""
+
+
+class Likelihood(ABC):
+    """Of noisy counts given effects, nearly normal."""
+
+    noisy: FloatArray  # M of them
+    farthest = np.inf  # that an effect moves in a step
+
+    @abstractmethod
+    def mean(self, effects: FloatArray) -> FloatArray:
+        """Of the counts."""
+
+    @abstractmethod
+    def local(self, effects: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Slope of the mean (M, B), and covariance of the noisy counts (M, M)."""
+
+    def information(
+        self, effects: FloatArray, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Information (B, B), gradient (B,), and a Cholesky factor of the covariance (M, M)."""
+        slope, covariance = self.local(effects, mean)
+        weights = linalg.cholesky(covariance, lower=True)
+        both = np.column_stack([slope, (self.noisy - mean).ravel()])
+        half = linalg.solve_triangular(weights, both, lower=True, overwrite_b=True)
+        product = half.T @ half  # of one matrix: half the work
+        return product[:-1, :-1], product[:-1, -1].copy(), weights
+
+    def mode(
+        self,
+        prior: ScaledPrior,
+        effects: FloatArray,
+        scales: FloatArray,
+        *,
+        iterations: int,
+        close: float,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        """Effects and scales by Gauss-Newton steps, halved until they help at fixed weights, a
+        Cholesky factor of the posterior's precision before the last one, whether it was small."""
+        mean, converged, root = self.mean(effects), False, np.empty(0)
+        for _ in range(iterations):
+            precision = prior.precision(scales)
+            information, gradient, weights = self.information(effects, mean)
+            root = linalg.cholesky(information + precision, lower=True)
+            gradient -= precision @ effects.ravel()
+            move = linalg.cho_solve((root, True), gradient)
+            before = self._off(effects, mean, weights, precision)
+            length = min(1.0, self.farthest / max(np.abs(move).max(), 1e-12))
+            while length > 1e-3:
+                at = effects + length * move.reshape(effects.shape)
+                mean_there = self.mean(at)
+                if self._off(at, mean_there, weights, precision) <= before:
+                    effects, mean = at, mean_there
+                    break
+                length /= 2
+            new = prior.new_scales(effects, root, scales)
+            changed, scales = np.abs(np.log(new / scales)).max(), new
+            converged = bool(length * np.sqrt(abs(move @ gradient)) < close and changed < close)
+            if converged:
+                break
+        return effects, scales, root, converged
+
+    def _off(
+        self, effects: FloatArray, mean: FloatArray, weights: FloatArray, precision: FloatArray
+    ) -> float:
+        rest, flat = (self.noisy - mean).ravel(), effects.ravel()
+        return float(rest @ linalg.cho_solve((weights, True), rest) + flat @ precision @ flat)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,46 +214,48 @@ class Prior:
     of_predictors: Sequence[FloatArray]
 
     @functools.cached_property
-    def ends(self) -> IntArray:
-        """First column of each predictor, and the number of columns L, shape (J + 1,)."""
-        return np.cumsum([0, *(each.size for each in self.of_predictors)])
+    def columns(self) -> list[slice]:
+        """Effects of each predictor, after the intercept."""
+        ends = itertools.accumulate((own.size for own in self.of_predictors), initial=1)
+        return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
     @functools.cached_property
     def inverses(self) -> tuple[FloatArray, list[FloatArray]]:
         """Of the correlations over the outcome, and over each predictor."""
-        return _inverse(self.of_outcome), [_inverse(at) for at in self.of_predictors]
+        return _inverse(self.of_outcome), [*map(_inverse, self.of_predictors)]
 
     def squares(self, effects: FloatArray) -> FloatArray:
         """Squared length of the effects of each predictor, at scale 1, shape (J,)."""
-        (rows, each), squares = self.inverses, []
-        for j, columns in enumerate(each):
-            own = effects[:, 1 + self.ends[j] : 1 + self.ends[j + 1]]
-            squares.append(np.sum((rows @ own) * (own @ columns)))
-        return np.array(squares)
+        rows, inverses = self.inverses
+        parts = zip((effects[:, own] for own in self.columns), inverses, strict=True)
+        return np.array([np.sum((rows @ own) * (own @ inverse)) for own, inverse in parts])
 
     def precision(self, scales: FloatArray) -> FloatArray:
         """Of intercepts and effects in the order (k, l), shape (K (1 + L), K (1 + L))."""
-        n_rows, n_columns = self.of_outcome.size, 1 + int(self.ends[-1])
-        whole = np.zeros((n_rows, n_columns, n_rows, n_columns))
-        whole[:, 0, :, 0] = np.eye(n_rows) / _SD_OF_INTERCEPT**2
-        rows, each = self.inverses
-        for j, columns in enumerate(each):
-            own = slice(1 + self.ends[j], 1 + self.ends[j + 1])
-            whole[:, own, :, own] = np.einsum("ab,cd->acbd", rows, columns) / scales[j] ** 2
-        return whole.reshape(n_rows * n_columns, -1)
+        rows, inverses = self.inverses
+        shape = rows.shape[0], self.columns[-1].stop
+        whole = np.zeros(shape * 2)
+        whole[:, 0, :, 0] = np.eye(shape[0]) / _SD_OF_INTERCEPT**2
+        for own, inverse, scale in zip(self.columns, inverses, scales, strict=True):
+            whole[:, own, :, own] = np.einsum("ab,cd->acbd", rows, inverse) / scale**2
+        return whole.reshape(math.prod(shape), -1)
 
     def new_scales(self, effects: FloatArray, root: FloatArray, scales: FloatArray) -> FloatArray:
         """MacKay's update: squared effects over the number of them that the tables determine."""
         lower = linalg.lapack.dpotri(root, lower=1)[0]
         spread = (np.tril(lower) + np.tril(lower, -1).T).reshape(effects.shape * 2)
-        rows, each = self.inverses
-        found, squares = np.empty_like(scales), self.squares(effects)
-        for j, columns in enumerate(each):
-            own = slice(1 + self.ends[j], 1 + self.ends[j + 1])
-            left = float(np.einsum("acbd,ab,cd->", spread[:, own, :, own], rows, columns))
-            determined = max(effects.shape[0] * columns.shape[0] - left / scales[j] ** 2, 1e-3)
-            found[j] = np.sqrt(squares[j] / determined)
-        return np.clip(found, *_SCALES)
+        rows, inverses = self.inverses
+        left = [
+            np.einsum("acbd,ab,cd->", spread[:, own, :, own], rows, inverse)
+            for own, inverse in zip(self.columns, inverses, strict=True)
+        ]
+        determined = np.maximum(self.sizes - left / scales**2, 1e-3)
+        return np.asarray(np.clip(np.sqrt(self.squares(effects) / determined), *_SCALES))
+
+    @property
+    def sizes(self) -> IntArray:
+        """Numbers of effects of each predictor, shape (J,)."""
+        return self.of_outcome.size * np.array([own.size for own in self.of_predictors])
 
 
 def _inverse(positions: FloatArray) -> FloatArray:
@@ -203,7 +284,7 @@ class LogLinear:
         warmup, between = _SWEEPS[self.target.size > _LARGE]
         variances = np.maximum(self.scales, _SCALE) ** 2
         auxiliary, kept = np.ones_like(variances), []
-        sizes = self.mode.shape[0] * np.diff(self.prior.ends)
+        sizes = self.prior.sizes
         for sweep in range(warmup + n * between):
             precision = self.information + self.prior.precision(np.sqrt(variances))
             root = linalg.cholesky(precision, lower=True)
@@ -219,83 +300,63 @@ class LogLinear:
         return kept
 
 
-def fit(
-    noisy: FloatArray,
-    stddev: FloatArray,
-    rows: Rows,
-    n: float,
-    prior: Prior,
-    rng: np.random.Generator,
-    *,
-    synthesized: Sequence[bool] = (),
-    start: FloatArray | None = None,
-) -> LogLinear:
-    """Mode and curvature of the posterior of a column's effects.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tables(Likelihood):
+    """Of noisy tables with each predictor.
 
-    Parameters
+    Attributes
     ----------
     noisy, stddev : ndarray, shape (K, L)
-        Tables with each predictor, side by side, in records, and the noise of each cell.
+        Tables side by side, in records, and the noise of each cell.
     rows : Rows
         Of the predictors, which stand for n records.
-    prior : Prior
     rng : Generator
         If there are many rows, the Fisher information is computed from some of them.
     synthesized : sequence of bool, length J
         Predictors whose numbers of records are uncertain, too.
-    start : ndarray, shape (K, 1 + L), optional
-        Effects to start from.
     """
-    problem = _Problem(noisy, stddev, rows, n, prior, rng, synthesized)
-    effects = problem.start() if start is None else start
-    scales = np.full(len(prior.of_predictors), _START)
-    converged, mean = False, problem.mean(effects)
-    for _ in range(_ITERATIONS[effects.size > _LARGE]):
-        precision = prior.precision(scales)
-        information, gradient, weights = problem.local(effects, mean)
-        root = linalg.cholesky(information + precision, lower=True)
-        gradient -= precision @ effects.ravel()
-        move = linalg.cho_solve((root, True), gradient)
-        length, effects, mean = problem.line_search(effects, mean, move, precision, weights)
-        found = prior.new_scales(effects, root, scales)
-        changed = np.abs(np.log(found / scales)).max()
-        scales = found
-        converged = bool(length * np.sqrt(abs(move @ gradient)) < _CLOSE and changed < _CLOSE)
-        if converged:
-            break
-    information, gradient, _ = problem.local(effects, mean)
-    return LogLinear(
-        mode=effects,
-        information=information,
-        target=gradient + information @ effects.ravel(),
-        prior=prior,
-        scales=scales,
-        converged=converged,
-    )
 
+    noisy: FloatArray
+    stddev: FloatArray
+    rows: Rows
+    n: float
+    prior: Prior
+    rng: np.random.Generator
+    synthesized: Sequence[bool] = ()
 
-class _Problem:
-    """Noisy tables and rows of predictors, as of `fit`."""
+    def fit(self, start: FloatArray | None = None) -> LogLinear:
+        """Mode and curvature of the posterior of effects, from those of a `start` (K, 1 + L)."""
+        start = self.start() if start is None else start
+        scales = np.full(len(self.prior.of_predictors), _START)
+        large = start.size > _LARGE
+        mode, scales, _, converged = self.mode(
+            self.prior, start, scales, iterations=_ITERATIONS[large], close=_CLOSE
+        )
+        information, gradient, _ = self.information(mode, self.mean(mode))
+        return LogLinear(
+            mode=mode,
+            information=information,
+            target=gradient + information @ mode.ravel(),
+            prior=self.prior,
+            scales=scales,
+            converged=converged,
+        )
 
-    def __init__(
-        self,
-        noisy: FloatArray,
-        stddev: FloatArray,
-        rows: Rows,
-        n: float,
-        prior: Prior,
-        rng: np.random.Generator,
-        synthesized: Sequence[bool],
-    ) -> None:
-        self.noisy, self.variances = noisy, np.maximum(np.square(stddev), _LEAST)
-        self.cells, self.times = rows.cells, rows.times * (n / rows.times.sum())
-        self.n, self.prior, self.synthesized = n, prior, synthesized
-        most = int(np.clip(_WORK / (noisy.shape[0] * (1 + noisy.shape[1])) ** 2, *_ROWS))
-        cells, times = self.cells, self.times
+    @functools.cached_property
+    def times(self) -> FloatArray:
+        """Of n records, shape (R,)."""
+        return np.asarray(self.rows.times * (self.n / self.rows.times.sum()))
+
+    @functools.cached_property
+    def some(self) -> _Sample:
+        """Rows for the Fisher information."""
+        n_outcomes, n_cells = self.noisy.shape
+        most = int(np.clip(_WORK / (n_outcomes * (1 + n_cells)) ** 2, *_ROWS))
+        cells, times = self.rows.cells, self.times
         if times.size > most:
-            some = rng.choice(times.size, most, p=times / n)
-            cells, times = cells[some], np.full(most, n / most)
-        self.some = _Sample(cells, times, noisy.shape[0])
+            some = self.rng.choice(times.size, most, p=times / self.n)
+            cells, times = cells[some], np.full(most, self.n / most)
+        return _Sample(cells, times, n_outcomes)
 
     def start(self) -> FloatArray:
         """Intercepts from the noisy shares of the outcome, and no effects."""
@@ -306,55 +367,20 @@ class _Problem:
 
     def mean(self, effects: FloatArray) -> FloatArray:
         """mu, shape (K, L)."""
-        p = probabilities(effects, self.cells)
-        return np.asarray((self.cells.T @ (self.times[:, None] * p)).T)
+        p = probabilities(effects, self.rows.cells)
+        return np.asarray((self.rows.cells.T @ (self.times[:, None] * p)).T)
 
-    def line_search(
-        self,
-        effects: FloatArray,
-        mean: FloatArray,
-        move: FloatArray,
-        precision: FloatArray,
-        weights: FloatArray,
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """Largest of 1, 1/2, 1/4, ... that lowers the objective at fixed weights, 0 if none does,
-        with the effects there and their mean."""
-
-        def objective(at: FloatArray, mean: FloatArray) -> float:
-            rest, flat = (self.noisy - mean).ravel(), at.ravel()
-            return float(rest @ linalg.cho_solve((weights, True), rest) + flat @ precision @ flat)
-
-        before, length = objective(effects, mean), 1.0
-        while length > 1e-3:
-            at = effects + length * move.reshape(effects.shape)
-            mean_there = self.mean(at)
-            if objective(at, mean_there) <= before:
-                return length, at, mean_there
-            length /= 2
-        return 0.0, effects, mean
-
-    def local(
-        self, effects: FloatArray, mean: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Information and gradient of the likelihood at `effects`, and a Cholesky factor of the
-        covariance V + noise of the cells."""
-        slope = self.some.covariance(effects)[:, 1:]  # of cells with cells and the outcome's counts
-        size = mean.size
-        spread = slope[..., 1:].reshape(size, size) + self._of_unknown(mean)
-        spread.flat[:: size + 1] += self.variances.ravel()
-        weights = linalg.cholesky(spread, lower=True)
-        both = np.column_stack([slope.reshape(size, -1), (self.noisy - mean).ravel()])
-        half = linalg.solve_triangular(weights, both, lower=True, overwrite_b=True)
-        product = half.T @ half  # of one matrix: half the work
-        return product[:-1, :-1], product[:-1, -1].copy(), weights
-
-    def _of_unknown(self, mean: FloatArray) -> FloatArray:
-        """Covariance from the unknown numbers of records in cells of confidential predictors."""
-        covariances = np.zeros((*mean.shape, *mean.shape))
-        for j, unknown in enumerate(self.synthesized):
-            for column in range(*self.prior.ends[j : j + 2]) if unknown else ():
+    def local(self, effects: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """V, of cells with cells and the outcome's counts, and V + noise; the numbers of records in
+        cells of confidential predictors are unknown, too."""
+        slope = self.some.covariance(effects)[:, 1:]
+        covariance = slope[..., 1:].copy()
+        for own, unknown in zip(self.prior.columns, self.synthesized, strict=False):
+            for column in range(own.start - 1, own.stop - 1) if unknown else ():
                 count = mean[:, column].sum()
                 share = mean[:, column] / max(count, 1e-9)
                 spread = count * (1 - count / self.n)
-                covariances[:, column, :, column] += spread * np.outer(share, share)
-        return covariances.reshape(mean.size, mean.size)
+                covariance[:, column, :, column] += spread * np.outer(share, share)
+        covariance = covariance.reshape(mean.size, mean.size)
+        covariance.flat[:: mean.size + 1] += np.maximum(np.square(self.stddev), _LEAST).ravel()
+        return slope.reshape(mean.size, -1), covariance

@@ -1,15 +1,15 @@
-r"""A measurement: noisy counts, the columns they are of, their standard deviation, and a query.
+"""A measurement: noisy counts, the columns they are of, their standard deviation, and a query.
 
 All of a step are made at once by `pyhybrid.primitives.tables.noisy_tables`, which checks that each
-record adds as much to each table as the noise is made for. Everything after that is a function of
-noisy counts, public columns and a public reference.
+record adds as much to each table as the noise is made for. All else is a function of noisy counts,
+public columns and a public reference.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -46,8 +46,7 @@ class Measurement:
     stddev : ndarray, shape (K, L)
         Of the noise of each cell.
     query : ndarray, shape (m, K), optional
-        Of a column alone: `noisy` (m, 1) are these sums of its cells. The cells themselves if
-        omitted.
+        Of a column alone: `noisy` (m, 1) are these sums of its cells; the cells if omitted.
     """
 
     noisy: FloatArray
@@ -68,9 +67,73 @@ class Measurement:
         return Measurement(noisy=self.noisy.sum(axis=0)[:, None], clique=clique, stddev=stddev)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Records:
+    """Cells of n records, confidential or simulated, `places` (n,) by column, beside their public
+    predictors."""
+
+    domain: Mapping[str, ColumnDomain]
+    public: Mapping[str, Predictor]
+    n: int
+    places: Mapping[str, IntArray] = field(default_factory=dict)
+
+    def of(self, df: pd.DataFrame) -> Records:
+        """Those of a table. Confidential."""
+        return replace(
+            self, places={name: own.places(df[name]) for name, own in self.domain.items()}
+        )
+
+    def predictor(self, name: str) -> Predictor:
+        """A public predictor, a column with cells, or none."""
+        if name == NO_PREDICTOR:
+            return Predictor.intercept(self.n)
+        if name in self.public:
+            return self.public[name]
+        return Predictor.of_cells(self.places[name], self.domain[name].positions, synthesized=True)
+
+    def table(self, clique: Clique) -> CrossTable:
+        """The counts of a clique, before noise. Confidential."""
+        column, name = clique
+        cells, n_rows = self.predictor(name).cells, self.domain[column].n_cells
+        return CrossTable(codes=self.places[column], n_rows=n_rows, cells=cells)
+
+
 def counts_of(table: CrossTable) -> FloatArray:
     """Records in each cell, shape (K, L), without noise. Confidential."""
     return cross_counts([table], unit=PARTS).reshape(table.shape) / PARTS
+
+
+def with_noise(
+    cliques: Sequence[Clique], tables: Sequence[CrossTable], price: Price, relation: str
+) -> tuple[NoisyTables, list[Measurement]]:
+    """All tables at once, with the same noise on each cell."""
+    answer = noisy_tables(tables, price=price, relation=relation, unit=PARTS)
+    return answer, [
+        Measurement(
+            noisy=noisy, clique=clique, stddev=np.full(noisy.shape, math.sqrt(answer.variance))
+        )
+        for clique, noisy in zip(cliques, answer.tables(), strict=True)
+    ]
+
+
+def measured(
+    cliques: Sequence[Clique], tables: Sequence[CrossTable], price: Price, relation: str
+) -> tuple[list[NoisyTables], list[Measurement]]:
+    """All tables, larger ones at a larger part of the price; parts add to it."""
+    power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
+    parts = [2.0 ** round(power * math.log2(math.prod(table.shape))) for table in tables]
+    answers, measurements = [], []
+    for part in sorted({*parts}):
+        alike = [place for place, own in enumerate(parts) if own == part]
+        answer, noisy = with_noise(
+            [cliques[place] for place in alike],
+            [tables[place] for place in alike],
+            price.part(part * len(alike) / sum(parts)),
+            relation,
+        )
+        answers.append(answer)
+        measurements += noisy
+    return answers, measurements
 
 
 def of_reference(
@@ -93,62 +156,3 @@ def of_reference(
     expected = noisy + times * _LEAST
     variance = (1 + times) * expected + np.square(DRIFT * expected)
     return Measurement(noisy=noisy, clique=clique, stddev=np.sqrt(variance))
-
-
-def places_of(df: pd.DataFrame, domain: Mapping[str, ColumnDomain]) -> dict[str, IntArray]:
-    """Cell of each record in each column. Confidential."""
-    return {name: domain[name].places(df[name]) for name in domain}
-
-
-def cross_table(
-    clique: Clique,
-    places: Mapping[str, IntArray],
-    domain: Mapping[str, ColumnDomain],
-    public: Mapping[str, Predictor],
-) -> CrossTable:
-    """The counts of a clique, before noise. Confidential."""
-    column, name = clique
-    codes = places[column]
-    cells = predictor(name, codes.size, places, domain, public).cells
-    return CrossTable(codes=codes, n_rows=domain[column].n_cells, cells=cells)
-
-
-def predictor(
-    name: str,
-    n: int,
-    places: Mapping[str, IntArray],
-    domain: Mapping[str, ColumnDomain],
-    public: Mapping[str, Predictor],
-) -> Predictor:
-    """A public predictor, a column whose cells `places` has, or none."""
-    if name == NO_PREDICTOR:
-        return Predictor.intercept(n)
-    if name in public:
-        return public[name]
-    return Predictor.of_cells(places[name], domain[name].positions, synthesized=True)
-
-
-def with_noise(
-    tables: Sequence[CrossTable], price: Price, relation: str
-) -> tuple[NoisyTables, list[tuple[FloatArray, FloatArray]]]:
-    """The answer, and noisy counts with their standard deviations of each table."""
-    answer = noisy_tables(tables, price=price, relation=relation, unit=PARTS)
-    stddev = math.sqrt(answer.variance)
-    return answer, [(noisy, np.full(noisy.shape, stddev)) for noisy in answer.tables()]
-
-
-def measured(
-    cliques: Sequence[Clique], tables: Sequence[CrossTable], price: Price, relation: str
-) -> tuple[list[NoisyTables], list[Measurement]]:
-    """Tables at once, larger ones at a larger part of the price; parts add to it."""
-    power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
-    parts = [2.0 ** round(power * math.log2(math.prod(table.shape))) for table in tables]
-    answers, found = [], {}
-    for part in sorted({*parts}):
-        places = [place for place, own in enumerate(parts) if own == part]
-        share = price.part(part * len(places) / sum(parts))
-        answer, noisy = with_noise([tables[place] for place in places], share, relation)
-        answers.append(answer)
-        for place, (counts, stddev) in zip(places, noisy, strict=True):
-            found[place] = Measurement(noisy=counts, clique=cliques[place], stddev=stddev)
-    return answers, [found[place] for place in range(len(tables))]

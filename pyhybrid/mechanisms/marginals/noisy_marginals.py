@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from pyhybrid.core.checks import (
+    FloatArray,
     check_choice,
     check_count,
     check_flag,
@@ -32,18 +32,14 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import OWNERS_WORD, SAY_SO, not_covered_by_noise
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, IntArray, Predictor, read_domain
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
+from pyhybrid.mechanisms.marginals.measurement import Records
 from pyhybrid.mechanisms.marginals.one_way import starts_of
 from pyhybrid.mechanisms.marginals.sample import Chain, following_others, spread, within
-from pyhybrid.mechanisms.marginals.select import (
-    ROUNDS,
-    Measured,
-    Measuring,
-    Reference,
-    most_cells,
-)
+from pyhybrid.mechanisms.marginals.select import ROUNDS, Measured, Measuring, most_cells
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -89,10 +85,8 @@ class NoisyMarginals(NoiseMechanism):
     sampler. A record is in one cell of each of T tables (divided between two cells of a public
     number): removing it changes T counts by 1, replacing it 2 T. Each table gets a part of epsilon,
     the parts add, and the noise of its cells is discrete Laplace of scale 1 / part or 2 / part;
-    tables of more cells get larger parts. Fewer predictors mean less noise.
-
-    With `given`, columns are synthesized in order beside public predictors; without, the whole
-    table is.
+    tables of more cells get larger parts. Fewer predictors mean less noise. With `given`, columns
+    are synthesized in order beside public predictors; without, the whole table is.
 
     Parameters
     ----------
@@ -109,35 +103,31 @@ class NoisyMarginals(NoiseMechanism):
         Predictors of each synthesized column: public columns, and columns before it; all of them if
         a column is not named. Choose them without looking at the confidential data.
     delta : float, optional
-        Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(1 / 2 part) under
+        Public, below 1 / n: noise is then discrete Gaussian, of scale sqrt(1 / 2 part) under
         "remove", sqrt(1 / part) under "replace", parts of the rho of zCDP that (epsilon, delta)
         allows. Of many tables it is the smaller noise. None for pure epsilon.
     most_bins : int or "auto", optional
         If given, every synthesized column is first measured alone, at `one_way_share` of the price.
         Neighboring bins are then merged to so many for the tables with predictors, and values are
         drawn within these as the column alone has them: give narrow bins, 50 to 300. "auto" takes
-        as many as the noise leaves apart, 3 to 20, fewer where models would be large: the root of n
-        over five times the mean size of the noise on a cell, which are public.
+        as many as the noise leaves apart, 3 to 20, by n alone, fewer where models would be large.
     one_way_share : float, default 0.2
         In (0, 1).
     select : {"all", "private"}
         "all" measures every column with each of its predictors. "private" measures every column
-        alone, at `one_way_share` of the price, then chooses tables by noisy scores, one after the
-        other, where the model so far errs most (AIM). The charge includes the choices. Intervals do
-        not account for pairs that were left out.
+        alone, at `one_way_share` of the price, then chooses tables by noisy scores where the model
+        so far errs most (AIM), and the charge includes the choices. Intervals do not account for
+        pairs that were left out.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
         Draw the effects of each synthetic set from their posterior given the noisy tables, so that
-        the sets differ by as much as sampling and noise leave unknown, and
-        ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
-        sets: each is then nearer to the data, and intervals are too short. A single set, which
-        gives no such interval, is always drawn at the mode, and evenly: its tables are those of
-        the model but for about a record in each cell, without the noise of a sample. Columns of
-        bins start from a density about noisy quartiles, which brings tails nearer to the data,
-        and, with a delta, numbers that stand out of the noise get a cell; several sets have none
-        of this, as intervals would be too short. In a single set, and with a reference, numbers
-        follow the other columns within merged bins, which keeps slopes.
+        ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all sets:
+        each is then nearer to the data, and intervals are too short. A single set is always drawn
+        at the mode, and evenly: its tables are the model's but for about a record in each cell. It
+        also starts from a density about noisy quartiles, and, with a delta, gives numbers that
+        stand out of the noise a cell; several sets do not, as intervals would be too short. In a
+        single set, and with a reference, numbers follow the other columns within merged bins.
     reference : DataFrame, optional
         Other records, public or historical: their tables are measurements, too, with the errors of
         sampling and of a drift of a tenth. Where they differ by more, this costs accuracy, not
@@ -155,8 +145,7 @@ class NoisyMarginals(NoiseMechanism):
     McKenna, Miklau, Sheldon (2021), Winning the NIST contest: a scalable and general approach to
     differentially private synthetic data, J. Privacy and Confidentiality 11(3). Räisä, Jälkö,
     Kaski, Honkela (2023), Noise-aware statistical inference with differentially private synthetic
-    data, AISTATS. McKenna, Mullins, Sheldon, Miklau (2022), AIM: an adaptive and iterative
-    mechanism for differentially private synthetic data, PVLDB 15.
+    data, AISTATS. McKenna, Mullins, Sheldon, Miklau (2022), AIM, PVLDB 15.
 
     Examples
     --------
@@ -192,11 +181,9 @@ class NoisyMarginals(NoiseMechanism):
         check_positive(self.epsilon, "epsilon")
         if self.delta is not None:
             check_delta(self.delta)
+        if isinstance(self.most_bins, str) and self.most_bins != AUTO:
+            raise InvalidInput(f"most_bins must be a number or 'auto': found {self.most_bins!r}")
         if self.most_bins not in (None, AUTO):
-            if isinstance(self.most_bins, str):
-                raise InvalidInput(
-                    f"most_bins must be a number or 'auto': found {self.most_bins!r}"
-                )
             check_count(self.most_bins, "most_bins", at_least=2)
         if check_fraction(self.one_way_share, "one_way_share") == 1:
             raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
@@ -262,17 +249,25 @@ class NoisyMarginals(NoiseMechanism):
         return sum(max(1, len(reads)) for reads in self.order.values())
 
     def bins_of(self, n: int) -> int | None:
-        """Bins of a column in tables with predictors, at most, for n records: public."""
+        """Bins of a column in tables with predictors, at most, for n records: public. "auto" takes
+        the root of n over five times the mean size of the noise on a cell."""
         if not isinstance(self.most_bins, str):
             return self.most_bins
-        told = self._resolvable_cells(n)
+        cells = self._resolvable_cells(n)
         if self.reference is not None:
-            told = max(told, len(self.reference) / _CELL)
+            cells = max(cells, len(self.reference) / _CELL)
         least, most = _AUTO_BINS
-        found = int(np.clip(round(math.sqrt(told)), least, most))
-        return next(
-            (bins for bins in range(found, least, -1) if self._effects(bins) <= _AUTO_EFFECTS),
-            least,
+        bins = int(np.clip(round(math.sqrt(cells)), least, most))
+        while bins > least and self._effects(bins) > _AUTO_EFFECTS:
+            bins -= 1
+        return bins
+
+    def _effects(self, most_bins: int) -> int:
+        """Of the largest model of a column."""
+        cells = {name: most_cells(own, most_bins) for name, own in self.domain.items()}
+        return max(
+            cells[name] * (1 + sum(cells.get(own, _CELLS_OF_PUBLIC) for own in reads))
+            for name, reads in self.order.items()
         )
 
     def _resolvable_cells(self, n: int) -> float:
@@ -287,22 +282,12 @@ class NoisyMarginals(NoiseMechanism):
             return None
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
         enough = next((own.epsilon for own in others if own._resolvable_cells(n) >= _KEPT), None)
-        told = (
-            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} is enough"
-        )
+        advice = f"epsilon {enough:g} is enough" if enough else "no epsilon below 100 keeps them"
         whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
             f"{n:,} records{whose} are too few for {self.n_tables} tables at epsilon "
-            f"{self.epsilon:g}: relations between columns will be lost; {told}, or fewer columns, "
-            "or a reference"
-        )
-
-    def _effects(self, most_bins: int) -> int:
-        """Of the largest model of a column, of the predictors that are synthesized, too."""
-        cells = {name: most_cells(own, most_bins) for name, own in self.domain.items()}
-        return max(
-            cells[name] * (1 + sum(cells.get(own, _CELLS_OF_PUBLIC) for own in reads))
-            for name, reads in self.order.items()
+            f"{self.epsilon:g}: relations between columns will be lost; {advice}, or fewer "
+            "columns, or a reference"
         )
 
     @property
@@ -317,27 +302,18 @@ class NoisyMarginals(NoiseMechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        private = self.select == "private"
+        names = ("epsilon", "delta", "most_bins", "select", "relation", "n_tables", "noise_aware")
+        in_steps = self.most_bins is not None or self.select == "private"
+        reference = None
+        if self.reference is not None:
+            reference = {"records": len(self.reference), "public": self.public}
         return {
             "mechanism": self.name,
             "domain": {name: own.as_dict() for name, own in self.domain.items()},
             "predictors": {name: list(reads) for name, reads in self.order.items()},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "most_bins": self.most_bins,
-            "one_way_share": None if self.most_bins is None and not private else self.one_way_share,
-            "select": self.select,
-            "relation": self.relation,
-            "n_tables": self.n_tables,
-            "noise_aware": self.noise_aware,
-            "reference": None
-            if self.reference is None
-            else {
-                "records": len(self.reference),
-                "public": self.public,
-            },
-            "unit": self.unit,
-            "rows_per_unit": self.rows_per_unit,
+            **{name: getattr(self, name) for name in (*names, "unit", "rows_per_unit")},
+            "one_way_share": self.one_way_share if in_steps else None,
+            "reference": reference,
         }
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -387,30 +363,36 @@ class NoisyMarginals(NoiseMechanism):
         """See `PerturbedHistogram.make_from`; the tables are measured once, whatever number of
         draws the sequence releases."""
         df, m = bound.table, n_synthetic
+        apart, rng = self.noise_aware and m > 1, random.generator("alone")
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            apart = self.noise_aware and m > 1
             found, chain = self._fitted(df, random, for_intervals=apart)
             effects = chain.sample(m, random) if apart else [chain.modes] * m
-            shares = {name: [found.alone[name].shares] * m for name in found.merged}
-            rng = random.generator("alone")
-            if apart:
-                shares = {name: found.alone[name].sample(m, rng) for name in found.merged}
+            shares = {
+                name: found.alone[name].sample(m, rng) if apart else [found.alone[name].shares] * m
+                for name in found.merged
+            }
         tables = []
         for place in range(m):
             # Tables of a single set are those of the model; sets to be compared have the noise of
             # a sample that rules for several count on.
-            cells = chain.simulate(random, f"marginals/{place + 1}", effects[place], even=m == 1)
-            drawn = {name: own[place] for name, own in shares.items()}
-            columns = self._columns(cells, found, chain, drawn, random, place + 1, even=m == 1)
+            records = chain.simulate(random, f"marginals/{place + 1}", effects[place], even=m == 1)
+            alone = {name: own[place] for name, own in shares.items()}
+            columns = self._columns(records, found, alone, random, place + 1, even=m == 1)
             columns.index = df.index
             tables.append(joined(df if given is None else given[place], columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
+        settings = self.describe()
+        if found.choices:  # by noisy scores: public
+            settings["chosen"] = {
+                column: [name for name in reads if name in found.tables[column]]
+                for column, reads in self.order.items()
+            }
         record = self._record(
             df,
             over_draws(self._charge(m), n_draws_released),
             random,
-            settings=self._settings(found),
+            settings=settings,
             synthesized=self.synthesizes,
             predictors=tuple(self.given),
             noise=noise_of(found.answers, found.choices),
@@ -420,10 +402,9 @@ class NoisyMarginals(NoiseMechanism):
 
     def _columns(
         self,
-        cells: Mapping[str, IntArray],
+        records: Records,
         found: Measured,
-        chain: Chain,
-        shares: Mapping[str, Any],
+        shares: Mapping[str, FloatArray],
         random: Streams,
         number: int,
         *,
@@ -432,24 +413,30 @@ class NoisyMarginals(NoiseMechanism):
         """Values of the cells of one set; within merged bins they follow the other columns if the
         set is even, or a reference tells of pairs."""
         columns = {}
-        for name, places in cells.items():
+        for name, places in records.places.items():
             domain = found.fine[name]
             if name in shares:
                 rng = random.generator(f"bins/{number}/{name}")
                 follows = even or self.reference is not None
-                order = following_others(name, cells, chain, rng) if follows else None
+                order = following_others(name, records, rng) if follows else None
                 starts = starts_of(domain, found.domain[name])
                 places = within(starts, places, shares[name], rng, order)
             rng = random.generator(f"within/{number}/{name}")
             at = spread(places, rng) if even else rng.random(places.size)
             columns[name] = domain.values(places, at, name=name)
-        whole: pd.DataFrame = pd.DataFrame(columns)
-        return whole
+        table: pd.DataFrame = pd.DataFrame(columns)
+        return table
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
         price, has_reference = Price.of(self.epsilon, self.delta), self.reference is not None
         ends = ", ".join(name for name in self.synthesizes if self.domain[name].clamp)
+        not_covered = not_covered_by_noise(
+            self.synthesizes,
+            self.unit,
+            chosen="domains, predictors, epsilon",
+            refused="values outside of their domain",
+        )
         return PrivacyCharge.strict(
             mechanism=self.name,
             epsilon=price.epsilon,
@@ -463,31 +450,13 @@ class NoisyMarginals(NoiseMechanism):
                 *([OWNERS_WORD] if has_reference else []),
                 *([_AT_ENDS.format(ends)] if ends else []),
             ),
-            not_covered=(
-                *not_covered_by_noise(
-                    self.synthesizes,
-                    self.unit,
-                    chosen="domains, predictors, epsilon",
-                    refused="values outside of their domain",
-                ),
-                *([_OF_REFERENCE[self.public]] if has_reference else []),
-            ),
+            not_covered=(*not_covered, *([_OF_REFERENCE[self.public]] if has_reference else [])),
         )
-
-    def _settings(self, found: Measured) -> dict[str, Any]:
-        """Public settings, and the tables that were chosen by noisy scores."""
-        settings = self.describe()
-        if found.choices:
-            settings["chosen"] = {
-                column: [name for name in self.order[column] if name in found.tables[column]]
-                for column in self.order
-            }
-        return settings
 
     def _fitted(
         self, df: pd.DataFrame, random: Streams, *, for_intervals: bool
     ) -> tuple[Measured, Chain]:
-        """The measurements, and their model."""
+        """The measurements, the only step that looks at confidential values, and their model."""
         check_columns(df, (*self.synthesizes, *self.given))
         if self.delta is not None and self.delta * len(df) >= 1:
             raise InvalidInput(
@@ -495,8 +464,6 @@ class NoisyMarginals(NoiseMechanism):
                 f"{self.delta:g}; a larger one would allow a record to be published as it is"
             )
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-        for name in self.synthesizes:
-            self.domain[name].check_values(name)
         measuring = self._measuring(df, for_intervals)
         if self.select == "private":
             found = measuring.chosen_tables(df, random)
@@ -505,13 +472,10 @@ class NoisyMarginals(NoiseMechanism):
         return found, measuring.chain(found, len(df), random)
 
     def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
-        """What is counted: the only step that looks at confidential values."""
-        reference, public = None, {}
-        if self.reference is None:
-            for name in self.given:
-                public[name] = Predictor.of_public(df[name], self.domain.get(name))
-        else:
-            reference, public = reference_of(self.reference, df, self.domain, self.given)
+        """What is counted."""
+        if self.reference is not None:
+            check_reference(self.reference, self.domain, self.synthesizes, self.given)
+        public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
         return Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
@@ -520,19 +484,20 @@ class NoisyMarginals(NoiseMechanism):
             share=self.one_way_share,
             price=self._price,
             relation=self.relation,
-            reference=reference,
+            reference=None if self.reference is None else (self.reference, of_reference),
             for_intervals=for_intervals,
         )
 
 
-def reference_of(
-    table: Any, df: pd.DataFrame, domain: Mapping[str, ColumnDomain], given: Sequence[str]
-) -> tuple[Reference, dict[str, Predictor]]:
-    """The reference, and the data's public predictors, coded together; InvalidInput for a reference
-    that lacks a column, or has values outside of their domain."""
+def check_reference(
+    table: Any,
+    domain: Mapping[str, ColumnDomain],
+    synthesized: Sequence[str],
+    given: Sequence[str],
+) -> None:
+    """Refuse a reference that lacks a column, or has values outside of their domain."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
-    synthesized = [name for name in domain if name not in given]
     for name in (*synthesized, *given):
         if name not in table.columns:
             raise InvalidInput(
@@ -546,26 +511,33 @@ def reference_of(
             domain[name].places(table[name])
         except InvalidInput as error:
             raise InvalidInput(f"reference: {error}") from None
+
+
+def public_predictors(
+    df: pd.DataFrame,
+    reference: pd.DataFrame | None,
+    domain: Mapping[str, ColumnDomain],
+    given: Sequence[str],
+) -> tuple[dict[str, Predictor], dict[str, Predictor]]:
+    """Public predictors of the data and of a reference, in the same cells."""
     public, of_reference = {}, {}
     for name in given:
-        one, other = df[name], table[name]
-        if one.dtype != other.dtype and not all(
-            pd.api.types.is_numeric_dtype(own.dtype) for own in (one, other)
-        ):
-            one, other = one.astype(object), other.astype(object)
-        both = pd.concat([one, other], ignore_index=True).rename(name)
-        own = Predictor.of_public(both, domain.get(name))
-        public[name] = replace(own, cells=sparse.csr_array(own.cells[: len(df)]))
-        of_reference[name] = replace(own, cells=sparse.csr_array(own.cells[len(df) :]))
-    rows = table.reset_index(drop=True)
-    return Reference(table=rows, public=of_reference), public
+        column = df[name]
+        if reference is not None:
+            both = [column, reference[name]]
+            if both[0].dtype != both[1].dtype and not all(map(is_number, both)):
+                both = [own.astype(object) for own in both]
+            column = pd.concat(both, ignore_index=True).rename(name)
+        predictor = Predictor.of_public(column, domain.get(name))
+        public[name] = predictor.rows(slice(len(df)))
+        of_reference[name] = predictor.rows(slice(len(df), None))
+    return public, of_reference
 
 
 def check_predictors(
     predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
 ) -> None:
     """Refuse predictors that are neither public nor synthesized before their column."""
-    known = (*given, *synthesizes)
     for column, names in predictors.items():
         if column not in synthesizes:
             raise InvalidInput(
@@ -575,7 +547,7 @@ def check_predictors(
         before = (*given, *synthesizes[: synthesizes.index(column)])
         for name in names:
             if name not in before:
-                why = "comes later in domain" if name in known else "is no column of given"
+                why = "comes later in domain" if name in synthesizes else "is no column of given"
                 raise InvalidInput(
                     f"predictors of {column!r} must be public or synthesized before it: "
                     f"{name!r} {why}{did_you_mean(name, before)}"
@@ -589,11 +561,9 @@ def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> 
         same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
     sentences = []
     for noise, own in same.items():
-        n_tables = sum(len(answer.shapes) for answer in own)
+        n_tables = number_of(sum(len(answer.shapes) for answer in own), "table")
         counts = sum(answer.value.size for answer in own)
-        sentences.append(
-            f"{noise} on each count of {number_of(n_tables, 'table')}, {counts} counts in all"
-        )
+        sentences.append(f"{noise} on each count of {n_tables}, {counts} counts in all")
     for scale, times in Counter(f"{choice.scale:g}" for choice in choices).items():
         sentences.append(f"Gumbel of scale {scale} on the scores of {number_of(times, 'choice')}")
     return "; ".join(sentences)

@@ -6,16 +6,16 @@ alike. So a column is first measured alone in all bins of its domain, and
 .. math:: \mu = n\, \operatorname{softmax}(\log w + s + e),\qquad
     \tilde c \mid \mu \approx N(Q \mu,\ Q \operatorname{diag}(\mu) Q' + \sigma^2),
 
-with n the public number of records, w the widths of bins times a t density with 3 degrees of
-freedom, from which s departs by little unless counts say so; its center and unit are declared, or
-are the median and half the distance of the quartiles of the noisy counts. s is smooth (second
-differences N(0, 1 / lambda): a P-spline on the bins) and e independent, N(0, tau^2), for heaps;
-levels have no s. Both scales maximize the approximate marginal likelihood. Differences are taken on
-the scale arsinh((y - median) / unit): a long tail is few steps long there, so that what noise
-drowns keeps falling. Noise that is cut at zero in each of many empty cells would add up, and move a
-mean by more than all else. Blocks of bins, wider the further they are from the center, are a second
-query where noise is Gaussian: they measure a tail with less noise than its bins do. So are single
-numbers of a range of many steps. One whose count is above 5 sigma is cut out of its bin.
+with w the widths of bins times a t density with 3 degrees of freedom, from which s departs by
+little unless counts say so; its center and unit are declared, or are the median and half the
+distance of the quartiles of the noisy counts. s is smooth (second differences N(0, 1 / lambda): a
+P-spline on the bins, on the scale arsinh((y - median) / unit), where a long tail is few steps long,
+so that what noise drowns keeps falling) and e independent, N(0, tau^2); levels have no s. Both
+scales maximize the approximate marginal likelihood. Noise that is cut at zero in each of many empty
+cells would add up, and move a mean by more than all else. Blocks of bins, wider the further they
+are from the center, are a second query where noise is Gaussian: they measure a tail with less noise
+than its bins do. So are single numbers of a range of many steps: one whose count is above 5 sigma
+is cut out of its bin.
 
 References
 ----------
@@ -36,6 +36,7 @@ from scipy import linalg
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray
+from pyhybrid.mechanisms.marginals.log_linear import Likelihood
 from pyhybrid.mechanisms.marginals.measurement import Measurement
 from pyhybrid.models.columns.support import of_steps
 
@@ -44,12 +45,11 @@ FEWEST_BINS = 3
 OUT = 5.0
 """Standard deviations of noise from which on a number's count stands out."""
 _STEPS, _CLOSE = 60, 1e-3
-_SMOOTH, _INDEPENDENT = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
+_SMOOTH, _INDEPENDENT, _START = (1e-3, 1e6), (1e-3, 3.0), (10.0, 0.1)  # of lambda, of tau
 _SD_OF_LEVEL = 10.0  # of a log count
 _SD_OF_LINE = 1.0  # of what second differences leave free, about the t density
 _SPREAD = 1.7  # of the density about it, in units
 _TAIL = (2.0, 1.5)  # (df + 1) / 2 of a t density, of even bins and of wider ones far out
-_FARTHEST = 2.0  # that a log count moves in a step
 _FULL = 0.95  # of a bin that its heaps take at most, where others are in it
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
@@ -106,29 +106,20 @@ def smooth(
     `informed`: start from the t density, which knows more than the domain says, so that intervals
     would be too short.
     """
-    precision = [np.zeros((domain.n_cells, domain.n_cells)), np.zeros(domain.n_cells)]
-    for own in measurements:
-        query = np.eye(domain.n_cells) if own.query is None else own.query
-        weighted = query.T / np.maximum(own.stddev.ravel(), 1e-3) ** 2
-        precision[0] += weighted @ query
-        precision[1] += weighted @ own.noisy.ravel()
-    error = linalg.inv(precision[0])
-    noisy = error @ precision[1]
+    whole = np.eye(domain.n_cells)
+    queries = np.vstack([whole if own.query is None else own.query for own in measurements])
+    precisions = np.vstack([np.maximum(own.stddev, 1e-3) ** -2 for own in measurements])
+    error = linalg.inv(queries.T @ (precisions * queries))
+    noisy = error @ queries.T @ (precisions * np.vstack([own.noisy for own in measurements]))[:, 0]
     prior = _Prior(domain, noisy, informed=informed)
-    likelihood = _Likelihood(noisy=noisy, error=error, n=n, prior=prior)
-    scales, at = (10.0, 0.1), prior.design.T @ _first_guess(measurements, likelihood)
-    for _ in range(_STEPS):
-        moved, root = likelihood.step(at, prior.precision(scales))
-        found = prior.new_scales(moved, root, scales)
-        changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
-        at, scales = moved, found
-        if changed < _CLOSE:
-            break
-    spread = linalg.solve_triangular(root, np.eye(at.size), lower=True).T
+    counts = _Counts(noisy=noisy, error=error, n=n, prior=prior)
+    start = prior.design.T @ _first_guess(measurements, counts)
+    at, _, root, _ = counts.mode(prior, start, np.array(_START), iterations=_STEPS, close=_CLOSE)
+    spread = linalg.solve_triangular(root, whole, lower=True).T
     return OneWay(mode=prior.offset + prior.design @ at, root=np.asarray(prior.design @ spread))
 
 
-def _first_guess(measurements: Sequence[Measurement], own: _Likelihood) -> FloatArray:
+def _first_guess(measurements: Sequence[Measurement], own: _Counts) -> FloatArray:
     """Log counts of blocks, or with a reference of cells, above all noise, beside the offset, shape
     (K,): where few are expected slopes are about 0, so that no step leads up to them."""
     if len(measurements) == 1:
@@ -146,83 +137,64 @@ class _Prior:
     independent: `design` (K, K), `rough` (B,) the squared second differences of each."""
 
     def __init__(self, domain: ColumnDomain, noisy: FloatArray, *, informed: bool) -> None:
-        first, edges = len(domain.levels), np.array(domain.bins)
-        self.bins = bins = slice(first, first + domain.n_bins)
+        edges, self.bins = np.array(domain.bins), domain.binned
         self.sd_of_line = _SD_OF_LINE if informed else _SD_OF_LEVEL
         self.design, self.offset = np.eye(domain.n_cells), np.zeros(domain.n_cells)
-        self.rough = np.zeros(domain.n_bins)
         # Widths in steps, so that a level is a cell of one step, at their middle size.
-        widths = np.log(np.diff(edges))
-        self.offset[bins] = widths - np.median(widths)
-        median, unit = _middle(edges, noisy[bins])
+        widths, middle = np.log(np.diff(edges)), (edges[1:] + edges[:-1]) / 2
+        self.offset[self.bins] = widths - np.median(widths)
+        median, unit = _middle(edges, noisy[self.bins])
+        center = median, unit
         if domain.center is not None and domain.unit is not None:
             informed, center = True, (domain.center, domain.unit)
-        else:
-            center = median, unit
-        middle = (edges[1:] + edges[:-1]) / 2
         if informed:
             away = (middle - center[0]) / (_SPREAD * center[1])
-            self.offset[bins] -= _TAIL[int(np.ptp(widths) > 1)] * np.log1p(away**2)
-        values, self.design[bins, bins] = linalg.eigh(_roughness(middle, median, unit))
-        self.rough = np.maximum(values, 0)
+            self.offset[self.bins] -= _TAIL[int(np.ptp(widths) > 1)] * np.log1p(away**2)
+        rough, self.design[self.bins, self.bins] = linalg.eigh(_roughness(middle, median, unit))
+        self.rough = np.maximum(rough, 0)
 
-    def _smooth(self, scales: tuple[float, float]) -> FloatArray:
-        """Variance of s in each direction, shape (B,)."""
-        return 1 / (scales[0] * self.rough + 1 / self.sd_of_line**2 / self.rough.size)
+    def _variances(self, scales: FloatArray) -> tuple[FloatArray, float]:
+        """Of s in each direction, shape (B,), and of e, at lambda and tau."""
+        smooth = 1 / (scales[0] * self.rough + 1 / self.sd_of_line**2 / self.rough.size)
+        return smooth, float(scales[1]) ** 2
 
-    def precision(self, scales: tuple[float, float]) -> FloatArray:
-        """Of each direction, shape (K,), at lambda and tau."""
-        whole = np.full(self.offset.size, 1 / _SD_OF_LEVEL**2)
-        whole[self.bins] = 1 / (self._smooth(scales) + scales[1] ** 2)
-        return whole
+    def precision(self, scales: FloatArray) -> FloatArray:
+        """Of all directions, shape (K, K)."""
+        each = np.full(self.offset.size, 1 / _SD_OF_LEVEL**2)
+        smooth, own = self._variances(scales)
+        each[self.bins] = 1 / (smooth + own)
+        return np.diag(each)
 
-    def new_scales(
-        self, at: FloatArray, root: FloatArray, scales: tuple[float, float]
-    ) -> tuple[float, float]:
+    def new_scales(self, effects: FloatArray, root: FloatArray, scales: FloatArray) -> FloatArray:
         """MacKay's update of lambda and tau: s and e given their sum, in each direction."""
-        spread = linalg.solve_triangular(root, np.eye(at.size), lower=True)
-        squares = (at**2 + np.square(spread).sum(axis=0))[self.bins]
-        smooth, own = self._smooth(scales), scales[1] ** 2
+        spread = linalg.solve_triangular(root, np.eye(effects.size), lower=True)
+        squares = (effects**2 + np.square(spread).sum(axis=0))[self.bins]
+        smooth, own = self._variances(scales)
         part, left = smooth / (smooth + own), smooth * own / (smooth + own)
         rough = float(self.rough @ (part**2 * squares + left))
         independent = float(np.mean((1 - part) ** 2 * squares + left))
-        return (
-            float(np.clip((self.rough.size - 2) / max(rough, 1e-12), *_SMOOTH)),
-            float(np.clip(np.sqrt(independent), *_INDEPENDENT)),
-        )
+        new = (self.rough.size - 2) / max(rough, 1e-12), math.sqrt(independent)
+        return np.asarray(np.clip(new, *np.transpose([_SMOOTH, _INDEPENDENT])))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Likelihood:
+class _Counts(Likelihood):
     """Of cells whose counts are estimated as `noisy` (K,), with errors of covariance `error`."""
 
     noisy: FloatArray
     error: FloatArray
     n: int
     prior: _Prior
+    farthest = 2.0  # a log count
 
-    def step(self, at: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """One Gauss-Newton step, halved until it helps, and the root of the precision before it."""
-        design, offset, k = self.prior.design, self.prior.offset, self.noisy.size
-        p = _softmax(offset + design @ at)
-        mu = self.n * p
-        spread = linalg.cho_factor(np.diag(mu) + self.error, lower=True)
-        weight = linalg.cho_solve(spread, np.eye(k))
-        slope = mu[:, None] * (design - p @ design)
-        information = slope.T @ (weight @ slope)
-        information.flat[:: k + 1] += precision
-        root = linalg.cholesky(information, lower=True)
-        rest = weight @ (self.noisy - mu)
-        move = linalg.cho_solve((root, True), slope.T @ rest - precision * at)
+    def mean(self, effects: FloatArray) -> FloatArray:
+        """mu, shape (K,)."""
+        return self.n * _softmax(self.prior.offset + self.prior.design @ effects)
 
-        def objective(here: FloatArray) -> float:
-            off = self.noisy - self.n * _softmax(offset + design @ here)
-            return float(off @ weight @ off + here @ (precision * here))
-
-        before, length = objective(at), min(1.0, _FARTHEST / max(np.abs(move).max(), 1e-12))
-        while length > 1e-3 and objective(at + length * move) > before:
-            length /= 2
-        return np.asarray(at + length * move), root
+    def local(self, effects: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of a softmax, and of counts that vary as Poisson ones."""
+        slope = mean[:, None] * (self.prior.design - mean @ self.prior.design / self.n)
+        return slope, np.diag(mean) + self.error
 
 
 def _middle(edges: FloatArray, noisy: FloatArray) -> tuple[float, float]:
@@ -248,7 +220,7 @@ def _roughness(middle: FloatArray, median: float, unit: float) -> FloatArray:
 def blocks(domain: ColumnDomain) -> FloatArray:
     """A query (m, K), for tails: bins whose distance from the center, or from where most are
     expected, is alike within a factor of 2; levels and missing values alone."""
-    first, edges = len(domain.levels), np.array(domain.bins)
+    edges = np.array(domain.bins)
     low, high = edges[0], edges[-1]
     expected = max(low, 0.0) if low >= 0 or domain.levels else (low + high) / 2
     center = expected if domain.center is None else domain.center
@@ -258,7 +230,7 @@ def blocks(domain: ColumnDomain) -> FloatArray:
     at = np.unique(np.searchsorted(edges[1:-1], cuts))
     block = np.arange(domain.n_cells)
     inner = np.searchsorted(at, np.arange(domain.n_bins), side="left")
-    block[first : first + domain.n_bins] = first + inner
+    block[domain.binned] = len(domain.levels) + inner
     places = np.unique(block, return_inverse=True)[1]
     return np.eye(places.max() + 1)[:, places]
 
@@ -268,24 +240,22 @@ def with_heaps(
 ) -> tuple[ColumnDomain, OneWay]:
     """The domain with each of its heaps alone whose count of `noisy` (M,) stands out of the noise,
     and its cells: what their bin has beside them is even over the rest of it."""
-    levels = np.array(domain.levels, dtype=np.float64)
     numbers = of_steps(domain.heaps, domain.released_step or 1.0)
-    places = np.flatnonzero((noisy > OUT * stddev) & ~np.isin(numbers, levels))
+    places = np.flatnonzero((noisy > OUT * stddev) & ~np.isin(numbers, domain.levels))
     if not places.size:
         return domain, alone
-    fine = domain.with_heaps(domain.heaps[places])
+    fine, whole = domain.with_heaps(domain.heaps[places]), n * alone.shares
     n_numbers = fine.n_cells - fine.missing
     least = pd.Series(fine.numbers(np.arange(n_numbers), np.zeros(n_numbers)))
-    whole = n * alone.shares
     parent = np.append(domain.places(least), np.full(int(fine.missing), whole.size - 1))
     heaps = fine.places(pd.Series(numbers[places]))
     held, widths = np.zeros(fine.n_cells), np.ones(fine.n_cells)
     held[heaps] = noisy[places]
-    widths[levels.size : levels.size + fine.n_bins] = np.diff(fine.bins)
+    widths[fine.binned] = np.diff(fine.bins)
     widths[heaps] = 0
     room, single = (np.bincount(parent, own, whole.size) for own in (widths, held))
-    share = np.where(room > 0, np.minimum(1, _FULL * whole / np.maximum(single, stddev)),
-                     whole / np.maximum(single, stddev))  # fmt: skip
+    share = whole / np.maximum(single, stddev)
+    share = np.where(room > 0, np.minimum(1, _FULL * share), share)
     rest = np.maximum(whole - share * single, 0) / np.where(room > 0, room, np.inf)
     counts = share[parent] * held + rest[parent] * widths
     # A cell's relative error is nearly that of its bin: heaps stand out of the noise.
@@ -296,10 +266,9 @@ def merged_domain(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> C
     """The domain with neighboring bins merged to at most so many, of equal parts of the root of
     share times width: equal shares would put a whole tail into one bin, equal widths nearly all
     records. Bins that would hold too little go to a neighbor; two are left."""
-    first, n_bins = len(domain.levels), domain.n_bins
+    n_bins, held = domain.n_bins, shares[domain.binned]
     if n_bins <= most_bins:
         return domain
-    held = shares[first : first + n_bins]
     along = np.cumsum(np.sqrt(held * np.diff(domain.bins)))
     inner = np.searchsorted(along, along[-1] * np.arange(1, most_bins) / most_bins) + 1
     # where all are in the last bin two are left, as a domain needs

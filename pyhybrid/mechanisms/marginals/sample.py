@@ -9,9 +9,8 @@ has them. Records drawn one by one add the noise of a sample to every table, whi
 thousands is as large as that of epsilon 4. Here they are drawn in random order, a quarter of those
 left at a time: the probabilities of such a block are raked (iterative proportional fitting) to the
 tables that the records before it have left due. What is missing at the end is about one record of a
-cell, at any n. A draw reads the model and public columns alone, so that it costs no epsilon.
-Averaged over draws a table is the model's within a third of a record: cells of few records are
-filled slowly, as a surplus cannot be taken back.
+cell, at any n; averaged over draws, a third of one, as a surplus cannot be taken back. A draw reads
+the model and public columns alone, so that it costs no epsilon.
 """
 
 from __future__ import annotations
@@ -26,15 +25,9 @@ from scipy import linalg, sparse, special
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import (
-    NO_PREDICTOR,
-    PARTS,
-    ColumnDomain,
-    IntArray,
-    Predictor,
-)
-from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, Rows, fit, probabilities
-from pyhybrid.mechanisms.marginals.measurement import Measurement, predictor
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, PARTS, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, Rows, Tables, probabilities
+from pyhybrid.mechanisms.marginals.measurement import Measurement, Records
 
 _SIMULATED, _MOST_SIMULATED = 20_000, 500_000  # rows that tables of later columns are held against
 _LARGEST_BLOCK = 2**22  # probabilities
@@ -58,13 +51,10 @@ class Link:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
     """Models of all columns, in their order: functions of measurements and public columns.
-
-    `domain` is of the synthesized columns, `public` the public predictors of the n records."""
+    `records` are n, without cells."""
 
     links: tuple[Link, ...]
-    domain: Mapping[str, ColumnDomain]
-    public: Mapping[str, Predictor]
-    n: int
+    records: Records
 
     @property
     def modes(self) -> dict[str, FloatArray]:
@@ -87,85 +77,69 @@ class Chain:
         *,
         kept: Mapping[str, IntArray] | None = None,
         even: bool = False,
-    ) -> dict[str, IntArray]:
-        """Cells of every column for the n records, from `effects`, the modes if omitted; `kept` are
-        those of the first columns, not drawn. `even`: so that tables are the model's."""
-        effects, cells = self.modes if effects is None else effects, dict(kept or {})
-        for link in self.links[len(cells) :]:
-            found = self.predictors(link.predictors, cells)
-            rows, rng = Rows.of(found), random.generator(f"{stream}/{link.column}")
+    ) -> Records:
+        """Cells of every column, from `effects`, the modes if omitted; `kept` are those of the
+        first columns, not drawn. `even`: so that tables are the model's."""
+        effects, records = self.modes if effects is None else effects, self.records
+        records = replace(records, places=kept or {})
+        for link in self.links[len(records.places) :]:
+            predictors = [records.predictor(name) for name in link.predictors]
+            rows, rng = Rows.of(predictors), random.generator(f"{stream}/{link.column}")
             p = probabilities(effects[link.column], rows.cells)
             if even:
-                widths = [each.cells.shape[1] for each in found]
-                cells[link.column] = balanced(p, rows, widths, rng)
+                cells = balanced(p, rows, [own.cells.shape[1] for own in predictors], rng)
             else:
-                cells[link.column] = drawn(p, rows.of_record, rng)
-        return cells
-
-    def predictors(self, names: Sequence[str], places: Mapping[str, IntArray]) -> list[Predictor]:
-        """Public ones, and others whose cells `places` holds; none is an intercept."""
-        named = names or (NO_PREDICTOR,)
-        return [predictor(name, self.n, places, self.domain, self.public) for name in named]
+                cells = drawn(p, rows.of_record, rng)
+            records = replace(records, places={**records.places, link.column: cells})
+        return records
 
     @property
     def repeated(self) -> Chain:
         """The same models over the records so many times over that enough rows are reached."""
-        times = max(1, math.ceil(_SIMULATED / self.n))
-        if not self.public:
-            return replace(self, n=min(times * self.n, _MOST_SIMULATED))
-        rows = np.tile(np.arange(self.n), times)
-        public = {
-            name: replace(own, cells=sparse.csr_array(own.cells[rows]))
-            for name, own in self.public.items()
-        }
-        return replace(self, public=public, n=times * self.n)
+        records, times = self.records, max(1, math.ceil(_SIMULATED / self.records.n))
+        rows = np.tile(np.arange(records.n), times)
+        public = {name: own.rows(rows) for name, own in records.public.items()}
+        n = times * records.n if public else min(times * records.n, _MOST_SIMULATED)
+        return replace(self, records=replace(records, public=public, n=n))
 
     def with_column(
-        self,
-        column: str,
-        measurements: Sequence[Measurement],
-        random: Streams,
-        *,
-        earlier: Link | None = None,
+        self, measurements: Sequence[Measurement], random: Streams, earlier: Link | None = None
     ) -> Chain:
         """The chain and the model of one more column, fitted to its measurements; `earlier` is a
         fit of the same column to fewer of them, to start from."""
-        names = tuple(each.clique[1] for each in measurements)
-        many, places = self, {}
-        if not self.public and all(name == NO_PREDICTOR for name in names):
-            many = replace(self, n=1)  # all records are alike
-        elif not all(name == NO_PREDICTOR or name in self.public for name in names):
-            many = self.repeated
-            places = many.simulate(random, f"fit/{column}/rows")
-        found = many.predictors(names, places)
-        model = fit(
-            np.hstack([each.noisy for each in measurements]),
-            np.hstack([each.stddev for each in measurements]),
-            Rows.of(found),
-            self.n,
-            Prior(
-                of_outcome=self.domain[column].positions,
-                of_predictors=[each.positions for each in found],
+        column, names = measurements[0].clique[0], tuple(own.clique[1] for own in measurements)
+        records = self.records
+        if not {*names} <= {NO_PREDICTOR, *records.public}:
+            records = self.repeated.simulate(random, f"fit/{column}/rows")
+        elif not records.public and {*names} == {NO_PREDICTOR}:
+            records = replace(records, n=1)  # all records are alike
+        predictors = [records.predictor(name) for name in names]
+        tables = Tables(
+            noisy=np.hstack([own.noisy for own in measurements]),
+            stddev=np.hstack([own.stddev for own in measurements]),
+            rows=Rows.of(predictors),
+            n=self.records.n,
+            prior=Prior(
+                of_outcome=records.domain[column].positions,
+                of_predictors=[own.positions for own in predictors],
             ),
-            random.generator(f"fit/{column}"),
-            synthesized=[each.synthesized for each in found],
-            start=None if earlier is None else _start(earlier, names, found),
+            rng=random.generator(f"fit/{column}"),
+            synthesized=[own.synthesized for own in predictors],
         )
-        link = Link(column=column, predictors=names, model=model)
+        start = None if earlier is None else _start(earlier, names, predictors)
+        link = Link(column=column, predictors=names, model=tables.fit(start))
         return replace(self, links=(*self.links, link))
 
 
 def _start(earlier: Link, names: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:
     """Effects of an earlier fit, 0 of predictors that it had not."""
-    mode, ends = earlier.model.mode, earlier.model.prior.ends
-    parts = [mode[:, :1]]
-    for name, each in zip(names, predictors, strict=True):
-        if name in earlier.predictors:
-            place = earlier.predictors.index(name)
-            parts.append(mode[:, 1 + ends[place] : 1 + ends[place + 1]])
-        else:
-            parts.append(np.zeros((mode.shape[0], each.cells.shape[1])))
-    return np.hstack(parts)
+    mode, columns = earlier.model.mode, earlier.model.prior.columns
+    known = {name: mode[:, own] for name, own in zip(earlier.predictors, columns, strict=True)}
+    parts = [
+        known.get(name, np.zeros((mode.shape[0], own.positions.size)))
+        for name, own in zip(names, predictors, strict=True)
+    ]
+    return np.hstack([mode[:, :1], *parts])
 
 
 def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
@@ -208,11 +182,10 @@ def balanced(
 
 def _quarters(order: IntArray, most: int) -> Iterator[IntArray]:
     """A quarter of the records, a quarter of those left, ..., one, one; at most so many."""
-    start = 0
-    while start < order.size:
-        size = min(max(most, 1), -(-(order.size - start) // 4))
-        yield order[start : start + size]
-        start += size
+    while order.size:
+        size = min(max(most, 1), -(-order.size // 4))
+        yield order[:size]
+        order = order[size:]
 
 
 def _raked(
@@ -258,22 +231,17 @@ def within(
     return np.asarray(np.clip(places, starts[cells], starts[cells + 1] - 1), dtype=np.int64)
 
 
-def following_others(
-    column: str,
-    cells: Mapping[str, IntArray],
-    chain: Chain,
-    rng: np.random.Generator,
-) -> FloatArray:
+def following_others(column: str, records: Records, rng: np.random.Generator) -> FloatArray:
     """Numbers in [0, 1) to order synthetic records (n,) by within bins of a column: a normal score,
     drawn within its bin by a linear regression on synthetic and public cells of all others. Drawn
     without them, it would flatten slopes, the more the wider bins are."""
-    domain, n = chain.domain[column], cells[column].size
-    place, at = cells[column] - len(domain.levels), rng.random(n)
+    domain, at = records.domain[column], rng.random(records.n)
+    place = records.places[column] - len(domain.levels)
     rows = np.flatnonzero((place >= 0) & (place < domain.n_bins))
-    names = [*chain.public, *(name for name in cells if name != column)]
+    names = [*records.public, *(name for name in records.places if name != column)]
     if not names or not rows.size:
         return at
-    others = [each.cells for each in chain.predictors(names, cells)]
+    others = [records.predictor(name).cells for name in names]
     design = sparse.csr_array(sparse.hstack(others, format="csr")[rows] / PARTS)
     own = place[rows]
     held = np.bincount(own, minlength=domain.n_bins) / rows.size

@@ -12,17 +12,15 @@ a graphical model). The score of the table c of a column with a predictor is
 
 M the counts of the records, and of rows simulated from the model so far: the error of the table,
 less the error that noise alone would cause. The model comes from noisy answers alone, so that
-:math:`M_c(\hat\theta)` and the noise are the same for neighbors at any given earlier answers, and
-by the triangle inequality the sensitivity of :math:`u_c` is that of the table: 1 under "remove", 2
-under "replace", as a record adds 1 to each table, in one cell or shared out between cells of a
-public number. No weights of a column and no squares are in it: these would change by more.
+:math:`M_c(\hat\theta)` is the same for neighbors at any given earlier answers, and by the triangle
+inequality the sensitivity of :math:`u_c` is that of the table: 1 under "remove", 2 under "replace",
+as a record adds 1 to each table. No weights and no squares are in it: these would change by more.
 
 **Price.** Rounds are composed adaptively: pure prices add, and so does rho, of which the
 exponential mechanism at epsilon takes epsilon^2 / 8. Where the model's table moved by less than the
-noise of the measurement that moved it, so that smaller noise is needed to learn more, the parts of
-later rounds grow (annealing): noise of half the scale, which is twice the epsilon or four times the
-rho. The last round takes what is left. That prices of later rounds depend on earlier answers
-changes nothing, as their sum is fixed beforehand.
+noise of the measurement that moved it, the parts of later rounds grow (annealing): noise of half
+the scale, which is twice the epsilon or four times the rho. The last round takes what is left. That
+later prices depend on earlier answers changes nothing, as their sum is fixed beforehand.
 
 References
 ----------
@@ -35,6 +33,8 @@ differential privacy (prices that depend on earlier answers).
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,16 +45,15 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, PARTS, ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
 from pyhybrid.mechanisms.marginals.measurement import (
     Clique,
     Measurement,
+    Records,
     counts_of,
-    cross_table,
     measured,
     of_reference,
-    places_of,
     with_noise,
 )
 from pyhybrid.mechanisms.marginals.one_way import (
@@ -77,17 +76,9 @@ _MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their 
 _MOST_OF_REFERENCE, _MANY = 1500, 10  # effects, with those a reference alone informs; columns
 _CHOICE = 0.1  # of a round's price, for the choice
 _NOTHING_LEFT = 1e-9
-_ROUNDED = 1 + 1e-6  # sums of floating-point numbers, of up to 10^9 records
+_ROUNDED = 1 + 1e-5  # sums of floating-point numbers, of up to 10^9 records
 _MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
 _MOST_OF_A_HEAP = 0.1  # of n, that a count must have to stand out; else none is looked for
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Reference:
-    """A reference table, and its public predictors in the cells of the data's."""
-
-    table: pd.DataFrame
-    public: Mapping[str, Predictor]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -100,16 +91,18 @@ class Measured:
 
     domain: dict[str, ColumnDomain]
     fine: dict[str, ColumnDomain]
-    alone: dict[str, OneWay] = field(default_factory=dict)
     tables: dict[str, dict[str, Measurement]]
+    alone: dict[str, OneWay] = field(default_factory=dict)
     answers: list[NoisyTables] = field(default_factory=list)
     choices: list[NoisyChoice] = field(default_factory=list)
 
-    def add(self, own: Measurement) -> None:
-        """One more measurement, beside those of the same clique."""
-        column, name = own.clique
-        before = self.tables[column].get(name)
-        self.tables[column][name] = own if before is None else before.combined(own)
+    def add(self, answers: Sequence[NoisyTables], measurements: Iterable[Measurement]) -> None:
+        """More answers, whose measurements count beside those of the same clique."""
+        self.answers += answers
+        for own in measurements:
+            column, name = own.clique
+            before = self.tables[column].get(name)
+            self.tables[column][name] = own if before is None else before.combined(own)
 
     @property
     def merged(self) -> list[str]:
@@ -122,7 +115,8 @@ class Measuring:
     """What is counted of each column, with the predictors of `order`, and at what price of one row,
     all tables together. A column has `most_bins` in two-way tables, after a first step at this
     `share`; None for all of its domain, in one step. `for_intervals`: several draws are to show
-    what the noise leaves open, so that no prior may know more than the domain says."""
+    what the noise leaves open, so that no prior may know more than the domain says. A `reference`
+    has its public predictors in the cells of the data's."""
 
     domain: Mapping[str, ColumnDomain]
     order: Mapping[str, tuple[str, ...]]
@@ -131,7 +125,7 @@ class Measuring:
     share: float
     price: Price
     relation: str
-    reference: Reference | None = None
+    reference: tuple[pd.DataFrame, Mapping[str, Predictor]] | None = None
     for_intervals: bool = False
 
     @property
@@ -141,11 +135,15 @@ class Measuring:
             (name, own) for name, reads in self.order.items() for own in reads or (NO_PREDICTOR,)
         ]
 
-    def check_sizes(self, order: Mapping[str, Sequence[str]] | None = None) -> None:
+    def records(self, domain: Mapping[str, ColumnDomain], df: pd.DataFrame) -> Records:
+        """Cells of the data. Confidential."""
+        return Records(domain=domain, public=self.public, n=len(df)).of(df)
+
+    def check_sizes(self, order: Mapping[str, Sequence[str]]) -> None:
         """Refuse models that are too large, before anything confidential is looked at."""
         sizes = {name: most_cells(own, self.most_bins) for name, own in self.domain.items()}
-        sizes |= {name: own.cells.shape[1] for name, own in self.public.items()}
-        for column, names in (self.order if order is None else order).items():
+        sizes |= {name: own.positions.size for name, own in self.public.items()}
+        for column, names in order.items():
             effects = sizes[column] * (1 + sum(sizes[name] for name in names))
             if effects > MOST_EFFECTS:
                 raise InvalidInput(
@@ -156,92 +154,80 @@ class Measuring:
 
     def all_tables(self, df: pd.DataFrame) -> Measured:
         """Count every column with each of its predictors, and add noise."""
-        self.check_sizes()
-        price = self.price
-        if self.most_bins is None:
-            found = Measured(
-                domain=dict(self.domain), fine=dict(self.domain), tables={n: {} for n in self.order}
-            )
-        else:
+        self.check_sizes(self.order)
+        domain, price = dict(self.domain), self.price
+        found = Measured(domain=domain, fine=domain, tables={name: {} for name in self.order})
+        if self.most_bins is not None:
             found, price = self.columns_alone(df), price.part(1 - self.share)
-        tables = self.two_way(df, found.domain)
-        answers, measurements = measured(self.cliques, tables, price, self.relation)
-        found.answers += answers
-        for own in measurements:
-            found.add(own)
+        records = self.records(found.domain, df)
+        tables = [records.table(clique) for clique in self.cliques]
+        found.add(*measured(self.cliques, tables, price, self.relation))
         return found
-
-    def two_way(self, df: pd.DataFrame, domain: Mapping[str, ColumnDomain]) -> list[CrossTable]:
-        """Tables of all cliques. Confidential."""
-        places = places_of(df, domain)
-        return [cross_table(clique, places, domain, self.public) for clique in self.cliques]
 
     def columns_alone(self, df: pd.DataFrame) -> Measured:
         """Every column alone, and what that says of it: smooth shares, numbers that stand out,
         merged bins."""
-        n, names = len(df), list(self.order)
-        places = places_of(df, self.domain)
-        counted = {name: self._alone(name, places) for name in names}
-        wide, heaps = self._blocks(), self._heaps(df)
-        in_blocks = [counted[name].in_blocks(query.argmax(axis=0)) for name, query in wide.items()]
+        records, queries = self.records(self.domain, df), self._blocks()
+        tables = {name: records.table((name, NO_PREDICTOR)) for name in self.order}
+        wide = {name: tables[name].in_blocks(own.argmax(axis=0)) for name, own in queries.items()}
+        asked = [*tables.items(), *wide.items(), *self._heaps(df).items()]
         price = self.price.part(self.share)
-        answer, noisy = with_noise(
-            [*counted.values(), *in_blocks, *heaps.values()], price, self.relation
-        )
-        results = iter(noisy)
-        found: dict[str, list[Measurement]] = {
-            name: [_of_column(name, next(results))] for name in names
-        }
-        for name, query in wide.items():
-            found[name].append(replace(_of_column(name, next(results)), query=query))
-        made = Measured(domain=dict(self.domain), fine=dict(self.domain), tables={})
-        made.answers.append(answer)
-        smoothed = [name for name in names if self.domain[name].n_bins >= FEWEST_BINS]
-        for name in names:
+        cliques = [(name, NO_PREDICTOR) for name, _ in asked]
+        answer, noisy = with_noise(cliques, [own for _, own in asked], price, self.relation)
+        told = {name: [own] for name, own in zip(tables, noisy, strict=False)}
+        noisy = noisy[len(tables) :]
+        for (name, query), own in zip(queries.items(), noisy, strict=False):
+            told[name].append(replace(own, query=query))
+        single = {own.clique[0]: own for own in noisy[len(queries) :]}
+        found = Measured(domain=dict(self.domain), fine=dict(self.domain), tables={})
+        found.answers.append(answer)
+        for name in self.order:
             if self.reference is not None:
-                found[name].append(self._of_reference((name, NO_PREDICTOR), self.domain, n))
-            if name in smoothed:
-                informed = not self.for_intervals
-                made.alone[name] = smooth(found[name], self.domain[name], n, informed=informed)
-        for name in heaps:
-            counts, stddev = next(results)
-            made.fine[name], made.alone[name] = with_heaps(
-                made.alone[name], self.domain[name], counts.ravel()[:-1], float(stddev[0, 0]), n
-            )
-        for name in names:
-            if name in smoothed:
-                fine, alone = made.fine[name], made.alone[name]
-                most = min(self.most_bins or math.inf, self.domain[name].n_bins)
-                made.domain[name] = merged_domain(fine, alone.shares, int(most))
-                own = alone.merged(name, n, fine, made.domain[name])
-            else:
-                own = found[name][0]
-                for other in found[name][1:]:
-                    own = own.combined(other)
-            made.tables[name] = {NO_PREDICTOR: own}
-        return made
+                told[name].append(self._of_reference((name, NO_PREDICTOR), self.domain, len(df)))
+            own = self._alone(name, told[name], single.get(name), found, len(df))
+            found.tables[name] = {NO_PREDICTOR: own}
+        return found
 
-    def _alone(self, name: str, places: Mapping[str, IntArray]) -> CrossTable:
-        return cross_table((name, NO_PREDICTOR), places, self.domain, {})
+    def _alone(
+        self,
+        name: str,
+        told: Sequence[Measurement],
+        single: Measurement | None,
+        found: Measured,
+        n: int,
+    ) -> Measurement:
+        """A column's counts in merged bins, from all measurements of it, and of single numbers."""
+        domain = self.domain[name]
+        if domain.n_bins < FEWEST_BINS:
+            return functools.reduce(Measurement.combined, told)
+        fine, alone = domain, smooth(told, domain, n, informed=not self.for_intervals)
+        if single is not None:
+            stddev = float(single.stddev[0, 0])
+            fine, alone = with_heaps(alone, domain, single.noisy.ravel()[:-1], stddev, n)
+        most = min(self.most_bins or domain.n_bins, domain.n_bins)
+        few = merged_domain(fine, alone.shares, most)
+        found.fine[name], found.alone[name], found.domain[name] = fine, alone, few
+        return alone.merged(name, n, fine, few)
+
+    def _smoothed(self) -> list[str]:
+        """Columns that are smoothed; none if Gaussian noise, which grows by the root of the number
+        of tables, is not what is added, or if several sets are to be compared."""
+        if self.price.rho is None or self.for_intervals:
+            return []
+        return [name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS]
 
     def _blocks(self) -> dict[str, FloatArray]:
-        """Blocks of cells that are counted, too, where Gaussian noise grows by the root of the
-        number of tables, no reference tells of tails, and one set is drawn."""
-        if self.reference is not None or self.price.rho is None or self.for_intervals:
-            return {}
-        names = [n for n in self.order if self.domain[n].n_bins >= FEWEST_BINS]
+        """Blocks of cells that are counted, too, where no reference tells of tails."""
+        names = self._smoothed() if self.reference is None else []
         queries = {name: blocks(self.domain[name]) for name in names}
         return {n: own for n, own in queries.items() if own.shape[0] < _MOST_BLOCKS * own.shape[1]}
 
     def _heaps(self, df: pd.DataFrame) -> dict[str, CrossTable]:
-        """Counts of single numbers of columns of bins, where noise is Gaussian and small beside n,
-        and one set is drawn. Confidential."""
-        names = [n for n in self.order if self.domain[n].n_bins >= FEWEST_BINS]
-        names = [n for n in names if self.domain[n].heaps.size]
+        """Counts of single numbers, where noise is small beside n. Confidential."""
+        names = [name for name in self._smoothed() if self.domain[name].heaps.size]
         n_tables = len(self.order) + len(self._blocks()) + max(len(names), 1)
         noise = size_of_noise(self.price.part(self.share / n_tables), self.relation)
-        too_large = OUT * noise > _MOST_OF_A_HEAP * len(df)
-        if self.price.rho is None or self.for_intervals or too_large:
+        if OUT * noise > _MOST_OF_A_HEAP * len(df):
             return {}
         cells = Predictor.intercept(len(df)).cells
         return {
@@ -262,18 +248,17 @@ class Measuring:
         n: int,
         margins: tuple[FloatArray, FloatArray] | None = None,
     ) -> Measurement:
-        own = self.reference
-        assert own is not None
-        names = {name for name in clique if name in domain}
-        places = places_of(own.table, {name: domain[name] for name in names})
-        table = cross_table(clique, places, domain, own.public)
-        return of_reference(clique, table, n, margins)
+        assert self.reference is not None
+        table, public = self.reference
+        known = {name: domain[name] for name in clique if name in domain}
+        records = Records(domain=known, public=public, n=len(table)).of(table)
+        return of_reference(clique, records.table(clique), n, margins)
 
     def chain(self, found: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
-        chain = Chain(links=(), domain=found.domain, public=self.public, n=n)
+        chain = Chain(links=(), records=Records(domain=found.domain, public=self.public, n=n))
         for column in self.order:
-            chain = chain.with_column(column, self.of_column(column, found, n), random)
+            chain = chain.with_column(self.of_column(column, found, n), random)
         return chain
 
     def of_column(self, column: str, found: Measured, n: int) -> list[Measurement]:
@@ -284,31 +269,32 @@ class Measuring:
                 tables[NO_PREDICTOR] = tables[NO_PREDICTOR].combined(others[column].margin())
         if self.reference is not None:
             for name in self._known_pairs(column, tables, found.domain):
-                margins = self._margins(column, name, tables, found)
+                margins = self._margins(name, tables, found)
                 own = self._of_reference((column, name), found.domain, n, margins)
                 tables[name] = tables[name].combined(own) if name in tables else own
-        first = [NO_PREDICTOR] if NO_PREDICTOR in tables else []
-        named = [name for name in self.order[column] if name in tables]
-        return [tables[name] for name in dict.fromkeys([*first, *named, *tables])]
+        names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *tables])
+        return [tables[name] for name in names if name in tables]
 
     def _margins(
-        self, column: str, name: str, tables: Mapping[str, Measurement], found: Measured
+        self, name: str, tables: Mapping[str, Measurement], found: Measured
     ) -> tuple[FloatArray, FloatArray] | None:
         """Records in each cell of a column and of a predictor, as far as they are known."""
         if NO_PREDICTOR not in tables or name == NO_PREDICTOR:
             return None
         if name in self.public:
-            return tables[NO_PREDICTOR].noisy.ravel(), self.public[name].shares
-        return tables[NO_PREDICTOR].noisy.ravel(), found.tables[name][NO_PREDICTOR].noisy.ravel()
+            of_predictor = np.asarray(self.public[name].cells.sum(axis=0)).ravel() / PARTS
+        else:
+            of_predictor = found.tables[name][NO_PREDICTOR].noisy.ravel()
+        return tables[NO_PREDICTOR].noisy.ravel(), of_predictor
 
     def _known_pairs(
         self, column: str, tables: Mapping[str, Measurement], domain: Mapping[str, ColumnDomain]
-    ) -> Iterable[str]:
+    ) -> list[str]:
         """Predictors that a reference tells of: measured ones, then others, the nearest first, as
         long as the model stays small."""
         names = list(self.order)
         sizes = {NO_PREDICTOR: 1} | {name: own.n_cells for name, own in domain.items()}
-        sizes |= {name: own.cells.shape[1] for name, own in self.public.items()}
+        sizes |= {name: own.positions.size for name, own in self.public.items()}
         known = [name for name in tables if name != NO_PREDICTOR or self.most_bins is None]
         left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
         left -= sum(sizes[name] for name in tables)
@@ -337,11 +323,11 @@ class Measuring:
         price = self.price.part(1 - self.share)
         while left > _NOTHING_LEFT:
             part = left if left < 2 * part else part
-            moved = rounds.take(price.part(part))
-            if moved is None:
+            learned = rounds.take(price.part(part))
+            if learned is None:
                 break
             left -= part
-            if moved <= rounds.noise:  # less was learned than the noise of the measurement
+            if learned <= 0:
                 part *= 2 if price.rho is None else 4
         return rounds.found
 
@@ -351,10 +337,6 @@ def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     return domain.n_cells - max(0, domain.n_bins - (most_bins or domain.n_bins))
 
 
-def _of_column(name: str, noisy: tuple[FloatArray, FloatArray]) -> Measurement:
-    return Measurement(noisy=noisy[0], clique=(name, NO_PREDICTOR), stddev=noisy[1])
-
-
 def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
     """What a model's table is off by, less noise of mean size `size` on each cell; changes by no
     more than a neighbor changes `true` (see the module)."""
@@ -362,24 +344,24 @@ def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
 
 
 class _Rounds:
-    """What was measured so far, and its model."""
+    """What was measured so far, its model, and tables of the data and of rows simulated from it."""
 
     def __init__(self, measuring: Measuring, df: pd.DataFrame, random: Streams) -> None:
         """Every column alone, its bins merged, and the model of independent columns."""
         self.measuring, self.random, self.n = measuring, random, len(df)
         self.found = measuring.columns_alone(df)
-        tables = zip(measuring.cliques, measuring.two_way(df, self.found.domain), strict=True)
-        self.tables = {clique: own for clique, own in tables if clique[1] != NO_PREDICTOR}
+        records = measuring.records(self.found.domain, df)
+        cliques = [clique for clique in measuring.cliques if clique[1] != NO_PREDICTOR]
+        self.tables = {clique: records.table(clique) for clique in cliques}
         self.true = {clique: counts_of(own) for clique, own in self.tables.items()}
         self.chain = measuring.chain(self.found, self.n, random.child("round 0"))
-        self.rows: dict[str, IntArray] = {}
+        self.rows = self.chain.records
         self.modeled: dict[Clique, FloatArray] = {}
-        self.noise = 0.0
-        self.simulate()
+        self._simulate(0)
 
     def take(self, price: Price) -> float | None:
-        """How far one round at `price` moved the model's table; None if no table is left that a
-        model could hold."""
+        """How much further than the noise one round at `price` moved the model's table; None if no
+        table is left that a model could hold."""
         among = [clique for clique in self.tables if self._fits(clique)]
         if len(among) < 2:
             return None
@@ -387,43 +369,36 @@ class _Rounds:
         spent, of_choice = price.part(1 - _CHOICE), price.part(_CHOICE)
         size = size_of_noise(spent, relation)
         choice = exponential_mechanism(
-            [score(self.true[each], self.modeled[each], size) for each in among],
+            [score(self.true[clique], self.modeled[clique], size) for clique in among],
             sensitivity=CHANGED[relation] * _ROUNDED,
             epsilon=of_choice.epsilon if of_choice.rho is None else math.sqrt(8 * of_choice.rho),
             relation=relation,
             candidates=among,
         )
         chosen = choice.candidate
-        answers, measurements = measured([chosen], [self.tables[chosen]], spent, relation)
         self.found.choices.append(choice)
-        self.found.answers += answers
-        self.found.add(measurements[0])
-        self.fit(chosen[0])
-        before = self.modeled[chosen]
-        self.simulate(list(self.measuring.order).index(chosen[0]))
-        self.noise = size * before.size
-        return float(np.abs(self.modeled[chosen] - before).sum())
+        self.found.add(*measured([chosen], [self.tables[chosen]], spent, relation))
+        before, place = self.modeled[chosen], list(self.measuring.order).index(chosen[0])
+        self._fit(chosen[0], place)
+        self._simulate(place)
+        return float(np.abs(self.modeled[chosen] - before).sum()) - size * before.size
 
-    def fit(self, column: str) -> None:
+    def _fit(self, column: str, place: int) -> None:
         """The column's model anew, in its place."""
-        place = list(self.measuring.order).index(column)
         links = self.chain.links
-        before = replace(self.chain, links=links[:place])
-        own = self.measuring.of_column(column, self.found, self.n)
+        told = self.measuring.of_column(column, self.found, self.n)
         random = self.random.child(f"round {len(self.found.choices)}")
-        after = before.with_column(column, own, random, earlier=links[place])
+        after = replace(self.chain, links=links[:place]).with_column(told, random, links[place])
         self.chain = replace(after, links=(*after.links, *links[place + 1 :]))
 
-    def simulate(self, first: int = 0) -> None:
+    def _simulate(self, first: int) -> None:
         """Tables of rows simulated from the model, as of n records; those of the columns before
         the place `first`, whose models are as they were, stay."""
-        names, many = list(self.measuring.order), self.chain.repeated
-        kept = {name: self.rows[name] for name in names[:first]}
-        self.rows = many.simulate(self.random, "rows", kept=kept)
+        kept = dict(itertools.islice(self.rows.places.items(), first))
+        self.rows = self.chain.repeated.simulate(self.random, "rows", kept=kept)
         for clique in self.tables:
-            if clique[0] in names[first:]:
-                table = cross_table(clique, self.rows, self.found.domain, many.public)
-                self.modeled[clique] = counts_of(table) * (self.n / many.n)
+            if clique[0] not in kept:
+                self.modeled[clique] = counts_of(self.rows.table(clique)) * (self.n / self.rows.n)
 
     def _fits(self, clique: Clique) -> bool:
         column, name = clique

@@ -11,8 +11,7 @@ from pyhybrid.mechanisms.marginals.log_linear import (
     LogLinear,
     Prior,
     Rows,
-    _Problem,
-    fit,
+    Tables,
     probabilities,
 )
 
@@ -25,15 +24,21 @@ def rows_of(cells: sparse.csr_array, times: np.ndarray) -> Rows:
     return Rows(cells=cells, times=times, of_record=np.zeros(0, np.int64))
 
 
-def problem(noisy: np.ndarray, times: np.ndarray, cells: sparse.csr_array = CELLS) -> _Problem:
-    rng = np.random.default_rng(0)
-    stddev = np.ones(noisy.shape)
-    return _Problem(noisy, stddev, rows_of(cells, times), times.sum(), PRIOR, rng, ())
+def problem(
+    noisy: np.ndarray, times: np.ndarray, cells: sparse.csr_array = CELLS, sd: float = 1.0
+) -> Tables:
+    return Tables(
+        noisy=noisy,
+        stddev=np.full(noisy.shape, sd),
+        rows=rows_of(cells, times),
+        n=times.sum(),
+        prior=PRIOR,
+        rng=np.random.default_rng(0),
+    )
 
 
 def fitted(noisy: np.ndarray, times: np.ndarray, sd: float) -> LogLinear:
-    stddev, rng = np.full(noisy.shape, sd), np.random.default_rng(0)
-    return fit(noisy, stddev, rows_of(CELLS, times), times.sum(), PRIOR, rng)
+    return problem(noisy, times, sd=sd).fit()
 
 
 def some_effects(seed: int = 1) -> np.ndarray:
