@@ -26,7 +26,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.mechanisms.marginals.measurement import counts_of, measured, with_noise
-from pyhybrid.mechanisms.marginals.select import Measured, Measuring, score
+from pyhybrid.mechanisms.marginals.select import ALONE, Measured, Measuring, score
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
@@ -155,7 +155,7 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
     price = measuring.price
     if measuring.most_bins is not None:
         steps.append(_step(_alone(measuring, df), measuring.columns_alone(df).answers[0]))
-        price = price.part(1 - measuring.share)
+        price = price.part(1 - ALONE)
     answers, _ = measured(measuring.cliques, tables, price, measuring.relation)
     for answer in answers:
         alike = [table for table in tables if table.shape in answer.shapes]

@@ -22,7 +22,6 @@ from pyhybrid.core.checks import (
     check_choice,
     check_count,
     check_flag,
-    check_fraction,
     check_positive,
     did_you_mean,
     number_of,
@@ -36,7 +35,7 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_d
 from pyhybrid.mechanisms.marginals.measurement import Records
 from pyhybrid.mechanisms.marginals.one_way import starts_of
 from pyhybrid.mechanisms.marginals.sample import Chain, following_others, spread, within
-from pyhybrid.mechanisms.marginals.select import ROUNDS, Measured, Measuring, most_cells
+from pyhybrid.mechanisms.marginals.select import ALONE, ROUNDS, Measured, Measuring, most_cells
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.formula.values import is_number
@@ -107,16 +106,14 @@ class NoisyMarginals(NoiseMechanism):
         "remove", sqrt(1 / part) under "replace", parts of the rho of zCDP that (epsilon, delta)
         allows. Of many tables it is the smaller noise. None for pure epsilon.
     most_bins : int or "auto", optional
-        If given, every synthesized column is first measured alone, at `one_way_share` of the price.
+        If given, every synthesized column is first measured alone, at a fifth of the price.
         Neighboring bins are then merged to so many for the tables with predictors, and values are
         drawn within these as the column alone has them: give narrow bins, 50 to 300. "auto" takes
         as many as the noise leaves apart, 3 to 20, by n alone, fewer where models would be large.
-    one_way_share : float, default 0.2
-        In (0, 1).
     select : {"all", "private"}
         "all" measures every column with each of its predictors. "private" measures every column
-        alone, at `one_way_share` of the price, then chooses tables by noisy scores where the model
-        so far errs most (AIM), and the charge includes the choices. Intervals do not account for
+        alone, at a fifth of the price, then chooses tables by noisy scores where the model so far
+        errs most (AIM), and the charge includes the choices. Intervals do not account for
         pairs that were left out.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
@@ -161,7 +158,6 @@ class NoisyMarginals(NoiseMechanism):
     epsilon: float
     delta: float | None = None
     most_bins: int | str | None = None
-    one_way_share: float = 0.2
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
     select: str = "all"
@@ -185,8 +181,6 @@ class NoisyMarginals(NoiseMechanism):
             raise InvalidInput(f"most_bins must be a number or 'auto': found {self.most_bins!r}")
         if self.most_bins not in (None, AUTO):
             check_count(self.most_bins, "most_bins", at_least=2)
-        if check_fraction(self.one_way_share, "one_way_share") == 1:
-            raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
         check_choice(self.select, "select", SELECTS)
         check_choice(self.relation, "relation", RELATIONS)
         check_flag(self.noise_aware, "noise_aware")
@@ -212,13 +206,12 @@ class NoisyMarginals(NoiseMechanism):
         own, given = (
             tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
         )
-        given = () if given == ("1",) else given
+        given, known = () if given == ("1",) else given, dict(domain or {})
         if not all((*own, *given)):
             raise InvalidInput(
                 f"the formula of {cls.__name__} must be of columns alone, 'y + z ~ a + b' or "
                 f"'y + z ~ 1': found {formula!r}"
             )
-        known = {} if domain is None else dict(domain)
         for name in own:
             if name not in known:
                 raise InvalidInput(
@@ -273,7 +266,7 @@ class NoisyMarginals(NoiseMechanism):
     def _resolvable_cells(self, n: int) -> float:
         """Cells of a table of two columns that the noise leaves apart."""
         n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
-        noise = size_of_noise(self._price.part((1 - self.one_way_share) / n_tables), self.relation)
+        noise = size_of_noise(self._price.part((1 - ALONE) / n_tables), self.relation)
         return n / (_CELL * noise)
 
     def too_few(self, n: int) -> str | None:
@@ -303,7 +296,6 @@ class NoisyMarginals(NoiseMechanism):
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
         names = ("epsilon", "delta", "most_bins", "select", "relation", "n_tables", "noise_aware")
-        in_steps = self.most_bins is not None or self.select == "private"
         reference = None
         if self.reference is not None:
             reference = {"records": len(self.reference), "public": self.public}
@@ -312,7 +304,6 @@ class NoisyMarginals(NoiseMechanism):
             "domain": {name: own.as_dict() for name, own in self.domain.items()},
             "predictors": {name: list(reads) for name, reads in self.order.items()},
             **{name: getattr(self, name) for name in (*names, "unit", "rows_per_unit")},
-            "one_way_share": self.one_way_share if in_steps else None,
             "reference": reference,
         }
 
@@ -473,44 +464,24 @@ class NoisyMarginals(NoiseMechanism):
 
     def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
         """What is counted."""
-        if self.reference is not None:
-            check_reference(self.reference, self.domain, self.synthesizes, self.given)
+        try:
+            if self.reference is not None:
+                check_columns(self.reference, (*self.synthesizes, *self.given))
+                for name in self.synthesizes:
+                    self.domain[name].places(self.reference[name])
+        except InvalidInput as error:
+            raise InvalidInput(f"reference: {error}") from None
         public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
         return Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
             public=public,
             most_bins=self.bins_of(len(df)),
-            share=self.one_way_share,
             price=self._price,
             relation=self.relation,
             reference=None if self.reference is None else (self.reference, of_reference),
             for_intervals=for_intervals,
         )
-
-
-def check_reference(
-    table: Any,
-    domain: Mapping[str, ColumnDomain],
-    synthesized: Sequence[str],
-    given: Sequence[str],
-) -> None:
-    """Refuse a reference that lacks a column, or has values outside of their domain."""
-    if not isinstance(table, pd.DataFrame):
-        raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
-    for name in (*synthesized, *given):
-        if name not in table.columns:
-            raise InvalidInput(
-                f"reference must have the column {name!r}: it has not"
-                f"{did_you_mean(name, table.columns)}"
-            )
-    if not len(table):
-        raise InvalidInput("reference must have rows: it has none")
-    for name in synthesized:
-        try:
-            domain[name].places(table[name])
-        except InvalidInput as error:
-            raise InvalidInput(f"reference: {error}") from None
 
 
 def public_predictors(

@@ -70,6 +70,8 @@ from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
 
+ALONE = 0.2
+"""Share of the price for columns alone."""
 ROUNDS = 30
 """At the price of the first one, if no round's price grew."""
 _MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
@@ -113,16 +115,15 @@ class Measured:
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Measuring:
     """What is counted of each column, with the predictors of `order`, and at what price of one row,
-    all tables together. A column has `most_bins` in two-way tables, after a first step at this
-    `share`; None for all of its domain, in one step. `for_intervals`: several draws are to show
-    what the noise leaves open, so that no prior may know more than the domain says. A `reference`
-    has its public predictors in the cells of the data's."""
+    all tables together. A column has `most_bins` in two-way tables, after a first step; None for
+    all of its domain, in one step. `for_intervals`: several draws are to show what the noise leaves
+    open, so that no prior may know more than the domain says. A `reference` has its public
+    predictors in the cells of the data's."""
 
     domain: Mapping[str, ColumnDomain]
     order: Mapping[str, tuple[str, ...]]
     public: Mapping[str, Predictor]
     most_bins: int | None
-    share: float
     price: Price
     relation: str
     reference: tuple[pd.DataFrame, Mapping[str, Predictor]] | None = None
@@ -158,7 +159,7 @@ class Measuring:
         domain, price = dict(self.domain), self.price
         found = Measured(domain=domain, fine=domain, tables={name: {} for name in self.order})
         if self.most_bins is not None:
-            found, price = self.columns_alone(df), price.part(1 - self.share)
+            found, price = self.columns_alone(df), price.part(1 - ALONE)
         records = self.records(found.domain, df)
         tables = [records.table(clique) for clique in self.cliques]
         found.add(*measured(self.cliques, tables, price, self.relation))
@@ -171,7 +172,7 @@ class Measuring:
         tables = {name: records.table((name, NO_PREDICTOR)) for name in self.order}
         wide = {name: tables[name].in_blocks(own.argmax(axis=0)) for name, own in queries.items()}
         asked = [*tables.items(), *wide.items(), *self._heaps(df).items()]
-        price = self.price.part(self.share)
+        price = self.price.part(ALONE)
         cliques = [(name, NO_PREDICTOR) for name, _ in asked]
         answer, noisy = with_noise(cliques, [own for _, own in asked], price, self.relation)
         told = {name: [own] for name, own in zip(tables, noisy, strict=False)}
@@ -226,7 +227,7 @@ class Measuring:
         """Counts of single numbers, where noise is small beside n. Confidential."""
         names = [name for name in self._smoothed() if self.domain[name].heaps.size]
         n_tables = len(self.order) + len(self._blocks()) + max(len(names), 1)
-        noise = size_of_noise(self.price.part(self.share / n_tables), self.relation)
+        noise = size_of_noise(self.price.part(ALONE / n_tables), self.relation)
         if OUT * noise > _MOST_OF_A_HEAP * len(df):
             return {}
         cells = Predictor.intercept(len(df)).cells
@@ -320,7 +321,7 @@ class Measuring:
         self.check_sizes(dict.fromkeys(self.order, ()))
         rounds = _Rounds(self, df, random)
         left, part = 1.0, 1 / most_rounds
-        price = self.price.part(1 - self.share)
+        price = self.price.part(1 - ALONE)
         while left > _NOTHING_LEFT:
             part = left if left < 2 * part else part
             learned = rounds.take(price.part(part))

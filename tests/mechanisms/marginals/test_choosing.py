@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("opendp")
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
         "domain": DOMAIN, "order": ORDER, "public": {"age": Predictor.of_public(TABLE["age"])},
-        "most_bins": 5, "share": 0.2, "price": Price.of(4.0), "relation": "replace",
+        "most_bins": 5, "price": Price.of(4.0), "relation": "replace",
     }  # fmt: skip
     return Measuring(**{**own, **changes})
 

@@ -33,7 +33,7 @@ TRUE = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
         "domain": DOMAIN, "order": ORDER, "public": {"age": Predictor.of_public(TABLE["age"])},
-        "most_bins": 6, "share": 0.2, "price": Price.of(1e6), "relation": "replace",
+        "most_bins": 6, "price": Price.of(1e6), "relation": "replace",
     }  # fmt: skip
     return Measuring(**{**own, **changes})
 
