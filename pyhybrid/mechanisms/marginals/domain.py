@@ -187,7 +187,7 @@ class ColumnDomain:
         if not self.bins:
             return places_of_levels(present, self.levels)
         y, edges, levels = (
-            self._on_step(own) for own in (numbers_in(present), self.bins, self.levels)
+            self._on_step(numbers) for numbers in (numbers_in(present), self.bins, self.levels)
         )
         if y.size and np.isnan(y).all():
             raise InvalidInput(
@@ -212,8 +212,8 @@ class ColumnDomain:
     @property
     def released_step(self) -> float | None:
         """The step, or the one that whole edges and levels declare."""
-        whole = all(isinstance(own, int | float) and own % 1 == 0
-                    for own in (*self.bins, *self.levels))  # fmt: skip
+        whole = all(isinstance(number, int | float) and number % 1 == 0
+                    for number in (*self.bins, *self.levels))  # fmt: skip
         return self.step if self.step is not None else 1.0 if whole else None
 
     @property
@@ -287,7 +287,7 @@ class ColumnDomain:
         if last - first < self.n_bins:
             return np.zeros(0)
         sizes = (digit * 10**power for power in itertools.count() for digit in (1, 5))
-        size = next(own for own in sizes if (last - first) / own < _MOST_HEAPS)
+        size = next(size for size in sizes if (last - first) / size < _MOST_HEAPS)
         return np.asarray(size * np.arange(-(-first // size), last // size + 1.0))
 
     def heap_of(self, values: pd.Series) -> IntArray:
@@ -301,7 +301,9 @@ class ColumnDomain:
         """A domain in which each of these numbers, in steps, ascending, is a bin alone. It has the
         same step and its ends are no nearer, so that it holds every value that this one does."""
         step = self.released_step or 1.0
-        edges, points = (in_steps(np.array(own, float), step) for own in (self.bins, self.levels))
+        edges, points = (
+            in_steps(np.array(numbers, float), step) for numbers in (self.bins, self.levels)
+        )
         if heaps.size and heaps[-1] == np.floor(edges[-1]):  # the last bin is closed
             edges[-1] = max(edges[-1], heaps[-1] + 0.5)
         cuts = np.unique(np.concatenate([edges, heaps, heaps + 1]))

@@ -145,7 +145,7 @@ class Rows:
     @classmethod
     def of(cls, predictors: Sequence[Predictor]) -> Rows:
         """All predictors side by side, each distinct row once."""
-        whole = sparse.hstack([each.cells for each in predictors], format="csr")
+        whole = sparse.hstack([predictor.cells for predictor in predictors], format="csr")
         # two of a million rows fall together with probability 3e-8, which costs accuracy only
         words = np.random.default_rng(20230101).integers(0, 2**64, whole.shape[1], dtype=np.uint64)
         _, first, of_record, times = np.unique(
@@ -178,8 +178,10 @@ class _Sample:
         p, design = probabilities(effects, self.cells), self.design
         root, shape = np.sqrt(self.times)[:, None] * p, (p.shape[1], design.shape[1])
         if self.pairs is None:
-            each = (root[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
-            covariances = (each.T @ each).reshape(*shape, *shape)  # of one matrix: half the work
+            products = (root[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
+            covariances = (products.T @ products).reshape(
+                *shape, *shape
+            )  # of one matrix: half the work
         else:
             outcomes = (root[:, :, None] * root[:, None, :]).reshape(p.shape[0], -1)
             both = (self.pairs.T @ outcomes).reshape(*shape[1:] * 2, *shape[:1] * 2)
@@ -193,16 +195,16 @@ class _Sample:
 def _pairs(design: FloatArray, n_outcomes: int) -> sparse.csr_array | None:
     """Products of all pairs of columns of a row of `design` (R, B), shape (R, B^2), where so few
     are not 0 that sums over them take less time than those of dense products, or None."""
-    own = sparse.csr_array(design)
-    held, width = np.diff(own.indptr), design.shape[1]
+    rows = sparse.csr_array(design)
+    held, width = np.diff(rows.indptr), design.shape[1]
     ends = np.concatenate([[0], np.cumsum(held**2)])
     if ends[-1] * _DENSE_GAIN > design.size * width or held.size * n_outcomes**2 > _MOST_PAIRS:
         return None
-    left = np.repeat(np.arange(own.nnz), np.repeat(held, held))
+    left = np.repeat(np.arange(rows.nnz), np.repeat(held, held))
     place = np.arange(ends[-1]) - np.repeat(ends[:-1], held**2)
-    right = np.repeat(own.indptr[:-1], held**2) + place % np.repeat(held, held**2)
-    columns = own.indices[left].astype(np.int64) * width + own.indices[right]
-    products = own.data[left] * own.data[right]
+    right = np.repeat(rows.indptr[:-1], held**2) + place % np.repeat(held, held**2)
+    columns = rows.indices[left].astype(np.int64) * width + rows.indices[right]
+    products = rows.data[left] * rows.data[right]
     return sparse.csr_array((products, columns, ends), shape=(held.size, width**2))
 
 
@@ -216,7 +218,7 @@ class Prior:
     @functools.cached_property
     def columns(self) -> list[slice]:
         """Effects of each predictor, after the intercept."""
-        ends = itertools.accumulate((own.size for own in self.of_predictors), initial=1)
+        ends = itertools.accumulate((positions.size for positions in self.of_predictors), initial=1)
         return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
     @functools.cached_property
@@ -227,8 +229,8 @@ class Prior:
     def squares(self, effects: FloatArray) -> FloatArray:
         """Squared length of the effects of each predictor, at scale 1, shape (J,)."""
         rows, inverses = self.inverses
-        parts = zip((effects[:, own] for own in self.columns), inverses, strict=True)
-        return np.array([np.sum((rows @ own) * (own @ inverse)) for own, inverse in parts])
+        parts = zip((effects[:, part] for part in self.columns), inverses, strict=True)
+        return np.array([np.sum((rows @ part) * (part @ inverse)) for part, inverse in parts])
 
     def precision(self, scales: FloatArray) -> FloatArray:
         """Of intercepts and effects in the order (k, l), shape (K (1 + L), K (1 + L))."""
@@ -236,8 +238,8 @@ class Prior:
         shape = rows.shape[0], self.columns[-1].stop
         whole = np.zeros(shape * 2)
         whole[:, 0, :, 0] = np.eye(shape[0]) / _SD_OF_INTERCEPT**2
-        for own, inverse, scale in zip(self.columns, inverses, scales, strict=True):
-            whole[:, own, :, own] = np.einsum("ab,cd->acbd", rows, inverse) / scale**2
+        for part, inverse, scale in zip(self.columns, inverses, scales, strict=True):
+            whole[:, part, :, part] = np.einsum("ab,cd->acbd", rows, inverse) / scale**2
         return whole.reshape(math.prod(shape), -1)
 
     def new_scales(self, effects: FloatArray, root: FloatArray, scales: FloatArray) -> FloatArray:
@@ -246,8 +248,8 @@ class Prior:
         spread = (np.tril(lower) + np.tril(lower, -1).T).reshape(effects.shape * 2)
         rows, inverses = self.inverses
         left = [
-            np.einsum("acbd,ab,cd->", spread[:, own, :, own], rows, inverse)
-            for own, inverse in zip(self.columns, inverses, strict=True)
+            np.einsum("acbd,ab,cd->", spread[:, part, :, part], rows, inverse)
+            for part, inverse in zip(self.columns, inverses, strict=True)
         ]
         determined = np.maximum(self.sizes - left / scales**2, 1e-3)
         return np.asarray(np.clip(np.sqrt(self.squares(effects) / determined), *_SCALES))
@@ -255,7 +257,7 @@ class Prior:
     @property
     def sizes(self) -> IntArray:
         """Numbers of effects of each predictor, shape (J,)."""
-        return self.of_outcome.size * np.array([own.size for own in self.of_predictors])
+        return self.of_outcome.size * np.array([positions.size for positions in self.of_predictors])
 
 
 def _inverse(positions: FloatArray) -> FloatArray:
@@ -375,8 +377,8 @@ class Tables(Likelihood):
         cells of confidential predictors are unknown, too."""
         slope = self.some.covariance(effects)[:, 1:]
         covariance = slope[..., 1:].copy()
-        for own, unknown in zip(self.prior.columns, self.synthesized, strict=False):
-            for column in range(own.start - 1, own.stop - 1) if unknown else ():
+        for part, unknown in zip(self.prior.columns, self.synthesized, strict=False):
+            for column in range(part.start - 1, part.stop - 1) if unknown else ():
                 count = mean[:, column].sum()
                 share = mean[:, column] / max(count, 1e-9)
                 spread = count * (1 - count / self.n)

@@ -56,7 +56,7 @@ class Measurement:
 
     def combined(self, other: Measurement) -> Measurement:
         """Both measurements of one table, each by its precision."""
-        one, two = (1 / np.maximum(own.stddev, 1e-6) ** 2 for own in (self, other))
+        one, two = (1 / np.maximum(margin.stddev, 1e-6) ** 2 for margin in (self, other))
         noisy = (one * self.noisy + two * other.noisy) / (one + two)
         return replace(self, noisy=noisy, stddev=1 / np.sqrt(one + two))
 
@@ -80,7 +80,7 @@ class Records:
     def of(self, df: pd.DataFrame) -> Records:
         """Those of a table. Confidential."""
         return replace(
-            self, places={name: own.places(df[name]) for name, own in self.domain.items()}
+            self, places={name: domain.places(df[name]) for name, domain in self.domain.items()}
         )
 
     def predictor(self, name: str) -> Predictor:
@@ -124,7 +124,7 @@ def measured(
     parts = [2.0 ** round(power * math.log2(math.prod(table.shape))) for table in tables]
     answers, measurements = [], []
     for part in sorted({*parts}):
-        alike = [place for place, own in enumerate(parts) if own == part]
+        alike = [place for place, size in enumerate(parts) if size == part]
         answer, noisy = with_noise(
             [cliques[place] for place in alike],
             [tables[place] for place in alike],
@@ -149,7 +149,7 @@ def of_reference(
     noisy = times * counts_of(table)
     if margins is not None:
         noisy += times * _LEAST / table.n_rows
-        wanted = [np.maximum(own, _LEAST) for own in margins]
+        wanted = [np.maximum(margin, _LEAST) for margin in margins]
         for axis in (0, 1) * 5:
             factor = wanted[axis] * (n / wanted[axis].sum()) / noisy.sum(axis=1 - axis)
             noisy = noisy * np.expand_dims(factor, 1 - axis)

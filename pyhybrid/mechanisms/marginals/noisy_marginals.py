@@ -203,23 +203,23 @@ class NoisyMarginals(NoiseMechanism):
         """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given
         public ones. `domain` may hold more columns than are named."""
         left, _, right = formula.partition("~")
-        own, given = (
+        columns, given = (
             tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
         )
         given, known = () if given == ("1",) else given, dict(domain or {})
-        if not all((*own, *given)):
+        if not all((*columns, *given)):
             raise InvalidInput(
                 f"the formula of {cls.__name__} must be of columns alone, 'y + z ~ a + b' or "
                 f"'y + z ~ 1': found {formula!r}"
             )
-        for name in own:
+        for name in columns:
             if name not in known:
                 raise InvalidInput(
                     f"domain must hold every column to synthesize: {name!r} is not in it"
                     f"{did_you_mean(name, known)}; it is never read from the data: give it, it is "
                     "part of the guarantee"
                 )
-        kept = {name: known[name] for name in (*own, *given) if name in known}
+        kept = {name: known[name] for name in (*columns, *given) if name in known}
         return cls(domain=kept, given=given, **options)
 
     @property
@@ -230,10 +230,10 @@ class NoisyMarginals(NoiseMechanism):
     @property
     def order(self) -> dict[str, tuple[str, ...]]:
         """Predictors of each synthesized column."""
-        chosen, own = self.predictors or {}, self.synthesizes
+        chosen, columns = self.predictors or {}, self.synthesizes
         return {
-            column: tuple(chosen.get(column, (*self.given, *own[:place])))
-            for place, column in enumerate(own)
+            column: tuple(chosen.get(column, (*self.given, *columns[:place])))
+            for place, column in enumerate(columns)
         }
 
     @property
@@ -257,9 +257,9 @@ class NoisyMarginals(NoiseMechanism):
 
     def _effects(self, most_bins: int) -> int:
         """Of the largest model of a column."""
-        cells = {name: most_cells(own, most_bins) for name, own in self.domain.items()}
+        cells = {name: most_cells(domain, most_bins) for name, domain in self.domain.items()}
         return max(
-            cells[name] * (1 + sum(cells.get(own, _CELLS_OF_PUBLIC) for own in reads))
+            cells[name] * (1 + sum(cells.get(predictor, _CELLS_OF_PUBLIC) for predictor in reads))
             for name, reads in self.order.items()
         )
 
@@ -274,7 +274,9 @@ class NoisyMarginals(NoiseMechanism):
         if self.n_tables < 2 or self.reference is not None or self._resolvable_cells(n) >= _KEPT:
             return None
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = next((own.epsilon for own in others if own._resolvable_cells(n) >= _KEPT), None)
+        enough = next(
+            (other.epsilon for other in others if other._resolvable_cells(n) >= _KEPT), None
+        )
         advice = f"epsilon {enough:g} is enough" if enough else "no epsilon below 100 keeps them"
         whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
@@ -301,7 +303,7 @@ class NoisyMarginals(NoiseMechanism):
             reference = {"records": len(self.reference), "public": self.public}
         return {
             "mechanism": self.name,
-            "domain": {name: own.as_dict() for name, own in self.domain.items()},
+            "domain": {name: domain.as_dict() for name, domain in self.domain.items()},
             "predictors": {name: list(reads) for name, reads in self.order.items()},
             **{name: getattr(self, name) for name in (*names, "unit", "rows_per_unit")},
             "reference": reference,
@@ -309,7 +311,7 @@ class NoisyMarginals(NoiseMechanism):
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the columns of the domain."""
-        return {name: own.form for name, own in self.domain.items()}
+        return {name: domain.form for name, domain in self.domain.items()}
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         if n_draws_released not in (None, 1):
@@ -356,27 +358,29 @@ class NoisyMarginals(NoiseMechanism):
         df, m = bound.table, n_synthetic
         apart, rng = self.noise_aware and m > 1, random.generator("alone")
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            found, chain = self._fitted(df, random, for_intervals=apart)
+            results, chain = self._fitted(df, random, for_intervals=apart)
             effects = chain.sample(m, random) if apart else [chain.modes] * m
             shares = {
-                name: found.alone[name].sample(m, rng) if apart else [found.alone[name].shares] * m
-                for name in found.merged
+                name: results.alone[name].sample(m, rng)
+                if apart
+                else [results.alone[name].shares] * m
+                for name in results.merged
             }
         tables = []
         for place in range(m):
             # Tables of a single set are those of the model; sets to be compared have the noise of
             # a sample that rules for several count on.
             records = chain.simulate(random, f"marginals/{place + 1}", effects[place], even=m == 1)
-            alone = {name: own[place] for name, own in shares.items()}
-            columns = self._columns(records, found, alone, random, place + 1, even=m == 1)
+            alone = {name: drawn[place] for name, drawn in shares.items()}
+            columns = self._columns(records, results, alone, random, place + 1, even=m == 1)
             columns.index = df.index
             tables.append(joined(df if given is None else given[place], columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         settings = self.describe()
-        if found.choices:  # by noisy scores: public
+        if results.choices:  # by noisy scores: public
             settings["chosen"] = {
-                column: [name for name in reads if name in found.tables[column]]
+                column: [name for name in reads if name in results.tables[column]]
                 for column, reads in self.order.items()
             }
         record = self._record(
@@ -386,7 +390,7 @@ class NoisyMarginals(NoiseMechanism):
             settings=settings,
             synthesized=self.synthesizes,
             predictors=tuple(self.given),
-            noise=noise_of(found.answers, found.choices),
+            noise=noise_of(results.answers, results.choices),
             counts="tables",
         )
         return Made(record=record, tables=tables)
@@ -394,7 +398,7 @@ class NoisyMarginals(NoiseMechanism):
     def _columns(
         self,
         records: Records,
-        found: Measured,
+        results: Measured,
         shares: Mapping[str, FloatArray],
         random: Streams,
         number: int,
@@ -405,12 +409,12 @@ class NoisyMarginals(NoiseMechanism):
         set is even, or a reference tells of pairs."""
         columns = {}
         for name, places in records.places.items():
-            domain = found.fine[name]
+            domain = results.fine[name]
             if name in shares:
                 rng = random.generator(f"bins/{number}/{name}")
                 follows = even or self.reference is not None
                 order = following_others(name, records, rng) if follows else None
-                starts = starts_of(domain, found.domain[name])
+                starts = starts_of(domain, results.domain[name])
                 places = within(starts, places, shares[name], rng, order)
             rng = random.generator(f"within/{number}/{name}")
             at = spread(places, rng) if even else rng.random(places.size)
@@ -457,10 +461,10 @@ class NoisyMarginals(NoiseMechanism):
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         measuring = self._measuring(df, for_intervals)
         if self.select == "private":
-            found = measuring.chosen_tables(df, random)
+            results = measuring.chosen_tables(df, random)
         else:
-            found = measuring.all_tables(df)
-        return found, measuring.chain(found, len(df), random)
+            results = measuring.all_tables(df)
+        return results, measuring.chain(results, len(df), random)
 
     def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
         """What is counted."""
@@ -497,7 +501,7 @@ def public_predictors(
         if reference is not None:
             both = [column, reference[name]]
             if both[0].dtype != both[1].dtype and not all(map(is_number, both)):
-                both = [own.astype(object) for own in both]
+                both = [values.astype(object) for values in both]
             column = pd.concat(both, ignore_index=True).rename(name)
         predictor = Predictor.of_public(column, domain.get(name))
         public[name] = predictor.rows(slice(len(df)))
@@ -531,9 +535,9 @@ def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> 
     for answer in answers:
         same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
     sentences = []
-    for noise, own in same.items():
-        n_tables = number_of(sum(len(answer.shapes) for answer in own), "table")
-        counts = sum(answer.value.size for answer in own)
+    for noise, alike in same.items():
+        n_tables = number_of(sum(len(answer.shapes) for answer in alike), "table")
+        counts = sum(answer.value.size for answer in alike)
         sentences.append(f"{noise} on each count of {n_tables}, {counts} counts in all")
     for scale, times in Counter(f"{choice.scale:g}" for choice in choices).items():
         sentences.append(f"Gumbel of scale {scale} on the scores of {number_of(times, 'choice')}")

@@ -107,10 +107,10 @@ def smooth(
     would be too short.
     """
     whole = np.eye(domain.n_cells)
-    queries = np.vstack([whole if own.query is None else own.query for own in measurements])
-    precisions = np.vstack([np.maximum(own.stddev, 1e-3) ** -2 for own in measurements])
+    queries = np.vstack([whole if m.query is None else m.query for m in measurements])
+    precisions = np.vstack([np.maximum(m.stddev, 1e-3) ** -2 for m in measurements])
     error = linalg.inv(queries.T @ (precisions * queries))
-    noisy = error @ queries.T @ (precisions * np.vstack([own.noisy for own in measurements]))[:, 0]
+    noisy = error @ queries.T @ (precisions * np.vstack([m.noisy for m in measurements]))[:, 0]
     prior = _Prior(domain, noisy, informed=informed)
     counts = _Counts(noisy=noisy, error=error, n=n, prior=prior)
     start = prior.design.T @ _first_guess(measurements, counts)
@@ -119,15 +119,15 @@ def smooth(
     return OneWay(mode=prior.offset + prior.design @ at, root=np.asarray(prior.design @ spread))
 
 
-def _first_guess(measurements: Sequence[Measurement], own: _Counts) -> FloatArray:
+def _first_guess(measurements: Sequence[Measurement], cells: _Counts) -> FloatArray:
     """Log counts of blocks, or with a reference of cells, above all noise, beside the offset, shape
     (K,): where few are expected slopes are about 0, so that no step leads up to them."""
     if len(measurements) == 1:
-        return np.zeros(own.noisy.size)
-    widest = min(measurements, key=lambda each: each.noisy.size)
-    query = np.eye(own.noisy.size) if widest.query is None else widest.query
-    mu, counts = query @ (own.n * _softmax(own.prior.offset)), query @ own.noisy
-    noise = np.sqrt(np.sum((query @ own.error) * query, axis=1))
+        return np.zeros(cells.noisy.size)
+    widest = min(measurements, key=lambda m: m.noisy.size)
+    query = np.eye(cells.noisy.size) if widest.query is None else widest.query
+    mu, counts = query @ (cells.n * _softmax(cells.prior.offset)), query @ cells.noisy
+    noise = np.sqrt(np.sum((query @ cells.error) * query, axis=1))
     seen = counts > noise * math.sqrt(2 * math.log(mu.size))
     return np.asarray(query.T @ np.log(np.where(seen, counts, mu) / mu))
 
@@ -160,20 +160,20 @@ class _Prior:
 
     def precision(self, scales: FloatArray) -> FloatArray:
         """Of all directions, shape (K, K)."""
-        each = np.full(self.offset.size, 1 / _SD_OF_LEVEL**2)
-        smooth, own = self._variances(scales)
-        each[self.bins] = 1 / (smooth + own)
-        return np.diag(each)
+        diagonal = np.full(self.offset.size, 1 / _SD_OF_LEVEL**2)
+        smooth, independent = self._variances(scales)
+        diagonal[self.bins] = 1 / (smooth + independent)
+        return np.diag(diagonal)
 
     def new_scales(self, effects: FloatArray, root: FloatArray, scales: FloatArray) -> FloatArray:
         """MacKay's update of lambda and tau: s and e given their sum, in each direction."""
         spread = linalg.solve_triangular(root, np.eye(effects.size), lower=True)
         squares = (effects**2 + np.square(spread).sum(axis=0))[self.bins]
-        smooth, own = self._variances(scales)
-        part, left = smooth / (smooth + own), smooth * own / (smooth + own)
+        smooth, independent = self._variances(scales)
+        part, left = smooth / (smooth + independent), smooth * independent / (smooth + independent)
         rough = float(self.rough @ (part**2 * squares + left))
-        independent = float(np.mean((1 - part) ** 2 * squares + left))
-        new = (self.rough.size - 2) / max(rough, 1e-12), math.sqrt(independent)
+        tau2 = float(np.mean((1 - part) ** 2 * squares + left))
+        new = (self.rough.size - 2) / max(rough, 1e-12), math.sqrt(tau2)
         return np.asarray(np.clip(new, *np.transpose([_SMOOTH, _INDEPENDENT])))
 
 
@@ -253,7 +253,7 @@ def with_heaps(
     held[heaps] = noisy[places]
     widths[fine.binned] = np.diff(fine.bins)
     widths[heaps] = 0
-    room, single = (np.bincount(parent, own, whole.size) for own in (widths, held))
+    room, single = (np.bincount(parent, values, whole.size) for values in (widths, held))
     share = whole / np.maximum(single, stddev)
     share = np.where(room > 0, np.minimum(1, _FULL * share), share)
     rest = np.maximum(whole - share * single, 0) / np.where(room > 0, room, np.inf)

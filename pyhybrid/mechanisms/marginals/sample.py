@@ -67,7 +67,7 @@ class Chain:
             link.column: link.model.sample(n, random.generator(f"effects/{link.column}"))
             for link in self.links
         }
-        return [{name: each[place] for name, each in draws.items()} for place in range(n)]
+        return [{name: effects[place] for name, effects in draws.items()} for place in range(n)]
 
     def simulate(
         self,
@@ -87,7 +87,9 @@ class Chain:
             rows, rng = Rows.of(predictors), random.generator(f"{stream}/{link.column}")
             p = probabilities(effects[link.column], rows.cells)
             if even:
-                cells = balanced(p, rows, [own.cells.shape[1] for own in predictors], rng)
+                cells = balanced(
+                    p, rows, [predictor.cells.shape[1] for predictor in predictors], rng
+                )
             else:
                 cells = drawn(p, rows.of_record, rng)
             records = replace(records, places={**records.places, link.column: cells})
@@ -98,7 +100,7 @@ class Chain:
         """The same models over the records so many times over that enough rows are reached."""
         records, times = self.records, max(1, math.ceil(_SIMULATED / self.records.n))
         rows = np.tile(np.arange(records.n), times)
-        public = {name: own.rows(rows) for name, own in records.public.items()}
+        public = {name: predictor.rows(rows) for name, predictor in records.public.items()}
         n = times * records.n if public else min(times * records.n, _MOST_SIMULATED)
         return replace(self, records=replace(records, public=public, n=n))
 
@@ -107,7 +109,10 @@ class Chain:
     ) -> Chain:
         """The chain and the model of one more column, fitted to its measurements; `earlier` is a
         fit of the same column to fewer of them, to start from."""
-        column, names = measurements[0].clique[0], tuple(own.clique[1] for own in measurements)
+        column, names = (
+            measurements[0].clique[0],
+            tuple(m.clique[1] for m in measurements),
+        )
         records = self.records
         if not {*names} <= {NO_PREDICTOR, *records.public}:
             records = self.repeated.simulate(random, f"fit/{column}/rows")
@@ -115,16 +120,16 @@ class Chain:
             records = replace(records, n=1)  # all records are alike
         predictors = [records.predictor(name) for name in names]
         tables = Tables(
-            noisy=np.hstack([own.noisy for own in measurements]),
-            stddev=np.hstack([own.stddev for own in measurements]),
+            noisy=np.hstack([m.noisy for m in measurements]),
+            stddev=np.hstack([m.stddev for m in measurements]),
             rows=Rows.of(predictors),
             n=self.records.n,
             prior=Prior(
                 of_outcome=records.domain[column].positions,
-                of_predictors=[own.positions for own in predictors],
+                of_predictors=[predictor.positions for predictor in predictors],
             ),
             rng=random.generator(f"fit/{column}"),
-            synthesized=[own.synthesized for own in predictors],
+            synthesized=[predictor.synthesized for predictor in predictors],
         )
         start = None if earlier is None else _start(earlier, names, predictors)
         link = Link(column=column, predictors=names, model=tables.fit(start))
@@ -134,10 +139,10 @@ class Chain:
 def _start(earlier: Link, names: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:
     """Effects of an earlier fit, 0 of predictors that it had not."""
     mode, columns = earlier.model.mode, earlier.model.prior.columns
-    known = {name: mode[:, own] for name, own in zip(earlier.predictors, columns, strict=True)}
+    known = {name: mode[:, part] for name, part in zip(earlier.predictors, columns, strict=True)}
     parts = [
-        known.get(name, np.zeros((mode.shape[0], own.positions.size)))
-        for name, own in zip(names, predictors, strict=True)
+        known.get(name, np.zeros((mode.shape[0], predictor.positions.size)))
+        for name, predictor in zip(names, predictors, strict=True)
     ]
     return np.hstack([mode[:, :1], *parts])
 
@@ -165,18 +170,18 @@ def balanced(
     cells = np.empty(order.size, dtype=np.int64)
     due = np.zeros((rows.cells.shape[1], n_cells))
     for records in _quarters(order, _LARGEST_BLOCK // n_cells):
-        own, place, times = np.unique(
+        distinct, place, times = np.unique(
             rows.of_record[records], return_inverse=True, return_counts=True
         )
-        shares, chances = rows.cells[own], p[own]
+        shares, chances = rows.cells[distinct], p[distinct]
         expected = shares.T @ (times[:, None] * chances)
         n_drawn += records.size
         if n_drawn > as_they_come:
             wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
             chances = _raked(chances, times, shares, wanted, ends)
         cells[records] = drawn(chances, place, rng)
-        came = np.bincount(place * n_cells + cells[records], minlength=own.size * n_cells)
-        due += expected - shares.T @ came.reshape(own.size, n_cells)
+        came = np.bincount(place * n_cells + cells[records], minlength=distinct.size * n_cells)
+        due += expected - shares.T @ came.reshape(distinct.size, n_cells)
     return cells
 
 
@@ -194,11 +199,11 @@ def _raked(
     """Probabilities (R, K) of rows that so many records have, whose sums over records are nearer to
     `wanted` (L, K), which may have cells below 0."""
     raked: FloatArray = p.copy()
-    each = [(first, last, shares[:, first:last]) for first, last in itertools.pairwise(ends)]
-    for first, last, own in each * _RAKINGS:
-        now = own.T @ (times[:, None] * raked)
+    predictors = [(first, last, shares[:, first:last]) for first, last in itertools.pairwise(ends)]
+    for first, last, cells in predictors * _RAKINGS:
+        now = cells.T @ (times[:, None] * raked)
         factor = np.maximum(wanted[first:last], _DIVISOR) / np.maximum(now, _DIVISOR)
-        raked *= np.exp(own @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
+        raked *= np.exp(cells @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
         raked /= raked.sum(axis=1, keepdims=True)
     return raked
 
@@ -208,10 +213,10 @@ def spread(groups: IntArray, rng: np.random.Generator, at: FloatArray | None = N
     `at` (n,), in [0, 1), or at random, shape (n,)."""
     order = np.argsort(groups + (rng.random(groups.size) if at is None else at))
     times = np.bincount(groups)
-    own = groups[order]
-    place = np.arange(groups.size) - (np.cumsum(times) - times)[own]
+    ordered = groups[order]
+    place = np.arange(groups.size) - (np.cumsum(times) - times)[ordered]
     numbers = np.empty(groups.size)
-    numbers[order] = (place + rng.random(groups.size)) / times[own]
+    numbers[order] = (place + rng.random(groups.size)) / times[ordered]
     return numbers
 
 
@@ -243,15 +248,15 @@ def following_others(column: str, records: Records, rng: np.random.Generator) ->
         return at
     others = [records.predictor(name).cells for name in names]
     design = sparse.csr_array(sparse.hstack(others, format="csr")[rows] / PARTS)
-    own = place[rows]
-    held = np.bincount(own, minlength=domain.n_bins) / rows.size
+    bins = place[rows]
+    held = np.bincount(bins, minlength=domain.n_bins) / rows.size
     cuts = special.ndtri(np.minimum(np.append(0, np.cumsum(held)), 1))
     heights = np.exp(-(cuts**2) / 2) / math.sqrt(2 * math.pi)
-    scores = (-np.diff(heights) / np.maximum(held, 1e-12))[own]
+    scores = (-np.diff(heights) / np.maximum(held, 1e-12))[bins]
     information = (design.T @ design).toarray() + np.eye(design.shape[1])
     mean = design @ linalg.solve(information, design.T @ scores, assume_a="pos")
     mean /= max(float(np.mean(scores**2)), _LEAST_LEFT)  # what bins leave of the variance
     size = max(1 - float(np.var(mean)), _LEAST_LEFT) ** 0.5
-    low, high = (special.ndtr(np.clip((cuts[own + k] - mean) / size, -7, 7)) for k in (0, 1))
+    low, high = (special.ndtr(np.clip((cuts[bins + k] - mean) / size, -7, 7)) for k in (0, 1))
     at[rows] = special.ndtr(mean + size * special.ndtri(low + (high - low) * at[rows]))
     return np.minimum(at, 1 - 1e-9)  # below the next bin's numbers

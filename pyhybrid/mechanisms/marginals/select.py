@@ -101,15 +101,17 @@ class Measured:
     def add(self, answers: Sequence[NoisyTables], measurements: Iterable[Measurement]) -> None:
         """More answers, whose measurements count beside those of the same clique."""
         self.answers += answers
-        for own in measurements:
-            column, name = own.clique
+        for measurement in measurements:
+            column, name = measurement.clique
             before = self.tables[column].get(name)
-            self.tables[column][name] = own if before is None else before.combined(own)
+            self.tables[column][name] = (
+                measurement if before is None else before.combined(measurement)
+            )
 
     @property
     def merged(self) -> list[str]:
         """Columns whose bins were."""
-        return [n for n, own in self.alone.items() if own.mode.size > self.domain[n].n_cells]
+        return [n for n, alone in self.alone.items() if alone.mode.size > self.domain[n].n_cells]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -133,7 +135,9 @@ class Measuring:
     def cliques(self) -> list[Clique]:
         """Every column with each of its predictors, or alone."""
         return [
-            (name, own) for name, reads in self.order.items() for own in reads or (NO_PREDICTOR,)
+            (name, predictor)
+            for name, reads in self.order.items()
+            for predictor in reads or (NO_PREDICTOR,)
         ]
 
     def records(self, domain: Mapping[str, ColumnDomain], df: pd.DataFrame) -> Records:
@@ -142,8 +146,8 @@ class Measuring:
 
     def check_sizes(self, order: Mapping[str, Sequence[str]]) -> None:
         """Refuse models that are too large, before anything confidential is looked at."""
-        sizes = {name: most_cells(own, self.most_bins) for name, own in self.domain.items()}
-        sizes |= {name: own.positions.size for name, own in self.public.items()}
+        sizes = {name: most_cells(domain, self.most_bins) for name, domain in self.domain.items()}
+        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
         for column, names in order.items():
             effects = sizes[column] * (1 + sum(sizes[name] for name in names))
             if effects > MOST_EFFECTS:
@@ -157,57 +161,63 @@ class Measuring:
         """Count every column with each of its predictors, and add noise."""
         self.check_sizes(self.order)
         domain, price = dict(self.domain), self.price
-        found = Measured(domain=domain, fine=domain, tables={name: {} for name in self.order})
+        results = Measured(domain=domain, fine=domain, tables={name: {} for name in self.order})
         if self.most_bins is not None:
-            found, price = self.columns_alone(df), price.part(1 - ALONE)
-        records = self.records(found.domain, df)
+            results, price = self.columns_alone(df), price.part(1 - ALONE)
+        records = self.records(results.domain, df)
         tables = [records.table(clique) for clique in self.cliques]
-        found.add(*measured(self.cliques, tables, price, self.relation))
-        return found
+        results.add(*measured(self.cliques, tables, price, self.relation))
+        return results
 
     def columns_alone(self, df: pd.DataFrame) -> Measured:
         """Every column alone, and what that says of it: smooth shares, numbers that stand out,
         merged bins."""
         records, queries = self.records(self.domain, df), self._blocks()
         tables = {name: records.table((name, NO_PREDICTOR)) for name in self.order}
-        wide = {name: tables[name].in_blocks(own.argmax(axis=0)) for name, own in queries.items()}
+        wide = {
+            name: tables[name].in_blocks(query.argmax(axis=0)) for name, query in queries.items()
+        }
         asked = [*tables.items(), *wide.items(), *self._heaps(df).items()]
         price = self.price.part(ALONE)
         cliques = [(name, NO_PREDICTOR) for name, _ in asked]
-        answer, noisy = with_noise(cliques, [own for _, own in asked], price, self.relation)
-        told = {name: [own] for name, own in zip(tables, noisy, strict=False)}
+        answer, noisy = with_noise(cliques, [table for _, table in asked], price, self.relation)
+        measurements = {
+            name: [measurement] for name, measurement in zip(tables, noisy, strict=False)
+        }
         noisy = noisy[len(tables) :]
-        for (name, query), own in zip(queries.items(), noisy, strict=False):
-            told[name].append(replace(own, query=query))
-        single = {own.clique[0]: own for own in noisy[len(queries) :]}
-        found = Measured(domain=dict(self.domain), fine=dict(self.domain), tables={})
-        found.answers.append(answer)
+        for (name, query), measurement in zip(queries.items(), noisy, strict=False):
+            measurements[name].append(replace(measurement, query=query))
+        single = {m.clique[0]: m for m in noisy[len(queries) :]}
+        results = Measured(domain=dict(self.domain), fine=dict(self.domain), tables={})
+        results.answers.append(answer)
         for name in self.order:
             if self.reference is not None:
-                told[name].append(self._of_reference((name, NO_PREDICTOR), self.domain, len(df)))
-            own = self._alone(name, told[name], single.get(name), found, len(df))
-            found.tables[name] = {NO_PREDICTOR: own}
-        return found
+                measurements[name].append(
+                    self._of_reference((name, NO_PREDICTOR), self.domain, len(df))
+                )
+            counts = self._alone(name, measurements[name], single.get(name), results, len(df))
+            results.tables[name] = {NO_PREDICTOR: counts}
+        return results
 
     def _alone(
         self,
         name: str,
-        told: Sequence[Measurement],
+        measurements: Sequence[Measurement],
         single: Measurement | None,
-        found: Measured,
+        results: Measured,
         n: int,
     ) -> Measurement:
         """A column's counts in merged bins, from all measurements of it, and of single numbers."""
         domain = self.domain[name]
         if domain.n_bins < FEWEST_BINS:
-            return functools.reduce(Measurement.combined, told)
-        fine, alone = domain, smooth(told, domain, n, informed=not self.for_intervals)
+            return functools.reduce(Measurement.combined, measurements)
+        fine, alone = domain, smooth(measurements, domain, n, informed=not self.for_intervals)
         if single is not None:
             stddev = float(single.stddev[0, 0])
             fine, alone = with_heaps(alone, domain, single.noisy.ravel()[:-1], stddev, n)
         most = min(self.most_bins or domain.n_bins, domain.n_bins)
         few = merged_domain(fine, alone.shares, most)
-        found.fine[name], found.alone[name], found.domain[name] = fine, alone, few
+        results.fine[name], results.alone[name], results.domain[name] = fine, alone, few
         return alone.merged(name, n, fine, few)
 
     def _smoothed(self) -> list[str]:
@@ -221,7 +231,11 @@ class Measuring:
         """Blocks of cells that are counted, too, where no reference tells of tails."""
         names = self._smoothed() if self.reference is None else []
         queries = {name: blocks(self.domain[name]) for name in names}
-        return {n: own for n, own in queries.items() if own.shape[0] < _MOST_BLOCKS * own.shape[1]}
+        return {
+            n: query
+            for n, query in queries.items()
+            if query.shape[0] < _MOST_BLOCKS * query.shape[1]
+        }
 
     def _heaps(self, df: pd.DataFrame) -> dict[str, CrossTable]:
         """Counts of single numbers, where noise is small beside n. Confidential."""
@@ -255,29 +269,29 @@ class Measuring:
         records = Records(domain=known, public=public, n=len(table)).of(table)
         return of_reference(clique, records.table(clique), n, margins)
 
-    def chain(self, found: Measured, n: int, random: Streams) -> Chain:
+    def chain(self, results: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
-        chain = Chain(links=(), records=Records(domain=found.domain, public=self.public, n=n))
+        chain = Chain(links=(), records=Records(domain=results.domain, public=self.public, n=n))
         for column in self.order:
-            chain = chain.with_column(self.of_column(column, found, n), random)
+            chain = chain.with_column(self.of_column(column, results, n), random)
         return chain
 
-    def of_column(self, column: str, found: Measured, n: int) -> list[Measurement]:
+    def of_column(self, column: str, results: Measured, n: int) -> list[Measurement]:
         """All that was measured of a column, with what its reference tells of pairs, too."""
-        tables = dict(found.tables[column])
-        for name, others in found.tables.items():
+        tables = dict(results.tables[column])
+        for name, others in results.tables.items():
             if column in others and name != column and NO_PREDICTOR in tables:
                 tables[NO_PREDICTOR] = tables[NO_PREDICTOR].combined(others[column].margin())
         if self.reference is not None:
-            for name in self._known_pairs(column, tables, found.domain):
-                margins = self._margins(name, tables, found)
-                own = self._of_reference((column, name), found.domain, n, margins)
-                tables[name] = tables[name].combined(own) if name in tables else own
+            for name in self._known_pairs(column, tables, results.domain):
+                margins = self._margins(name, tables, results)
+                reference = self._of_reference((column, name), results.domain, n, margins)
+                tables[name] = tables[name].combined(reference) if name in tables else reference
         names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *tables])
         return [tables[name] for name in names if name in tables]
 
     def _margins(
-        self, name: str, tables: Mapping[str, Measurement], found: Measured
+        self, name: str, tables: Mapping[str, Measurement], results: Measured
     ) -> tuple[FloatArray, FloatArray] | None:
         """Records in each cell of a column and of a predictor, as far as they are known."""
         if NO_PREDICTOR not in tables or name == NO_PREDICTOR:
@@ -285,7 +299,7 @@ class Measuring:
         if name in self.public:
             of_predictor = np.asarray(self.public[name].cells.sum(axis=0)).ravel() / PARTS
         else:
-            of_predictor = found.tables[name][NO_PREDICTOR].noisy.ravel()
+            of_predictor = results.tables[name][NO_PREDICTOR].noisy.ravel()
         return tables[NO_PREDICTOR].noisy.ravel(), of_predictor
 
     def _known_pairs(
@@ -294,8 +308,8 @@ class Measuring:
         """Predictors that a reference tells of: measured ones, then others, the nearest first, as
         long as the model stays small."""
         names = list(self.order)
-        sizes = {NO_PREDICTOR: 1} | {name: own.n_cells for name, own in domain.items()}
-        sizes |= {name: own.positions.size for name, own in self.public.items()}
+        sizes = {NO_PREDICTOR: 1} | {name: cut.n_cells for name, cut in domain.items()}
+        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
         known = [name for name in tables if name != NO_PREDICTOR or self.most_bins is None]
         left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
         left -= sum(sizes[name] for name in tables)
@@ -330,7 +344,7 @@ class Measuring:
             left -= part
             if learned <= 0:
                 part *= 2 if price.rho is None else 4
-        return rounds.found
+        return rounds.results
 
 
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
@@ -350,12 +364,12 @@ class _Rounds:
     def __init__(self, measuring: Measuring, df: pd.DataFrame, random: Streams) -> None:
         """Every column alone, its bins merged, and the model of independent columns."""
         self.measuring, self.random, self.n = measuring, random, len(df)
-        self.found = measuring.columns_alone(df)
-        records = measuring.records(self.found.domain, df)
+        self.results = measuring.columns_alone(df)
+        records = measuring.records(self.results.domain, df)
         cliques = [clique for clique in measuring.cliques if clique[1] != NO_PREDICTOR]
         self.tables = {clique: records.table(clique) for clique in cliques}
-        self.true = {clique: counts_of(own) for clique, own in self.tables.items()}
-        self.chain = measuring.chain(self.found, self.n, random.child("round 0"))
+        self.true = {clique: counts_of(table) for clique, table in self.tables.items()}
+        self.chain = measuring.chain(self.results, self.n, random.child("round 0"))
         self.rows = self.chain.records
         self.modeled: dict[Clique, FloatArray] = {}
         self._simulate(0)
@@ -377,8 +391,8 @@ class _Rounds:
             candidates=among,
         )
         chosen = choice.candidate
-        self.found.choices.append(choice)
-        self.found.add(*measured([chosen], [self.tables[chosen]], spent, relation))
+        self.results.choices.append(choice)
+        self.results.add(*measured([chosen], [self.tables[chosen]], spent, relation))
         before, place = self.modeled[chosen], list(self.measuring.order).index(chosen[0])
         self._fit(chosen[0], place)
         self._simulate(place)
@@ -387,9 +401,11 @@ class _Rounds:
     def _fit(self, column: str, place: int) -> None:
         """The column's model anew, in its place."""
         links = self.chain.links
-        told = self.measuring.of_column(column, self.found, self.n)
-        random = self.random.child(f"round {len(self.found.choices)}")
-        after = replace(self.chain, links=links[:place]).with_column(told, random, links[place])
+        measurements = self.measuring.of_column(column, self.results, self.n)
+        random = self.random.child(f"round {len(self.results.choices)}")
+        after = replace(self.chain, links=links[:place]).with_column(
+            measurements, random, links[place]
+        )
         self.chain = replace(after, links=(*after.links, *links[place + 1 :]))
 
     def _simulate(self, first: int) -> None:
@@ -403,7 +419,7 @@ class _Rounds:
 
     def _fits(self, clique: Clique) -> bool:
         column, name = clique
-        cells = {other: own.noisy.shape[1] for other, own in self.found.tables[column].items()}
+        cells = {other: m.noisy.shape[1] for other, m in self.results.tables[column].items()}
         cells[name] = self.tables[clique].shape[1]
-        effects = self.found.domain[column].n_cells * (1 + sum(cells.values()))
+        effects = self.results.domain[column].n_cells * (1 + sum(cells.values()))
         return bool(effects <= _MOST_EFFECTS_OF_A_ROUND)
