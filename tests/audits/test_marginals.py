@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.domain import PARTS
-from pyhybrid.mechanisms.marginals.measurement import counts_of, measured, with_noise
+from pyhybrid.mechanisms.marginals.measurement import measured, with_noise
 from pyhybrid.mechanisms.marginals.select import ALONE, Measured, Measuring, score
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
@@ -189,7 +189,7 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
     records = measuring.records(measuring.domain, df)
     tables = {clique: records.table(clique) for clique in measuring.cliques if clique[1]}
     scores = []
-    for counts in (counts_of(own).ravel() for own in tables.values()):
+    for counts in (records.counts(clique).ravel() for clique in tables):
         scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
     for choice, answer in zip(course.choices, later, strict=True):
         steps.append(

@@ -22,7 +22,7 @@ from pyhybrid.mechanisms.marginals.domain import (
     IntArray,
     Predictor,
 )
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, cross_counts, noisy_tables
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
 Clique = tuple[str, str]
 """A column and a predictor, or `NO_PREDICTOR`."""
@@ -97,10 +97,11 @@ class Records:
         cells, n_rows = self.predictor(name).cells, self.domain[column].n_cells
         return CrossTable(codes=self.places[column], n_rows=n_rows, cells=cells)
 
-
-def counts_of(table: CrossTable) -> FloatArray:
-    """Records in each cell, shape (K, L), without noise. Confidential."""
-    return cross_counts([table], unit=PARTS).reshape(table.shape) / PARTS
+    def counts(self, clique: Clique) -> FloatArray:
+        """Records in each cell, shape (K, L), without noise. Confidential, if the records are."""
+        column, name = clique
+        rows = Predictor.of_cells(self.places[column], self.domain[column].positions).cells
+        return np.asarray((rows.T @ self.predictor(name).cells).toarray() / PARTS**2)
 
 
 def with_noise(
@@ -138,17 +139,17 @@ def measured(
 
 def of_reference(
     clique: Clique,
-    table: CrossTable,
+    counts: FloatArray,
     n: int,
     margins: tuple[FloatArray, FloatArray] | None = None,
 ) -> Measurement:
-    """The counts of a reference as a measurement of n records: what the data differ by is sampling,
-    of both, and a drift of a tenth; public, or not protected. Where `margins` (K,), (L,) are known,
-    the reference's are raked to them, as it tells of the pair alone."""
-    times = n / table.codes.size
-    noisy = times * counts_of(table)
+    """The `counts` (K, L) of a reference as a measurement of n records: what the data differ by is
+    sampling, of both, and a drift of a tenth; public, or not protected. Where `margins` (K,), (L,)
+    are known, the reference's are raked to them, as it tells of the pair alone."""
+    times = n / counts.sum()
+    noisy = times * counts
     if margins is not None:
-        noisy += times * _LEAST / table.n_rows
+        noisy += times * _LEAST / counts.shape[0]
         wanted = [np.maximum(margin, _LEAST) for margin in margins]
         for axis in (0, 1) * 5:
             factor = wanted[axis] * (n / wanted[axis].sum()) / noisy.sum(axis=1 - axis)

@@ -51,7 +51,6 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Clique,
     Measurement,
     Records,
-    counts_of,
     measured,
     of_reference,
     with_noise,
@@ -267,7 +266,7 @@ class Measuring:
         table, public = self.reference
         known = {name: domain[name] for name in clique if name in domain}
         records = Records(domain=known, public=public, n=len(table)).of(table)
-        return of_reference(clique, records.table(clique), n, margins)
+        return of_reference(clique, records.counts(clique), n, margins)
 
     def chain(self, results: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
@@ -368,7 +367,7 @@ class _Rounds:
         records = measuring.records(self.results.domain, df)
         cliques = [clique for clique in measuring.cliques if clique[1] != NO_PREDICTOR]
         self.tables = {clique: records.table(clique) for clique in cliques}
-        self.true = {clique: counts_of(table) for clique, table in self.tables.items()}
+        self.true = {clique: records.counts(clique) for clique in cliques}
         self.chain = measuring.chain(self.results, self.n, random.child("round 0"))
         self.rows = self.chain.records
         self.modeled: dict[Clique, FloatArray] = {}
@@ -415,7 +414,7 @@ class _Rounds:
         self.rows = self.chain.repeated.simulate(self.random, "rows", kept=kept)
         for clique in self.tables:
             if clique[0] not in kept:
-                self.modeled[clique] = counts_of(self.rows.table(clique)) * (self.n / self.rows.n)
+                self.modeled[clique] = self.rows.counts(clique) * (self.n / self.rows.n)
 
     def _fits(self, clique: Clique) -> bool:
         column, name = clique

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.measurement import Measurement, of_reference
 from pyhybrid.mechanisms.marginals.one_way import (
     OneWay,
@@ -15,7 +15,6 @@ from pyhybrid.mechanisms.marginals.one_way import (
     smooth,
     with_heaps,
 )
-from pyhybrid.primitives.tables import CrossTable
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
 AMOUNTS = ColumnDomain(levels=(0,), bins=GRID, missing=True)
@@ -96,11 +95,9 @@ def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
     """120 records in 250 cells, noise of 10: without it, the control, one cell can hold all."""
     off, domain = np.zeros((20, 2)), ColumnDomain(bins=tuple(range(251)), missing=True)
     known = np.append(np.round(117 * stats.norm(185, 20).pdf(np.arange(250))), 3.0)
-    codes = np.repeat(np.arange(251), known.astype(int))
-    other = CrossTable(codes=codes, n_rows=251, cells=Predictor.intercept(codes.size).cells)
     for seed, known_too in np.ndindex(off.shape):
         noisy = known + np.random.default_rng(seed).normal(0, 10, 251)
-        more = [of_reference(CLIQUE, other, 120)] if known_too else []
+        more = [of_reference(CLIQUE, known[:, None], 120)] if known_too else []
         found = of_noise(noisy, 10.0, domain, 120, *more).shares
         off[seed, known_too] = np.abs(np.cumsum(found - known / known.sum())).max()
     assert off[:, 1].max() < 0.3 < 0.6 < off[:, 0].max()
