@@ -164,13 +164,13 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
 
 
 def _alone(measuring: Measuring, df: pd.DataFrame) -> list[CrossTable]:
-    records = measuring.records(measuring.domain, df)
+    records = measuring.nothing.records(df, measuring.public)
     return [records.table((name, "")) for name in measuring.order]
 
 
 def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Sequence[CrossTable]]:
     measuring = mechanism._measuring(df)
-    records = measuring.records(_merged(measuring), df)
+    records = replace(measuring.nothing, domain=_merged(measuring)).records(df, measuring.public)
     return measuring, [records.table(clique) for clique in measuring.cliques]
 
 
@@ -186,7 +186,7 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
     measuring = mechanism._measuring(df)
     first, *later = course.answers
     steps = [_step(_alone(measuring, df), first)]
-    records = measuring.records(measuring.domain, df)
+    records = measuring.nothing.records(df, measuring.public)
     tables = {clique: records.table(clique) for clique in measuring.cliques if clique[1]}
     scores = []
     for counts in (records.counts(clique).ravel() for clique in tables):

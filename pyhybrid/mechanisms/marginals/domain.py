@@ -106,8 +106,6 @@ class ColumnDomain:
                 f"a domain must have two cells or more: found {self.n_cells}; a column of one "
                 "value is no secret, and need not be synthesized"
             )
-        if edges:
-            self.numbers(np.zeros(0, np.int64), np.zeros(0))  # each bin holds one
 
     @property
     def n_bins(self) -> int:
@@ -334,7 +332,7 @@ def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:
 
 
 def read_domain(domain: Any) -> dict[str, ColumnDomain]:
-    """Domain by column, of what `ColumnDomain.from_dict` takes."""
+    """Domain by column, of what `ColumnDomain.from_dict` takes; each bin must hold a number."""
     if not isinstance(domain, Mapping) or not domain:
         raise InvalidInput(
             "domain must map each column to synthesize to its public domain: found "
@@ -346,6 +344,8 @@ def read_domain(domain: Any) -> dict[str, ColumnDomain]:
             raise InvalidInput(f"domain must be of named columns: found {name!r}")
         try:
             named[name] = ColumnDomain.from_dict(fields)
+            if named[name].bins:
+                named[name].numbers(np.zeros(0, np.int64), np.zeros(0))  # each bin holds one
         except InvalidInput as error:
             raise InvalidInput(f"domain of {name!r}: {error}") from None
     return named

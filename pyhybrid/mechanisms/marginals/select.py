@@ -62,6 +62,7 @@ from pyhybrid.mechanisms.marginals.one_way import (
     blocks,
     merged_domain,
     smooth,
+    starts_of,
     with_heaps,
 )
 from pyhybrid.mechanisms.marginals.sample import Chain
@@ -107,6 +108,20 @@ class Measured:
                 measurement if before is None else before.combined(measurement)
             )
 
+    def records(
+        self, df: pd.DataFrame, public: Mapping[str, Predictor], names: Iterable[str] | None = None
+    ) -> Records:
+        """Cells of these columns, or of all, confidential if the table is. Merged cells come from
+        fine ones: what a value is counted in, or refused for, does not hang on noise."""
+        fine = {name: self.fine[name] for name in names or self.fine if name in self.fine}
+        records = Records(domain=fine, public=public, n=len(df)).of(df)
+        starts = {name: starts_of(cut, self.domain[name]) for name, cut in fine.items()}
+        places = {
+            name: np.searchsorted(starts[name], cells, side="right") - 1
+            for name, cells in records.places.items()
+        }
+        return replace(records, domain=self.domain, places=places)
+
     @property
     def merged(self) -> list[str]:
         """Columns whose bins were."""
@@ -139,9 +154,11 @@ class Measuring:
             for predictor in reads or (NO_PREDICTOR,)
         ]
 
-    def records(self, domain: Mapping[str, ColumnDomain], df: pd.DataFrame) -> Records:
-        """Cells of the data. Confidential."""
-        return Records(domain=domain, public=self.public, n=len(df)).of(df)
+    @property
+    def nothing(self) -> Measured:
+        """Nothing measured yet."""
+        domain = dict(self.domain)
+        return Measured(domain=domain, fine={**domain}, tables={name: {} for name in self.order})
 
     def check_sizes(self, order: Mapping[str, Sequence[str]]) -> None:
         """Refuse models that are too large, before anything confidential is looked at."""
@@ -159,11 +176,10 @@ class Measuring:
     def all_tables(self, df: pd.DataFrame) -> Measured:
         """Count every column with each of its predictors, and add noise."""
         self.check_sizes(self.order)
-        domain, price = dict(self.domain), self.price
-        results = Measured(domain=domain, fine=domain, tables={name: {} for name in self.order})
+        results, price = self.nothing, self.price
         if self.most_bins is not None:
             results, price = self.columns_alone(df), price.part(1 - ALONE)
-        records = self.records(results.domain, df)
+        records = results.records(df, self.public)
         tables = [records.table(clique) for clique in self.cliques]
         results.add(*measured(self.cliques, tables, price, self.relation))
         return results
@@ -171,7 +187,8 @@ class Measuring:
     def columns_alone(self, df: pd.DataFrame) -> Measured:
         """Every column alone, and what that says of it: smooth shares, numbers that stand out,
         merged bins."""
-        records, queries = self.records(self.domain, df), self._blocks()
+        results, queries = self.nothing, self._blocks()
+        records = results.records(df, self.public)
         tables = {name: records.table((name, NO_PREDICTOR)) for name in self.order}
         wide = {
             name: tables[name].in_blocks(query.argmax(axis=0)) for name, query in queries.items()
@@ -187,12 +204,11 @@ class Measuring:
         for (name, query), measurement in zip(queries.items(), noisy, strict=False):
             measurements[name].append(replace(measurement, query=query))
         single = {m.clique[0]: m for m in noisy[len(queries) :]}
-        results = Measured(domain=dict(self.domain), fine=dict(self.domain), tables={})
         results.answers.append(answer)
         for name in self.order:
             if self.reference is not None:
                 measurements[name].append(
-                    self._of_reference((name, NO_PREDICTOR), self.domain, len(df))
+                    self._of_reference((name, NO_PREDICTOR), results, len(df))
                 )
             counts = self._alone(name, measurements[name], single.get(name), results, len(df))
             results.tables[name] = {NO_PREDICTOR: counts}
@@ -258,15 +274,14 @@ class Measuring:
     def _of_reference(
         self,
         clique: Clique,
-        domain: Mapping[str, ColumnDomain],
+        results: Measured,
         n: int,
         margins: tuple[FloatArray, FloatArray] | None = None,
     ) -> Measurement:
         assert self.reference is not None
         table, public = self.reference
-        known = {name: domain[name] for name in clique if name in domain}
-        records = Records(domain=known, public=public, n=len(table)).of(table)
-        return of_reference(clique, records.counts(clique), n, margins)
+        counts = results.records(table, public, clique).counts(clique)
+        return of_reference(clique, counts, n, margins)
 
     def chain(self, results: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
@@ -284,7 +299,7 @@ class Measuring:
         if self.reference is not None:
             for name in self._known_pairs(column, tables, results.domain):
                 margins = self._margins(name, tables, results)
-                reference = self._of_reference((column, name), results.domain, n, margins)
+                reference = self._of_reference((column, name), results, n, margins)
                 tables[name] = tables[name].combined(reference) if name in tables else reference
         names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *tables])
         return [tables[name] for name in names if name in tables]
@@ -364,7 +379,7 @@ class _Rounds:
         """Every column alone, its bins merged, and the model of independent columns."""
         self.measuring, self.random, self.n = measuring, random, len(df)
         self.results = measuring.columns_alone(df)
-        records = measuring.records(self.results.domain, df)
+        records = self.results.records(df, measuring.public)
         cliques = [clique for clique in measuring.cliques if clique[1] != NO_PREDICTOR]
         self.tables = {clique: records.table(clique) for clique in cliques}
         self.true = {clique: records.counts(clique) for clique in cliques}

@@ -85,6 +85,20 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     assert [own.bins for own in few.values()] == [own.bins for own in mechanism.domain.values()]
 
 
+def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> None:
+    """Edges 0, 0.5, 5 ... are of real numbers; 0, 5 ..., read anew, of whole ones: the control."""
+    require_opendp()
+    own = ColumnDomain(bins=(0, 0.5, *range(5, 201, 5)), missing=True)
+    found = measuring(domain={**DOMAIN, "income": own}, most_bins=12).all_tables(TABLE)
+    few = found.domain["income"]
+    assert all(edge % 1 == 0 for edge in few.bins)
+    true = np.histogram(TABLE["income"], few.bins)[0]
+    counted = found.tables["income"]["sex"].noisy.sum(axis=1)[:-1]
+    np.testing.assert_allclose(counted, true, atol=0.5)  # epsilon 1e6
+    anew = np.bincount(few.places(TABLE["income"]), minlength=few.n_cells)[:-1]
+    assert np.abs(anew - true).max() > 0.5
+
+
 def test_the_reference_counts_beside_the_noise() -> None:
     """Under much noise the shares are the reference's; under little they are the data's."""
     require_opendp()
