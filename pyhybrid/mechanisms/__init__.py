@@ -25,7 +25,7 @@ from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.clipped_scores import ClippedScores
 from pyhybrid.mechanisms.epsilon_search import meet_epsilon, solve_scale, solve_shift
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, reference_domain
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
@@ -56,7 +56,6 @@ __all__ = [
     "Truncated",
     "Unweighted",
     "meet_epsilon",
-    "reference_domain",
     "solve_scale",
     "solve_shift",
 ]

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, most_cells, with_steps
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
+from pyhybrid.mechanisms.marginals.select import most_cells
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,

@@ -25,9 +25,9 @@ from scipy.special import logsumexp
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.domain import PARTS
-from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring, Tables
-from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, score, true_counts
-from pyhybrid.primitives.tables import NoisyTables, cross_counts
+from pyhybrid.mechanisms.marginals.measurement import measured, with_noise
+from pyhybrid.mechanisms.marginals.select import ALONE, Measured, Measuring, score
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
 
@@ -152,24 +152,32 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
     """Counts of each step, and its noise as it is taken."""
     measuring, tables = _tables(mechanism, df)
     steps = []
+    price = measuring.price
     if measuring.most_bins is not None:
-        alone = measuring.one_way(df, tuple(measuring.order))
-        steps.append(_step(alone, measuring.first(df).answer))
-    for places, price in measuring.by_size(tables):
-        alike = [tables[place] for place in places]
-        steps.append(_step(alike, measuring.noisy(alike, price)))
+        steps.append(_step(_alone(measuring, df), measuring.columns_alone(df).answers[0]))
+        price = price.part(1 - ALONE)
+    answers, _ = measured(measuring.cliques, tables, price, measuring.relation)
+    for answer in answers:
+        alike = [table for table in tables if table.shape in answer.shapes]
+        steps.append(_step(alike, answer))
     return steps
 
 
-def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Tables]:
+def _alone(measuring: Measuring, df: pd.DataFrame) -> list[CrossTable]:
+    records = measuring.nothing.records(df, measuring.public)
+    return [records.table((name, "")) for name in measuring.order]
+
+
+def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Sequence[CrossTable]]:
     measuring = mechanism._measuring(df)
-    return measuring, measuring.two_way(df, _merged(measuring))
+    records = replace(measuring.nothing, domain=_merged(measuring)).records(df, measuring.public)
+    return measuring, [records.table(clique) for clique in measuring.cliques]
 
 
 def _course(mechanism: NoisyMarginals) -> Measured:
     """One course of answers and choices, on records enough to simulate from."""
     df: pd.DataFrame = pd.concat([_database(((0, 0), (1, 1)))] * 1000, ignore_index=True)
-    return chosen_tables(mechanism._measuring(df), df, streams(1), most_rounds=4)
+    return mechanism._measuring(df).chosen_tables(df, streams(1), most_rounds=4)
 
 
 def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> list[_Step]:
@@ -177,10 +185,11 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
     into the first cell, with the noise and the tables of the course."""
     measuring = mechanism._measuring(df)
     first, *later = course.answers
-    steps = [_step(measuring.one_way(df, tuple(measuring.order)), first)]
-    tables = by_candidate(measuring, measuring.two_way(df, measuring.domain))
+    steps = [_step(_alone(measuring, df), first)]
+    records = measuring.nothing.records(df, measuring.public)
+    tables = {clique: records.table(clique) for clique in measuring.cliques if clique[1]}
     scores = []
-    for counts in map(true_counts, tables.values()):
+    for counts in (records.counts(clique).ravel() for clique in tables):
         scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
     for choice, answer in zip(course.choices, later, strict=True):
         steps.append(
@@ -198,13 +207,14 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
 def _merged(measuring: Measuring) -> dict[str, Any]:
     """Every column of many bins cut in the middle: a cut that noise can lead to."""
     few = {
-        name: replace(measuring.domain[name], bins=measuring.domain[name].bins[::2])
-        for name in measuring.binned
+        name: replace(own, bins=own.bins[::2])
+        for name, own in measuring.domain.items()
+        if measuring.most_bins and own.n_bins > measuring.most_bins
     }
     return {**measuring.domain, **few}
 
 
-def _step(tables: Tables, answer: NoisyTables) -> _Step:
+def _step(tables: Sequence[CrossTable], answer: NoisyTables) -> _Step:
     counts = cross_counts(tables, unit=PARTS) / PARTS
     return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
 
@@ -218,7 +228,8 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
     def of_one(df: pd.DataFrame) -> list[_Step]:
         """Noise that is scaled for one table, added to all of them."""
         measuring, tables = _tables(mechanism, df)
-        return [_step(tables, measuring.noisy(tables[:1], measuring.price))]
+        price, relation, cliques = measuring.price, measuring.relation, measuring.cliques
+        return [_step(tables, with_noise(cliques[:1], tables[:1], price, relation)[0])]
 
     def read(df: pd.DataFrame) -> list[_Step]:
         levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
@@ -228,8 +239,11 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
     def not_charged(df: pd.DataFrame) -> list[_Step]:
         """Each step at the whole price."""
         measuring, tables = _tables(mechanism, df)
-        each = (measuring.one_way(df, tuple(measuring.order)), tables)
-        return [_step(own, measuring.noisy(own, measuring.price)) for own in each]
+        price, relation = measuring.price, measuring.relation
+        each = (_alone(measuring, df), tables)
+        return [
+            _step(own, with_noise([("", "")] * len(own), own, price, relation)[0]) for own in each
+        ]
 
     def greedy(step: _Step) -> _Step:
         """The best score, with a thousandth of its noise."""

@@ -271,7 +271,7 @@ def _answer_tables(answer: int, epsilon: float, runs: int) -> Array:
     domain = {"y": ph.mechanisms.ColumnDomain(levels=(0, 1))}
     mechanism, df = ph.NoisyMarginals(domain=domain, epsilon=epsilon), pd.DataFrame({"y": [answer]})
     measuring = mechanism._measuring(df)
-    tables = [measuring.of(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
+    tables = [measuring.all_tables(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
     return np.array([min(cells[0], 1 - cells[1]) for cells in tables])
 
 

@@ -17,7 +17,7 @@ from pyhybrid.core import randomness
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
-from pyhybrid.mechanisms.marginals import selection as choosing
+from pyhybrid.mechanisms.marginals import select as choosing
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.primitives.tables import Price
 from pyhybrid.releases.statement import assumptions, not_covered
@@ -176,7 +176,7 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
 
         with monkeypatch.context() as patch:
             patch.setattr(measuring, "noisy_tables", ask)
-            one._measuring(own).of(own)
+            one._measuring(own).all_tables(own)
         held = rows * np.hstack(moved)
         others = held if relation == "replace" else np.zeros((1, held.shape[1]))
         return float(cdist(held, others, "minkowski", p=power).max() ** power)
@@ -282,13 +282,13 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
     assert "the model that is drawn from has them" in " ".join(not_covered(mine.charge))
     assert OWNERS_WORD in assumptions(mine.charge)
     assert OWNERS_WORD not in assumptions(told.charge)
-    assert known.settings["reference"] == {"records": 1500, "weight": 1.0, "public": True}
+    assert known.settings["reference"] == {"records": 1500, "public": True}
     assert "reference" not in " ".join(not_covered(told.charge))
     for wrong, words in (
-        (other.drop(columns="sex"), "must have the column 'sex'"),
+        (other.drop(columns="sex"), "reference: column 'sex' must be in the data"),
         (other.assign(region="east"), "reference: column 'region' must"),
-        (other.iloc[:0], "must have rows"),
-        ([1, 2], "must be a DataFrame"),
+        (other.iloc[:0], "reference: data must have rows"),
+        ([1, 2], "reference: data must be"),
     ):
         refuses(words, dataclasses.replace(own, reference=wrong).release, data)
 
@@ -308,7 +308,6 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     assert np.abs(found - truth).max() < 5 * 0.5 / np.sqrt(len(table)) + 0.02
     assert sets.charge.epsilon == 1e4
     assert sets.provenance.noise.count("discrete") == 3
-    assert sets.settings["one_way_share"] == 0.2
 
 
 @pytest.mark.parametrize(("changes", "words"), [
@@ -319,7 +318,6 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     ({"epsilon": 0}, "epsilon must be above 0"), ({"delta": 1.0}, "delta must lie in"),
     ({"most_bins": 1}, "most_bins must be"),
     ({"most_bins": "few"}, "most_bins must be a number or 'auto'"),
-    ({"one_way_share": 1.0}, "nothing is left for predictors"),
     ({"given": "age"}, "given must be a list"), ({"relation": "add"}, "relation must be one of"),
     ({"select": "some"}, "select must be one of all, private"),
     ({"noise_aware": 1}, "noise_aware must be True or False"),
@@ -432,9 +430,7 @@ def test_refusals_on_the_command_line(
     "domain", [{"levels": (0,), "bins": (0, 1, 4)}, {"bins": (0, 0.5, 0.7, 4), "step": 1}]
 )
 def test_bins_that_hold_no_number_are_refused_before_anything_is_counted(
-    domain: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    domain: dict[str, Any],
 ) -> None:
-    monkeypatch.delattr(measuring.Measuring, "of")
-    df = pd.DataFrame({"y": [0, 1, 2, 3] * 20})
-    mechanism = ph.NoisyMarginals(domain={"y": ph.mechanisms.ColumnDomain(**domain)}, epsilon=1.0)
-    refuses("each bin of 'y' must hold a multiple of its step 1", mechanism.release, df)
+    words = "domain of 'y': each bin must hold a multiple of its step 1"
+    refuses(words, ph.NoisyMarginals, domain={"y": domain}, epsilon=1.0)

@@ -9,60 +9,43 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from pyhybrid.core.checks import (
     FloatArray,
     check_choice,
     check_count,
     check_flag,
-    check_fraction,
     check_positive,
     did_you_mean,
+    number_of,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import SAY_SO
-from pyhybrid.mechanisms.marginals.domain import (
-    ALONE,
-    ColumnDomain,
-    IntArray,
-    Predictor,
-    most_cells,
-    of_public,
-    read_domain,
-    spread,
-)
-from pyhybrid.mechanisms.marginals.log_linear import Chain
-from pyhybrid.mechanisms.marginals.measurement import (
-    Measured,
-    Measuring,
-    Reference,
-    leaning,
-)
-from pyhybrid.mechanisms.marginals.selection import (
-    ROUNDS,
-    SELECTS,
-    check_predictors,
-    chosen_tables,
-    noise_of,
-)
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
+from pyhybrid.mechanisms.marginals.measurement import Records
+from pyhybrid.mechanisms.marginals.one_way import starts_of
+from pyhybrid.mechanisms.marginals.sample import Chain, following_others, spread, within
+from pyhybrid.mechanisms.marginals.select import ALONE, ROUNDS, Measured, Measuring, most_cells
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
-from pyhybrid.primitives.tables import Price, size_of_noise
+from pyhybrid.models.formula.values import is_number
+from pyhybrid.primitives.selection import NoisyChoice
+from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
-AUTO, PUBLIC = "auto", "public predictor"
+AUTO, PUBLIC, SELECTS = "auto", "public predictor", ("all", "private")
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
@@ -100,10 +83,8 @@ class NoisyMarginals(NoiseMechanism):
     sampler. A record is in one cell of each of T tables (divided between two cells of a public
     number): removing it changes T counts by 1, replacing it 2 T. Each table gets a part of epsilon,
     the parts add, and the noise of its cells is discrete Laplace of scale 1 / part or 2 / part;
-    tables of more cells get larger parts. Fewer predictors mean less noise.
-
-    With `given`, columns are synthesized in order beside public predictors; without, the whole
-    table is.
+    tables of more cells get larger parts. Fewer predictors mean less noise. With `given`, columns
+    are synthesized in order beside public predictors; without, the whole table is.
 
     Parameters
     ----------
@@ -120,41 +101,33 @@ class NoisyMarginals(NoiseMechanism):
         Predictors of each synthesized column: public columns, and columns before it; all of them if
         a column is not named. Choose them without looking at the confidential data.
     delta : float, optional
-        Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(1 / 2 part) under
+        Public, below 1 / n: noise is then discrete Gaussian, of scale sqrt(1 / 2 part) under
         "remove", sqrt(1 / part) under "replace", parts of the rho of zCDP that (epsilon, delta)
         allows. Of many tables it is the smaller noise. None for pure epsilon.
     most_bins : int or "auto", optional
-        If given, every synthesized column is first measured alone, at `one_way_share` of the price.
+        If given, every synthesized column is first measured alone, at a fifth of the price.
         Neighboring bins are then merged to so many for the tables with predictors, and values are
         drawn within these as the column alone has them: give narrow bins, 50 to 300. "auto" takes
-        as many as the noise leaves apart, 3 to 20, fewer where models would be large: the root of n
-        over five times the mean size of the noise on a cell, which are public.
-    one_way_share : float, default 0.2
-        In (0, 1).
+        as many as the noise leaves apart, 3 to 20, by n alone, fewer where models would be large.
     select : {"all", "private"}
         "all" measures every column with each of its predictors. "private" measures every column
-        alone, at `one_way_share` of the price, then chooses tables by noisy scores, one after the
-        other, where the model so far errs most (AIM). The charge includes the choices. Intervals do
-        not account for pairs that were left out.
+        alone, at a fifth of the price, then chooses tables by noisy scores where the model so far
+        errs most (AIM), and the charge includes the choices. Intervals do not account for
+        pairs that were left out.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
         Draw the effects of each synthetic set from their posterior given the noisy tables, so that
-        the sets differ by as much as sampling and noise leave unknown, and
-        ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
-        sets: each is then nearer to the data, and intervals are too short. A single set, which
-        gives no such interval, is always drawn at the mode, and evenly: its tables are those of
-        the model but for about a record in each cell, without the noise of a sample. Columns of
-        bins start from a density about noisy quartiles, which brings tails nearer to the data,
-        and, with a delta, numbers that stand out of the noise get a cell; several sets have none
-        of this, as intervals would be too short. In a single set, and with a reference, numbers
-        follow the other columns within merged bins, which keeps slopes.
+        ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all sets:
+        each is then nearer to the data, and intervals are too short. A single set is always drawn
+        at the mode, and evenly: its tables are the model's but for about a record in each cell. It
+        also starts from a density about noisy quartiles, and, with a delta, gives numbers that
+        stand out of the noise a cell; several sets do not, as intervals would be too short. In a
+        single set, and with a reference, numbers follow the other columns within merged bins.
     reference : DataFrame, optional
-        Other records, public or historical: their likelihood is added to that of the noisy tables.
-        Where they differ from the data, this costs accuracy, not privacy; they are **not
-        protected**.
-    reference_weight : float, default 1
-        Weight of a record of the reference, in (0, 1]: less the further it is from the data.
+        Other records, public or historical: their tables are measurements, too, with the errors of
+        sampling and of a drift of a tenth. Where they differ by more, this costs accuracy, not
+        privacy; they are **not protected**.
     public : bool, default False
         True if the reference is public; the charge says which.
     holds_no_released_record : bool, default False
@@ -168,8 +141,7 @@ class NoisyMarginals(NoiseMechanism):
     McKenna, Miklau, Sheldon (2021), Winning the NIST contest: a scalable and general approach to
     differentially private synthetic data, J. Privacy and Confidentiality 11(3). Räisä, Jälkö,
     Kaski, Honkela (2023), Noise-aware statistical inference with differentially private synthetic
-    data, AISTATS. McKenna, Mullins, Sheldon, Miklau (2022), AIM: an adaptive and iterative
-    mechanism for differentially private synthetic data, PVLDB 15.
+    data, AISTATS. McKenna, Mullins, Sheldon, Miklau (2022), AIM, PVLDB 15.
 
     Examples
     --------
@@ -185,14 +157,12 @@ class NoisyMarginals(NoiseMechanism):
     epsilon: float
     delta: float | None = None
     most_bins: int | str | None = None
-    one_way_share: float = 0.2
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
     select: str = "all"
     relation: str = "replace"
     noise_aware: bool = True
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
-    reference_weight: float = 1.0
     public: bool = False
     holds_no_released_record: bool = False
     unit: str | None = None
@@ -206,14 +176,10 @@ class NoisyMarginals(NoiseMechanism):
         check_positive(self.epsilon, "epsilon")
         if self.delta is not None:
             check_delta(self.delta)
+        if isinstance(self.most_bins, str) and self.most_bins != AUTO:
+            raise InvalidInput(f"most_bins must be a number or 'auto': found {self.most_bins!r}")
         if self.most_bins not in (None, AUTO):
-            if isinstance(self.most_bins, str):
-                raise InvalidInput(
-                    f"most_bins must be a number or 'auto': found {self.most_bins!r}"
-                )
             check_count(self.most_bins, "most_bins", at_least=2)
-        if check_fraction(self.one_way_share, "one_way_share") == 1:
-            raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
         check_choice(self.select, "select", SELECTS)
         check_choice(self.relation, "relation", RELATIONS)
         check_flag(self.noise_aware, "noise_aware")
@@ -224,7 +190,6 @@ class NoisyMarginals(NoiseMechanism):
             raise InvalidInput(
                 f"a reference must be confirmed, as reading it costs no epsilon: {SAY_SO}"
             )
-        check_fraction(self.reference_weight, "reference_weight")
         if not self.synthesizes:
             raise InvalidInput("domain must hold a column that is not in given: it holds none")
         check_unit_of_noise(self.unit, self.rows_per_unit)
@@ -237,24 +202,23 @@ class NoisyMarginals(NoiseMechanism):
         """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given
         public ones. `domain` may hold more columns than are named."""
         left, _, right = formula.partition("~")
-        own, given = (
+        columns, given = (
             tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
         )
-        given = () if given == ("1",) else given
-        if not all((*own, *given)):
+        given, known = () if given == ("1",) else given, dict(domain or {})
+        if not all((*columns, *given)):
             raise InvalidInput(
                 f"the formula of {cls.__name__} must be of columns alone, 'y + z ~ a + b' or "
                 f"'y + z ~ 1': found {formula!r}"
             )
-        known = {} if domain is None else dict(domain)
-        for name in own:
+        for name in columns:
             if name not in known:
                 raise InvalidInput(
                     f"domain must hold every column to synthesize: {name!r} is not in it"
                     f"{did_you_mean(name, known)}; it is never read from the data: give it, it is "
                     "part of the guarantee"
                 )
-        kept = {name: known[name] for name in (*own, *given) if name in known}
+        kept = {name: known[name] for name in (*columns, *given) if name in known}
         return cls(domain=kept, given=given, **options)
 
     @property
@@ -265,10 +229,10 @@ class NoisyMarginals(NoiseMechanism):
     @property
     def order(self) -> dict[str, tuple[str, ...]]:
         """Predictors of each synthesized column."""
-        chosen, own = self.predictors or {}, self.synthesizes
+        chosen, columns = self.predictors or {}, self.synthesizes
         return {
-            column: tuple(chosen.get(column, (*self.given, *own[:place])))
-            for place, column in enumerate(own)
+            column: tuple(chosen.get(column, (*self.given, *columns[:place])))
+            for place, column in enumerate(columns)
         }
 
     @property
@@ -277,47 +241,47 @@ class NoisyMarginals(NoiseMechanism):
         return sum(max(1, len(reads)) for reads in self.order.values())
 
     def bins_of(self, n: int) -> int | None:
-        """Bins of a column in tables with predictors, at most, for n records: public."""
+        """Bins of a column in tables with predictors, at most, for n records: public. "auto" takes
+        the root of n over five times the mean size of the noise on a cell."""
         if not isinstance(self.most_bins, str):
             return self.most_bins
-        told = self._told(n)
+        cells = self._resolvable_cells(n)
         if self.reference is not None:
-            told = max(told, self.reference_weight * len(self.reference) / _CELL)
+            cells = max(cells, len(self.reference) / _CELL)
         least, most = _AUTO_BINS
-        found = int(np.clip(round(math.sqrt(told)), least, most))
-        return next(
-            (bins for bins in range(found, least, -1) if self._effects(bins) <= _AUTO_EFFECTS),
-            least,
+        bins = int(np.clip(round(math.sqrt(cells)), least, most))
+        while bins > least and self._effects(bins) > _AUTO_EFFECTS:
+            bins -= 1
+        return bins
+
+    def _effects(self, most_bins: int) -> int:
+        """Of the largest model of a column."""
+        cells = {name: most_cells(domain, most_bins) for name, domain in self.domain.items()}
+        return max(
+            cells[name] * (1 + sum(cells.get(predictor, _CELLS_OF_PUBLIC) for predictor in reads))
+            for name, reads in self.order.items()
         )
 
-    def _told(self, n: int) -> float:
+    def _resolvable_cells(self, n: int) -> float:
         """Cells of a table of two columns that the noise leaves apart."""
         n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
-        noise = size_of_noise(self._price.part((1 - self.one_way_share) / n_tables), self.relation)
+        noise = size_of_noise(self._price.part((1 - ALONE) / n_tables), self.relation)
         return n / (_CELL * noise)
 
     def too_few(self, n: int) -> str | None:
         """What to say of n records whose relations this epsilon hides; public."""
-        if self.n_tables < 2 or self.reference is not None or self._told(n) >= _KEPT:
+        if self.n_tables < 2 or self.reference is not None or self._resolvable_cells(n) >= _KEPT:
             return None
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = next((own.epsilon for own in others if own._told(n) >= _KEPT), None)
-        told = (
-            "no epsilon below 100 keeps them" if enough is None else f"epsilon {enough:g} is enough"
+        enough = next(
+            (other.epsilon for other in others if other._resolvable_cells(n) >= _KEPT), None
         )
+        advice = f"epsilon {enough:g} is enough" if enough else "no epsilon below 100 keeps them"
         whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
             f"{n:,} records{whose} are too few for {self.n_tables} tables at epsilon "
-            f"{self.epsilon:g}: relations between columns will be lost; {told}, or fewer columns, "
-            "or a reference"
-        )
-
-    def _effects(self, most_bins: int) -> int:
-        """Of the largest model of a column, of the predictors that are synthesized, too."""
-        cells = {name: most_cells(own, most_bins) for name, own in self.domain.items()}
-        return max(
-            cells[name] * (1 + sum(cells.get(own, _CELLS_OF_PUBLIC) for own in reads))
-            for name, reads in self.order.items()
+            f"{self.epsilon:g}: relations between columns will be lost; {advice}, or fewer "
+            "columns, or a reference"
         )
 
     @property
@@ -332,33 +296,21 @@ class NoisyMarginals(NoiseMechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        private = self.select == "private"
+        names = ("epsilon", "delta", "most_bins", "select", "relation", "n_tables", "noise_aware")
+        reference = None
+        if self.reference is not None:
+            reference = {"records": len(self.reference), "public": self.public}
         return {
             "mechanism": self.name,
-            "domain": {name: own.as_dict() for name, own in self.domain.items()},
+            "domain": {name: domain.as_dict() for name, domain in self.domain.items()},
             "predictors": {name: list(reads) for name, reads in self.order.items()},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "most_bins": self.most_bins,
-            "one_way_share": None if self.most_bins is None and not private else self.one_way_share,
-            "select": self.select,
-            "relation": self.relation,
-            "n_tables": self.n_tables,
-            "noise_aware": self.noise_aware,
-            "reference": None
-            if self.reference is None
-            else {
-                "records": len(self.reference),
-                "weight": self.reference_weight,
-                "public": self.public,
-            },
-            "unit": self.unit,
-            "rows_per_unit": self.rows_per_unit,
+            **{name: getattr(self, name) for name in (*names, "unit", "rows_per_unit")},
+            "reference": reference,
         }
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the columns of the domain."""
-        return {name: own.form for name, own in self.domain.items()}
+        return {name: domain.form for name, domain in self.domain.items()}
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         if n_draws_released not in (None, 1):
@@ -403,44 +355,71 @@ class NoisyMarginals(NoiseMechanism):
         """See `PerturbedHistogram.make_from`; the tables are measured once, whatever number of
         draws the sequence releases."""
         df, m = bound.table, n_synthetic
-        chain, measured, effects, drawn = self._fitted(df, m, random)
+        apart, rng = self.noise_aware and m > 1, random.generator("alone")
+        with one_blas_thread():  # many solves of moderate size: threads wait for each other
+            results, chain = self._fitted(df, random, for_intervals=apart)
+            effects = chain.sample(m, random) if apart else [chain.modes] * m
+            shares = {
+                name: results.alone[name].sample(m, rng)
+                if apart
+                else [results.alone[name].shares] * m
+                for name in results.merged
+            }
         tables = []
         for place in range(m):
-            columns = self._columns(
-                place + 1, df, chain, measured, effects[place], drawn[place], random, even=m == 1
-            )
+            # Tables of a single set are those of the model; sets to be compared have the noise of
+            # a sample that rules for several count on.
+            records = chain.simulate(random, f"marginals/{place + 1}", effects[place], even=m == 1)
+            alone = {name: drawn[place] for name, drawn in shares.items()}
+            columns = self._columns(records, results, alone, random, place + 1, even=m == 1)
+            columns.index = df.index
             tables.append(joined(df if given is None else given[place], columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
+        settings = self.describe()
+        if results.choices:  # by noisy scores: public
+            settings["chosen"] = {
+                column: [name for name in reads if name in results.tables[column]]
+                for column, reads in self.order.items()
+            }
         record = self._record(
             df,
             replace(self._charge(m), n_draws_released=n_draws_released),
             random,
-            settings=self._settings(measured),
+            settings=settings,
             synthesized=self.synthesizes,
             predictors=tuple(self.given),
-            noise=noise_of(measured.answers, measured.choices),
+            noise=noise_of(results.answers, results.choices),
             counts="tables",
         )
         return Made(record=record, tables=tables)
 
     def _columns(
         self,
-        name: int,
-        df: pd.DataFrame,
-        chain: Chain,
-        measured: Measured,
-        effects: Mapping[str, FloatArray],
+        records: Records,
+        results: Measured,
         shares: Mapping[str, FloatArray],
         random: Streams,
+        number: int,
         *,
         even: bool,
     ) -> pd.DataFrame:
-        """Synthetic columns of the set `name`. Tables of a single set are `even`, those of the
-        model; sets to be compared have the sampling noise that rules for several count on."""
-        cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
-        own = (cells, measured.fine, measured.domain, shares, random, f"{name}", df.index)
-        return columns_of(*own, chain.public, even=even, leans=self.reference is not None)
+        """Values of the cells of one set; within merged bins they follow the other columns if the
+        set is even, or a reference tells of pairs."""
+        columns = {}
+        for name, places in records.places.items():
+            domain = results.fine[name]
+            if name in shares:
+                rng = random.generator(f"bins/{number}/{name}")
+                follows = even or self.reference is not None
+                order = following_others(name, records, rng) if follows else None
+                starts = starts_of(domain, results.domain[name])
+                places = within(starts, places, shares[name], rng, order)
+            rng = random.generator(f"within/{number}/{name}")
+            at = spread(places, rng) if even else rng.random(places.size)
+            columns[name] = domain.values(places, at, name=name)
+        table: pd.DataFrame = pd.DataFrame(columns)
+        return table
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -466,32 +445,9 @@ class NoisyMarginals(NoiseMechanism):
         )
 
     def _fitted(
-        self, records: pd.DataFrame, m: int, random: Streams
-    ) -> tuple[Chain, Measured, Sequence[Mapping[str, FloatArray]], Sequence[Any]]:
-        """The model, and effects and shares of each of m sets: several differ honestly; a single
-        one, and all at the modes, need no draws."""
-        with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            apart = self.noise_aware and m > 1
-            chain, measured = self._measured(records, random, apart)
-            effects = chain.sample(m, random) if apart else [chain.modes] * m
-            shares = measured.modes
-            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
-        return chain, measured, effects, drawn
-
-    def _settings(self, measured: Measured) -> dict[str, Any]:
-        """Public settings, and the tables that were chosen by noisy scores."""
-        settings = self.describe()
-        if measured.choices:
-            settings["chosen"] = {
-                column: [name for name in reads if name != ALONE]
-                for column, reads in measured.order.items()
-            }
-        return settings
-
-    def _measured(
-        self, df: pd.DataFrame, random: Streams, for_intervals: bool
-    ) -> tuple[Chain, Measured]:
-        """The noisy tables, and their model."""
+        self, df: pd.DataFrame, random: Streams, *, for_intervals: bool
+    ) -> tuple[Measured, Chain]:
+        """The measurements, the only step that looks at confidential values, and their model."""
         check_columns(df, (*self.synthesizes, *self.given))
         if self.delta is not None and self.delta * len(df) >= 1:
             raise InvalidInput(
@@ -499,131 +455,86 @@ class NoisyMarginals(NoiseMechanism):
                 f"{self.delta:g}; a larger one would allow a record to be published as it is"
             )
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-        for name in self.synthesizes:
-            self.domain[name].check_values(name)
-        measuring, private = self._measuring(df, for_intervals), self.select == "private"
-        found = chosen_tables(measuring, df, random) if private else measuring.of(df)
-        return measuring.chain(found, len(df), random), found
+        measuring = self._measuring(df, for_intervals)
+        if self.select == "private":
+            results = measuring.chosen_tables(df, random)
+        else:
+            results = measuring.all_tables(df)
+        return results, measuring.chain(results, len(df), random)
 
     def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
-        """What is counted: the only step that looks at confidential values."""
-        reference: Reference | None = None
-        public: dict[str, Predictor] = {}
-        if self.reference is None:
-            public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
-        else:
-            reference, public = reference_of(
-                self.reference, self.reference_weight, df, self.domain, self.given
-            )
+        """What is counted."""
+        try:
+            if self.reference is not None:
+                check_columns(self.reference, (*self.synthesizes, *self.given))
+                for name in self.synthesizes:
+                    self.domain[name].places(self.reference[name])
+        except InvalidInput as error:
+            raise InvalidInput(f"reference: {error}") from None
+        public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
         return Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
             public=public,
             most_bins=self.bins_of(len(df)),
-            share=self.one_way_share,
             price=self._price,
             relation=self.relation,
-            reference=reference,
+            reference=None if self.reference is None else (self.reference, of_reference),
             for_intervals=for_intervals,
         )
 
 
-def columns_of(
-    cells: Mapping[str, IntArray],
-    domain: Mapping[str, ColumnDomain],
-    few: Mapping[str, ColumnDomain],
-    shares: Mapping[str, FloatArray],
-    random: Streams,
-    name: str,
-    index: pd.Index,
-    public: Mapping[str, Predictor],
-    *,
-    even: bool,
-    leans: bool = False,
-) -> pd.DataFrame:
-    """Values of cells of the domain `few`, whose bins were merged by the `shares` of `domain`, in
-    which they follow the other columns if the set is `even` or `leans`."""
-    places = dict(cells)
-    for column, held in shares.items():
-        rng = random.generator(f"bins/{name}/{column}")
-        at = leaning(column, cells, few, public, rng) if even or leans else None
-        places[column] = within(domain[column], few[column], cells[column], held, rng, at)
-    values = {}
-    for column, own in places.items():
-        rng = random.generator(f"within/{name}/{column}")
-        like: pd.Series = pd.Series(index=index, name=column, dtype=object)
-        values[column] = domain[column].values(own, rng, like, even=even)
-    columns: pd.DataFrame = pd.DataFrame(values, index=index)
-    return columns
-
-
-def within(
-    domain: ColumnDomain,
-    few: ColumnDomain,
-    cells: IntArray,
-    shares: FloatArray,
-    rng: np.random.Generator,
-    order: FloatArray | None,
-) -> IntArray:
-    """A cell of `domain` for each record (n,), drawn within its cell of `few`, the domain after
-    bins were merged, by `shares` (K,), one by one, or spread over it in this `order` (n,)."""
-    first = len(domain.levels)
-    cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
-    below = np.concatenate([[0.0], np.cumsum(shares)])
-    start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
-    low, high = below[start[cells]], below[start[cells + 1]]
-    at = low + (high - low) * (
-        rng.random(cells.size) if order is None else spread(cells, rng, order)
-    )
-    places = np.searchsorted(below, at, side="right") - 1
-    return np.asarray(np.clip(places, start[cells], start[cells + 1] - 1), dtype=np.int64)
-
-
-def reference_of(
-    table: Any,
-    weight: float,
+def public_predictors(
     df: pd.DataFrame,
+    reference: pd.DataFrame | None,
     domain: Mapping[str, ColumnDomain],
     given: Sequence[str],
-) -> tuple[Reference, dict[str, Predictor]]:
-    """The reference, and the data's public predictors, coded together; InvalidInput for a reference
-    that lacks a column, or has values outside of their domain."""
-    if not isinstance(table, pd.DataFrame):
-        raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
-    synthesized = [name for name in domain if name not in given]
-    for name in (*synthesized, *given):
-        if name not in table.columns:
+) -> tuple[dict[str, Predictor], dict[str, Predictor]]:
+    """Public predictors of the data and of a reference, in the same cells."""
+    public, of_reference = {}, {}
+    for name in given:
+        column = df[name]
+        if reference is not None:
+            both = [column, reference[name]]
+            if both[0].dtype != both[1].dtype and not all(map(is_number, both)):
+                both = [values.astype(object) for values in both]
+            column = pd.concat(both, ignore_index=True).rename(name)
+        predictor = Predictor.of_public(column, domain.get(name))
+        public[name] = predictor.rows(slice(len(df)))
+        of_reference[name] = predictor.rows(slice(len(df), None))
+    return public, of_reference
+
+
+def check_predictors(
+    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
+) -> None:
+    """Refuse predictors that are neither public nor synthesized before their column."""
+    for column, names in predictors.items():
+        if column not in synthesizes:
             raise InvalidInput(
-                f"reference must have the column {name!r}: it has not"
-                f"{did_you_mean(name, table.columns)}"
+                f"predictors must be of columns that are synthesized: {column!r} is none"
+                f"{did_you_mean(column, synthesizes)}"
             )
-    if not len(table):
-        raise InvalidInput("reference must have rows: it has none")
-    both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
-    reference = Reference(
-        table=table.reset_index(drop=True),
-        weight=weight,
-        public={name: _part(own, slice(len(df), None)) for name, own in both.items()},
-    )
-    for name in synthesized:
-        try:
-            domain[name].places(reference.table[name])
-        except InvalidInput as error:
-            raise InvalidInput(f"reference: {error}") from None
-    return reference, {name: _part(own, slice(0, len(df))) for name, own in both.items()}
+        before = (*given, *synthesizes[: synthesizes.index(column)])
+        for name in names:
+            if name not in before:
+                why = "comes later in domain" if name in synthesizes else "is no column of given"
+                raise InvalidInput(
+                    f"predictors of {column!r} must be public or synthesized before it: "
+                    f"{name!r} {why}{did_you_mean(name, before)}"
+                )
 
 
-def _together(one: pd.Series, other: pd.Series, domain: ColumnDomain | None) -> Predictor:
-    if one.dtype != other.dtype and not _numbers(one, other):
-        one, other = one.astype(object), other.astype(object)
-    both: pd.Series = pd.concat([one, other], ignore_index=True)
-    both.name = one.name
-    return of_public(both, domain)
-
-
-def _numbers(*columns: pd.Series) -> bool:
-    return all(pd.api.types.is_numeric_dtype(each.dtype) for each in columns)
-
-
-def _part(predictor: Predictor, rows: slice) -> Predictor:
-    return replace(predictor, cells=sparse.csr_array(predictor.cells[rows]))
+def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
+    """All noise, scale by scale."""
+    same: dict[str, list[NoisyTables]] = {}
+    for answer in answers:
+        same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
+    sentences = []
+    for noise, alike in same.items():
+        n_tables = number_of(sum(len(answer.shapes) for answer in alike), "table")
+        counts = sum(answer.value.size for answer in alike)
+        sentences.append(f"{noise} on each count of {n_tables}, {counts} counts in all")
+    for scale, times in Counter(f"{choice.scale:g}" for choice in choices).items():
+        sentences.append(f"Gumbel of scale {scale} on the scores of {number_of(times, 'choice')}")
+    return "; ".join(sentences)

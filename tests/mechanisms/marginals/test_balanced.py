@@ -8,9 +8,10 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.mechanisms import ColumnDomain
-from pyhybrid.mechanisms.marginals import log_linear as module
-from pyhybrid.mechanisms.marginals.domain import Rows, of_cells, of_public, spread, stacked
-from pyhybrid.mechanisms.marginals.log_linear import balanced, drawn
+from pyhybrid.mechanisms.marginals import sample as module
+from pyhybrid.mechanisms.marginals.domain import Predictor
+from pyhybrid.mechanisms.marginals.log_linear import Rows
+from pyhybrid.mechanisms.marginals.sample import balanced, drawn, spread
 
 _WIDTHS = (4, 3, 5)
 _K = 6
@@ -19,12 +20,14 @@ _K = 6
 def _model(n: int, rng: np.random.Generator) -> tuple[Any, Rows, list[int]]:
     """Probabilities by distinct row, of two columns of cells and one of knots."""
     predictors = [
-        of_cells(f"x{k}", rng.choice(width, n, p=np.arange(width, 0, -1) / sum(range(width + 1))),
-                 width, np.full(width, np.nan), synthesized=False)
-        for k, width in enumerate(_WIDTHS[:2])
-    ]  # fmt: skip
-    predictors.append(of_public(pd.Series(rng.normal(size=n), name="z")))
-    rows = stacked(predictors)
+        Predictor.of_cells(
+            rng.choice(width, n, p=np.arange(width, 0, -1) / sum(range(width + 1))),
+            np.full(width, np.nan),
+        )
+        for width in _WIDTHS[:2]
+    ]
+    predictors.append(Predictor.of_public(pd.Series(rng.normal(size=n), name="z")))
+    rows = Rows.of(predictors)
     effects = rng.normal(size=(rows.cells.shape[1], _K)) / 2
     p = np.exp(rows.cells @ effects + np.linspace(1, -2, _K))
     return p / p.sum(axis=1, keepdims=True), rows, [each.cells.shape[1] for each in predictors]

@@ -11,11 +11,10 @@ from scipy import sparse
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.mechanisms.marginals import selection as choosing
-from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public
-from pyhybrid.mechanisms.marginals.log_linear import Measurement
-from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
-from pyhybrid.mechanisms.marginals.selection import ROUNDS, chosen_tables, score
+from pyhybrid.mechanisms.marginals import select as choosing
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, Predictor
+from pyhybrid.mechanisms.marginals.measurement import Measurement
+from pyhybrid.mechanisms.marginals.select import ROUNDS, Measured, Measuring, score
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
 
@@ -39,14 +38,14 @@ pytestmark = pytest.mark.usefixtures("opendp")
 
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
-        "domain": DOMAIN, "order": ORDER, "public": {"age": of_public(TABLE["age"])},
-        "most_bins": 5, "share": 0.2, "price": Price.of(4.0), "relation": "replace",
+        "domain": DOMAIN, "order": ORDER, "public": {"age": Predictor.of_public(TABLE["age"])},
+        "most_bins": 5, "price": Price.of(4.0), "relation": "replace",
     }  # fmt: skip
     return Measuring(**{**own, **changes})
 
 
 def found(seed: int = 1, most_rounds: int = ROUNDS, **changes: Any) -> Measured:
-    return chosen_tables(measuring(**changes), TABLE, streams(seed), most_rounds=most_rounds)
+    return measuring(**changes).chosen_tables(TABLE, streams(seed), most_rounds=most_rounds)
 
 
 @pytest.mark.parametrize("relation", ["remove", "replace"])
@@ -104,12 +103,12 @@ def test_the_tables_that_matter_are_chosen_first(monkeypatch: pytest.MonkeyPatch
     own = found(price=Price.of(200.0), most_rounds=4)
     first = {choice.candidate for choice in own.choices[:2]}
     assert first == {("c", "a"), ("y", "a")}
-    assert {"a"} <= set(own.order["y"]) & set(own.order["c"])
-    assert all(reads[0] == ALONE for reads in own.order.values())
-    alone, few = own.noisy["y"][0], own.domain["y"]
+    assert {"a"} <= set(own.tables["y"]) & set(own.tables["c"])
+    assert all(NO_PREDICTOR in tables for tables in own.tables.values())
+    alone, few = own.tables["y"][NO_PREDICTOR], own.domain["y"]
     assert len(few.bins) - 1 <= 5
     true = np.bincount(few.places(TABLE["y"]), minlength=few.n_cells)
-    assert np.abs(alone.counts[:, 0] - true).max() < 8 * np.sqrt(alone.variance.max()) + 1
+    assert np.abs(alone.noisy[:, 0] - true).max() < 8 * alone.stddev.max() + 1
     monkeypatch.setattr(choosing, "score", lambda *parts: -score(*parts))
     wrong = found(price=Price.of(200.0), most_rounds=4)
     assert {choice.candidate for choice in wrong.choices[:2]} != first
@@ -118,10 +117,11 @@ def test_the_tables_that_matter_are_chosen_first(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_table_measured_twice_counts_by_its_precision() -> None:
-    one = Measurement(counts=np.array([[10.0, 4.0]]), variance=1.0)
-    two = Measurement(counts=np.array([[20.0, 4.0]]), variance=np.array([[4.0]]))
-    both = one.with_another(two)
-    np.testing.assert_allclose([both.counts, both.variances], [[[12.0, 4.0]], [[0.8, 0.8]]])
+    clique, ones = ("y", "x"), np.ones((1, 2))
+    one = Measurement(noisy=np.array([[10.0, 4.0]]), clique=clique, stddev=ones)
+    two = Measurement(noisy=np.array([[20.0, 4.0]]), clique=clique, stddev=2 * ones)
+    both = one.combined(two)
+    np.testing.assert_allclose([both.noisy, both.stddev**2], [[[12.0, 4.0]], [[0.8, 0.8]]])
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])

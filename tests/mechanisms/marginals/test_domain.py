@@ -8,11 +8,17 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.mechanisms.marginals.domain import PARTS, of_cells, of_public, stacked
+from pyhybrid.mechanisms.marginals.domain import PARTS, Predictor
+from pyhybrid.mechanisms.marginals.log_linear import Rows
 from tests.refusals import refuses
 
 P_VALUE = 1e-6
 Domain = ph.mechanisms.ColumnDomain
+
+
+def drawn(domain: Any, places: Any, seed: int = 1) -> pd.Series:
+    at = np.random.default_rng(seed).random(places.size)
+    return domain.values(places, at, name="y")
 
 
 def column(values: Any, dtype: Any = None) -> pd.Series:
@@ -43,32 +49,33 @@ def test_values_come_back_in_their_cell_and_declared_form(
 ) -> None:
     places = domain.places(values)
     assert set(places) <= set(range(domain.n_cells))
-    drawn = domain.values(places, np.random.default_rng(1), values)
-    assert (str(drawn.dtype), drawn.name) == (dtype, "y")
+    made = drawn(domain, places)
+    assert (str(made.dtype), made.name) == (dtype, "y")
     if dtype == "category":
-        assert tuple(drawn.cat.categories) == domain.levels
-        assert drawn.cat.ordered == domain.ordered
-    np.testing.assert_array_equal(domain.places(drawn), places)
-    np.testing.assert_array_equal(drawn.isna(), values.isna())
+        assert tuple(made.cat.categories) == domain.levels
+        assert made.cat.ordered == domain.ordered
+    np.testing.assert_array_equal(domain.places(made), places)
+    np.testing.assert_array_equal(made.isna(), values.isna())
 
 
 def test_a_single_number_is_counted_once_and_gets_a_bin_alone() -> None:
     domain = Domain(levels=(0,), bins=(0, 10, 100, 1000), missing=True)
-    np.testing.assert_array_equal(domain.singles, np.arange(1001))
-    seen = domain.single_of(pd.Series([0, 1, 250.4, 1000, None, 7]))
+    np.testing.assert_array_equal(domain.heaps, np.arange(1001))
+    seen = domain.heap_of(pd.Series([0, 1, 250.4, 1000, None, 7]))
     assert seen.tolist() == [0, 1, 250, 1000, 1001, 7]
-    assert Domain(bins=(0, 1, 2, 2.5), step=1).singles.size == 0, "each has a bin already"
+    assert Domain(bins=(0, 1, 2, 2.5), step=1).heaps.size == 0, "each has a bin already"
     wide = Domain(bins=(0, 1, 1e6), step=0.01)
-    assert wide.singles.tolist() == list(range(0, 10**8 + 1, 50_000)), "round ones"
+    assert wide.heaps.tolist() == list(range(0, 10**8 + 1, 50_000)), "round ones"
     alone = np.array([1, 99, 250, 1000])
-    fine, numbers = domain.with_singles(alone.astype(float)), pd.Series(range(1001))
+    fine, numbers = domain.with_heaps(alone.astype(float)), pd.Series(range(1001))
     cells, before = fine.places(numbers), domain.places(numbers)
     assert (np.bincount(cells)[cells[alone]] == 1).all()
     assert all(np.unique(before[cells == cell]).size == 1 for cell in np.unique(cells))
-    drawn = fine.values(cells[alone], np.random.default_rng(1), pd.Series([0] * 4))
-    np.testing.assert_array_equal(drawn, alone)  # seen: real numbers, where the last one is found
+    np.testing.assert_array_equal(
+        drawn(fine, cells[alone]), alone
+    )  # seen: real numbers, where the last one is found
     ends, short = pd.Series([0.5, 99.7]), Domain(bins=(0.5, 10, 99.7), step=1)
-    last = short.with_singles(np.array([1.0, 99.0]))  # seen: 99.7 was refused, after the noise
+    last = short.with_heaps(np.array([1.0, 99.0]))  # seen: 99.7 was refused, after the noise
     assert (short.places(ends).tolist(), last.places(ends).tolist()) == ([0, 1], [0, 3])
 
 
@@ -82,14 +89,12 @@ def test_cells_by_brute_force() -> None:
 
 def test_numbers_are_uniform_within_their_bin_and_never_a_level() -> None:
     domain = Domain(levels=(0, 4), bins=(0, 3, 10))
-    like = pd.Series(np.ones(5000, dtype=int), name="y")
     for cell, support in ((2, [1, 2]), (3, [3, 5, 6, 7, 8, 9, 10])):
-        drawn = domain.values(np.full(5000, cell), np.random.default_rng(2), like)
-        counts = drawn.value_counts()
+        counts = drawn(domain, np.full(5000, cell), 2).value_counts()
         assert sorted(counts.index) == support
         assert stats.chisquare(counts).pvalue > P_VALUE
     domain = Domain(levels=(0, 4), bins=(0, 3.0, 9.999))
-    reals = domain.values(np.full(5000, 3), np.random.default_rng(3), like)
+    reals = drawn(domain, np.full(5000, 3), 3)
     assert stats.kstest(reals, "uniform", (3, 6.999)).pvalue > P_VALUE
 
 
@@ -100,6 +105,7 @@ def test_numbers_are_uniform_within_their_bin_and_never_a_level() -> None:
     ({"bins": (0, 1, 2), "step": 0}, "step must be above 0"),
     ({"bins": (0, 1, 2), "center": 0}, "center and unit must both be given"),
     ({"levels": (0, 1), "missing": 1}, "missing must be True or False"),
+    ({"levels": ("x",), "bins": (0, 1)}, "a level of a domain with bins"),
 ])  # fmt: skip
 def test_a_domain_that_is_none_is_refused(fields: Any, words: str) -> None:
     refuses(words, Domain, **fields)
@@ -110,7 +116,6 @@ def test_a_domain_that_is_none_is_refused(fields: Any, words: str) -> None:
     ([1.0, 12345.0], Domain(bins=(0, 1, 2)), "column 'y' must lie in its domain: row 1"),
     (["a", None], Domain(levels=("a", "b")), "must not be missing: row 1"),
     (["a", "b"], Domain(bins=(0, 1, 2)), "must be numeric to have bins"),
-    ([0.5, 0.2], Domain(levels=("x",), bins=(0, 1)), "a level of 'y', which has bins"),
 ])  # fmt: skip
 def test_values_outside_are_named_by_row_and_not_shown(
     values: Any, domain: Any, words: str
@@ -126,29 +131,6 @@ def test_a_domain_is_json_and_comes_back() -> None:
     refuses("have the keys", Domain.from_dict, {"level": [1, 2]})
 
 
-def test_a_domain_from_a_public_reference() -> None:
-    rng = np.random.default_rng(5)
-    reference = pd.DataFrame({
-        "income": np.where(rng.random(600) < 0.2, 0, rng.integers(1, 90_000, 600)),
-        "region": rng.choice(["n", "s"], 600),
-        "grade": pd.Categorical(rng.choice(["lo", "hi"], 600), ["lo", "mid", "hi"], ordered=True),
-        "rate": rng.normal(size=600), "cents": np.round(rng.gamma(2, 20, 600), 2),
-    })  # fmt: skip
-    reference.loc[3, "rate"] = np.nan
-    found = ph.mechanisms.reference_domain(reference, list(reference), n_bins=6)
-    assert found["income"].levels == (0,)
-    assert (len(found["income"].bins), found["income"].step) == (7, 1)
-    assert found["region"] == Domain(levels=("n", "s"))
-    assert found["grade"] == Domain(levels=("lo", "mid", "hi"), ordered=True)
-    assert (found["rate"].missing, found["cents"].step) == (True, 0.01)
-    for name, domain in found.items():
-        cells = domain.places(reference[name])
-        drawn = domain.values(cells, rng, reference[name])
-        np.testing.assert_array_equal(domain.places(drawn.rename(name)), cells)
-        assert name != "cents" or (drawn.round(2) == drawn).all()
-    refuses("must have the column 'age'", ph.mechanisms.reference_domain, reference, ["age"])
-
-
 @pytest.mark.parametrize(("domain", "dtype"), [
     (Domain(bins=(0, 4, 10), step=1), "int64"), (Domain(bins=(0, 4, 10), step=0.5), "float64"),
     (Domain(bins=(0, 4, 10)), "int64"), (Domain(bins=(0, 0.5, 1)), "float64"),
@@ -157,20 +139,18 @@ def test_a_domain_from_a_public_reference() -> None:
 def test_a_given_step_decides_the_form_of_numbers(domain: Any, dtype: str) -> None:
     """Or whole edges. A text file has floats as soon as one record has a decimal."""
     assert domain.form.dtype == dtype
-    for own in ([1, 5, 3], [1, 5, 2.5]):
-        drawn = domain.values(np.array([0, 1] * 60), np.random.default_rng(1), column(own))
-        assert drawn.dtype == dtype
-        assert domain.step in (None, 0.1) or (drawn % domain.step == 0).all()
+    made = drawn(domain, np.array([0, 1] * 60))
+    assert made.dtype == dtype
+    assert domain.step in (None, 0.1) or (made % domain.step == 0).all()
 
 
 @pytest.mark.parametrize("values", [[True, False, True], [1, 0, 1]])
 def test_noise_draws_missing_values_where_no_record_has_one(values: list[Any]) -> None:
     """They are missing in a dtype that has a place for them, in place of an error that tells."""
     levels = (False, True) if isinstance(values[0], bool) else (0, 1)
-    domain, like = Domain(levels=levels, missing=True), column(values)
-    drawn = domain.values(np.array([0, 1, 2] * 40), np.random.default_rng(1), like)
-    assert drawn.isna().tolist() == [False, False, True] * 40
-    assert drawn.dropna().astype(int).tolist() == [0, 1] * 40
+    made = drawn(Domain(levels=levels, missing=True), np.array([0, 1, 2] * 40))
+    assert made.isna().tolist() == [False, False, True] * 40
+    assert made.dropna().astype(int).tolist() == [0, 1] * 40
 
 
 @pytest.mark.parametrize("step", [0.1, 0.01, 0.05, 1e-4, 0.3, 25, 1 / 3])
@@ -189,11 +169,11 @@ def test_a_number_is_in_the_bin_that_its_decimals_say(step: float) -> None:
 
 def test_a_number_is_shared_out_between_the_knots_next_to_it() -> None:
     values = pd.Series(np.linspace(0, 8, 33), name="x")  # knots at 0, 2, 4, 6, 8
-    shares = np.asarray(of_public(values).cells.todense()) / PARTS
+    shares = np.asarray(Predictor.of_public(values).cells.todense()) / PARTS
     assert (shares.sum(axis=1) == 1).all()
     np.testing.assert_allclose(shares @ [0, 2, 4, 6, 8], values, atol=1 / PARTS)
     assert ((shares > 0).sum(axis=1) <= 2).all()
-    declared = of_public(values, Domain(bins=(0, 4, 8))).cells.todense() / PARTS
+    declared = Predictor.of_public(values, Domain(bins=(0, 4, 8))).cells.todense() / PARTS
     assert declared.tolist() == [[1, 0]] * 14 + [[0, 1]] * 19
 
 
@@ -204,7 +184,7 @@ def test_a_number_is_shared_out_between_the_knots_next_to_it() -> None:
     (pd.array([1, None, 2] * 5, dtype="Int64"), 3),
 ])  # fmt: skip
 def test_every_public_column_has_cells(values: Any, n_cells: int) -> None:
-    made = of_public(pd.Series(values, name="x"))
+    made = Predictor.of_public(pd.Series(values, name="x"))
     assert made.cells.shape[1] == made.positions.size == n_cells
     assert (made.cells.sum(axis=1) == PARTS).all()
     assert (made.cells.data > 0).all()
@@ -213,8 +193,7 @@ def test_every_public_column_has_cells(values: Any, n_cells: int) -> None:
 def test_distinct_rows_stand_for_all() -> None:
     rng = np.random.default_rng(2)
     places = [rng.integers(0, 3, 200) for _ in range(2)]
-    predictors = [of_cells("x", own, 3, np.full(3, np.nan), synthesized=False) for own in places]
-    rows = stacked(predictors)
+    rows = Rows.of([Predictor.of_cells(own, np.full(3, np.nan)) for own in places])
     assert (rows.times.sum(), rows.times.size) == (200, 9)
     whole = np.hstack([np.eye(3)[own] for own in places])
     np.testing.assert_array_equal(np.asarray(rows.cells.todense())[rows.of_record], whole)

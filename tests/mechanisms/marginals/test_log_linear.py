@@ -1,25 +1,44 @@
 """The noise-aware log-linear model: identities, enumeration, finite differences, coverage."""
 
-import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from pyhybrid.mechanisms.marginals import domain, log_linear
-from pyhybrid.mechanisms.marginals.log_linear import Known, Prior, Problem, probabilities
+from pyhybrid.mechanisms.marginals import log_linear
+from pyhybrid.mechanisms.marginals.log_linear import (
+    LogLinear,
+    Prior,
+    Rows,
+    Tables,
+    probabilities,
+)
 
 NOMINAL = np.full(2, np.nan)
 CELLS = sparse.csr_array([[1, 0, 1, 0], [0, 1, 1, 0], [0.25, 0.75, 0, 1]])
 PRIOR = Prior(of_outcome=np.linspace(0, 1, 3), of_predictors=[NOMINAL, NOMINAL])
 
 
-def problem(noisy: np.ndarray, times: np.ndarray, variance: float = 1.0) -> Problem:
-    return Problem(
-        noisy=noisy, variance=variance, cells=CELLS, times=times, prior=PRIOR,
+def rows_of(cells: sparse.csr_array, times: np.ndarray) -> Rows:
+    return Rows(cells=cells, times=times, of_record=np.zeros(0, np.int64))
+
+
+def problem(
+    noisy: np.ndarray, times: np.ndarray, cells: sparse.csr_array = CELLS, sd: float = 1.0
+) -> Tables:
+    return Tables(
+        noisy=noisy,
+        stddev=np.full(noisy.shape, sd),
+        rows=rows_of(cells, times),
+        n=times.sum(),
+        prior=PRIOR,
         rng=np.random.default_rng(0),
-    )  # fmt: skip
+    )
+
+
+def fitted(noisy: np.ndarray, times: np.ndarray, sd: float) -> LogLinear:
+    return problem(noisy, times, sd=sd).fit()
 
 
 def some_effects(seed: int = 1) -> np.ndarray:
@@ -31,7 +50,7 @@ def test_mean_and_covariance_of_the_tables_by_enumeration(
     gain: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All 27 outcomes of three records, each with its probability; sums over pairs, or dense."""
-    monkeypatch.setattr(domain, "_DENSE_GAIN", gain)
+    monkeypatch.setattr(log_linear, "_DENSE_GAIN", gain)
     effects = some_effects()
     p = probabilities(effects, CELLS)
     dense = np.asarray(CELLS.todense())
@@ -44,16 +63,16 @@ def test_mean_and_covariance_of_the_tables_by_enumeration(
         first += chance * table.ravel()
         second += chance * np.outer(table, table)
     own = problem(np.zeros((3, 4)), np.ones(3))
-    assert (own.pairs is None) == (gain > 0)
+    assert (own.some.pairs is None) == (gain > 0)
     np.testing.assert_allclose(own.mean(effects).ravel(), first, atol=1e-12)
-    covariance = own._fisher(effects)[..., 1:].reshape(12, 12)
+    covariance = own.some.covariance(effects)[:, 1:, :, 1:].reshape(12, 12)
     np.testing.assert_allclose(covariance, second - np.outer(first, first), atol=1e-12)
 
 
 def test_the_slope_of_the_mean_is_the_fisher_information() -> None:
     effects, times = some_effects(2), np.array([3.0, 5.0, 2.0])
     own = problem(np.zeros((3, 4)), times)
-    slope = own._fisher(effects).reshape(12, 15)
+    slope = own.some.covariance(effects)[:, 1:].reshape(12, 15)
     step = 1e-5
     for place in range(15):
         move = np.zeros(15)
@@ -62,67 +81,14 @@ def test_the_slope_of_the_mean_is_the_fisher_information() -> None:
         np.testing.assert_allclose(change.ravel() / (2 * step), slope[:, place], atol=1e-7)
 
 
-def test_gradient_and_information_of_known_records_by_differences() -> None:
-    rng = np.random.default_rng(4)
-    rows = rng.integers(0, 3, 40)
-    own = Known(outcome=rng.integers(0, 3, 40), cells=CELLS[rows], weight=0.5)
-    effects, step, every = some_effects(5), 1e-5, np.arange(40)
-    information, gradient = own.local(effects, every)
-    for place in range(15):
-        move = np.zeros(15)
-        move[place] = step
-        up, down = (effects + sign * move.reshape(3, 5) for sign in (1, -1))
-        slope = (own.log_lik(up) - own.log_lik(down)) / (2 * step)
-        assert slope == pytest.approx(gradient[place], abs=1e-6)
-        bend = (own.local(down, every)[1] - own.local(up, every)[1]) / (2 * step)
-        np.testing.assert_allclose(bend, information[:, place], atol=1e-6)
-    twice = own.local(effects, np.concatenate([every, every]))[0]
-    np.testing.assert_allclose(twice, information, atol=1e-12)
-
-
-def test_the_power_of_a_reference_weighs_counts_by_their_precision() -> None:
-    """Counts c told by N(c, v) and N(c, times mu + (mu / 10)^2): the weights of both modes."""
-    mu, variance, times = np.array([3.0, 50.0, 800.0]), np.array([1e-9, 40.0, 1e12]), 2.0
-    power = log_linear.power_of_known(mu, variance, times)
-    weights = power / (times * mu), 1 / (mu + variance)
-    both = times * mu + np.square(0.1 * mu)
-    np.testing.assert_allclose(weights[0] / weights[1], variance / both, rtol=1e-9)
-    assert power[0] < 1e-8
-    assert (np.diff(log_linear.power_of_known(np.full(3, 9.0), variance, times)) > 0).all()
-
-
-def test_where_noise_drowns_the_tables_a_reference_says_the_effects() -> None:
-    """Of 30,000 known records; without them the effects are those of the prior, none."""
-    rng, effects = np.random.default_rng(6), some_effects(6)
-    rows = rng.integers(0, 3, 30_000)
-    p = probabilities(effects, CELLS)
-    outcome = (rng.random(30_000)[:, None] > p.cumsum(axis=1)[rows]).sum(axis=1)
-    known = Known(outcome=outcome, cells=CELLS[rows], weight=1.0)
-    times = np.full(3, 100.0)
-    noisy = rng.normal(0, 1e4, (3, 4))
-    found = [
-        probabilities(
-            Problem(
-                noisy=noisy, variance=1e8, cells=CELLS, times=times, prior=PRIOR, known=each,
-                rng=np.random.default_rng(0),
-            ).fit().mode,
-            CELLS,
-        )
-        for each in (known, None)
-    ]  # fmt: skip
-    error = 5 * np.sqrt(0.25 / 10_000) + 0.005  # what the prior takes
-    np.testing.assert_allclose(found[0], p, atol=error)
-    assert np.abs(found[1] - p).max() > 3 * error
-
-
 def test_without_noise_the_tables_come_back() -> None:
     """The score equations of a log-linear model: expected tables are the observed ones, but for
     what the prior takes, of 60 sets of effects at most .11 of the deviation."""
     times = np.array([4000.0, 6000.0, 5000.0])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
-    fit = problem(observed, times, variance=0.0).fit()
-    assert fit.converged
-    again = problem(observed, times).mean(fit.mode)
+    found = fitted(observed, times, 0.0)
+    assert found.converged
+    again = problem(observed, times).mean(found.mode)
     np.testing.assert_allclose(again, observed, atol=0.15 * np.sqrt(times.max()))
 
 
@@ -130,9 +96,9 @@ def test_drowned_effects_shrink_to_nothing() -> None:
     rng, times = np.random.default_rng(4), np.array([40.0, 60.0, 50.0])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
     noisy = observed + rng.normal(scale=500, size=observed.shape)
-    fit = problem(noisy, times, variance=500.0**2).fit()
-    assert np.abs(fit.mode[:, 1:]).max() < 0.3
-    assert all(np.isfinite(drawn).all() for drawn in fit.sample(5, rng))
+    found = fitted(noisy, times, 500.0)
+    assert np.abs(found.mode[:, 1:]).max() < 0.3
+    assert all(np.isfinite(drawn).all() for drawn in found.sample(5, rng))
 
 
 def test_the_prior_is_a_normal_distribution_with_correlated_neighbors() -> None:
@@ -154,14 +120,14 @@ def test_draws_are_those_of_the_posterior_of_a_conjugate_case() -> None:
     rng, n = np.random.default_rng(6), 500
     times = np.array([4e5, 6e5, 5e5])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
-    fit = problem(observed, times, variance=100.0).fit()
-    drawn = np.array([each.ravel() for each in fit.sample(n, rng)])
+    model = fitted(observed, times, 10.0)
+    drawn = np.array([each.ravel() for each in model.sample(n, rng)])
     contrast = np.zeros((3, 5))
     contrast[0, [1, 2]], contrast[1, [1, 2]] = [1, -1], [-1, 1]  # identified by the data
-    precision = fit.information + fit.prior.precision(fit.scales)
+    precision = model.information + model.prior.precision(model.scales)
     variance = contrast.ravel() @ np.linalg.solve(precision, contrast.ravel())
     found = drawn @ contrast.ravel()
-    assert abs(found.mean() - contrast.ravel() @ fit.mode.ravel()) < 6 * np.sqrt(variance / n)
+    assert abs(found.mean() - contrast.ravel() @ model.mode.ravel()) < 6 * np.sqrt(variance / n)
     assert abs(found.var() / variance - 1) < 5 * np.sqrt(2 / n) + 0.02
 
 
@@ -172,11 +138,10 @@ def test_many_rows_give_the_information_of_a_sample_of_them() -> None:
     cells = np.zeros((n, 4))
     cells[np.arange(n), places[:, 0]] = 1
     cells[np.arange(n), 2 + places[:, 1]] = 1
-    whole = problem(np.zeros((3, 4)), np.ones(3))
-    sampled = dataclasses.replace(whole, cells=sparse.csr_array(cells), times=np.ones(n), rng=rng)
+    sampled = problem(np.zeros((3, 4)), np.ones(n), sparse.csr_array(cells))
     distinct, times = np.unique(cells, axis=0, return_counts=True)
-    whole = dataclasses.replace(whole, cells=sparse.csr_array(distinct), times=times * 1.0)
+    whole = problem(np.zeros((3, 4)), times * 1.0, sparse.csr_array(distinct))
     effects = some_effects(8)
     np.testing.assert_allclose(sampled.mean(effects), whole.mean(effects))
-    one, other = sampled._fisher(effects), whole._fisher(effects)
+    one, other = (own.some.covariance(effects) for own in (sampled, whole))
     assert np.abs(one - other).max() < 5 * n / np.sqrt(log_linear._ROWS[1]) / 2

@@ -6,8 +6,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, merged
-from pyhybrid.mechanisms.marginals.measurement import Smoothing
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.measurement import Measurement, of_reference
+from pyhybrid.mechanisms.marginals.one_way import (
+    OneWay,
+    blocks,
+    merged_domain,
+    smooth,
+    with_heaps,
+)
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
 AMOUNTS = ColumnDomain(levels=(0,), bins=GRID, missing=True)
@@ -20,6 +27,21 @@ def counts(n: int) -> np.ndarray:
     return n * np.array([0.1, *(0.85 * inside / inside.sum()), 0.05])
 
 
+CLIQUE = ("y", "")
+
+
+def of_noise(
+    noisy: np.ndarray, sd: float, domain: ColumnDomain, n: int, *more: Measurement
+) -> OneWay:
+    own = Measurement(noisy=noisy[:, None], clique=CLIQUE, stddev=np.full((noisy.size, 1), sd))
+    return smooth([own, *more], domain, n)
+
+
+def in_blocks(wide: np.ndarray, sd: float, domain: ColumnDomain) -> Measurement:
+    stddev = np.full((wide.size, 1), sd)
+    return Measurement(noisy=wide[:, None], clique=CLIQUE, stddev=stddev, query=blocks(domain))
+
+
 def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     """Against counts above 0 as they are, over eight noises: .69 of the error (deviates by
     .03 over noises), .32 (by .05) of what noise puts where no record is."""
@@ -27,7 +49,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     errors, of_tail = [], []
     for seed in range(8):
         noisy = truth + np.random.default_rng(seed).normal(0, sd, truth.size)
-        found = Smoothing(noisy, variance=sd**2, domain=AMOUNTS, n=4000).fit()
+        found = of_noise(noisy, sd, AMOUNTS, 4000)
         plain = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
         errors.append([np.abs(own - truth / 4000).sum() for own in (found.shares, plain)])
         of_tail.append([own[tail].sum() for own in (found.shares, plain)])
@@ -40,7 +62,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     assert drawn.shape == (50, AMOUNTS.n_cells)
     assert np.abs(drawn.sum(axis=1) - 1).max() < 1e-12
     assert drawn.std(axis=0).min() > 0
-    exact = Smoothing(counts(200_000), variance=0.0, domain=AMOUNTS, n=200_000).fit()
+    exact = of_noise(counts(200_000), 0.0, AMOUNTS, 200_000)
     assert np.abs(exact.shares - truth / 4000).max() < 1e-3, "without noise counts come back"
 
 
@@ -52,18 +74,18 @@ def test_a_number_that_stands_out_is_alone_and_its_bin_keeps_its_total() -> None
     domain = replace(AMOUNTS, levels=(), missing=False, step=1)
     own: pd.Series = pd.Series(rents)
     whole = np.bincount(domain.places(own), minlength=domain.n_cells)
-    single = np.bincount(domain.single_of(own))[:-1]
+    single = np.bincount(domain.heap_of(own))[:-1]
     for seed in range(10):
         noisy, of_singles = (
             true + np.random.default_rng(seed).normal(0, sd, true.size) for true in (whole, single)
         )
-        coarse = Smoothing(noisy, variance=sd**2, domain=domain, n=n).fit()
-        fine, found = coarse.with_singles(domain, of_singles, sd**2, n)
+        coarse = of_noise(noisy, sd, domain, n)
+        fine, found = with_heaps(coarse, domain, of_singles, sd, n)
         cell = int(fine.places(pd.Series([500]))[0])
         assert fine.bins[cell : cell + 2] == (500, 501)
         assert abs(found.shares[cell] - single[100] / n) < 5 * sd / n
-        merged_again = found.in_few(n, fine, domain)
-        np.testing.assert_allclose(merged_again.counts.ravel(), n * coarse.shares)
+        again = found.merged("y", n, fine, domain)
+        np.testing.assert_allclose(again.noisy.ravel(), n * coarse.shares)
         others += len(fine.bins) - len(domain.bins) - 2
         assert np.isfinite(found.sample(2, np.random.default_rng(seed))).all()
     assert others <= 20
@@ -73,10 +95,11 @@ def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
     """120 records in 250 cells, noise of 10: without it, the control, one cell can hold all."""
     off, domain = np.zeros((20, 2)), ColumnDomain(bins=tuple(range(251)), missing=True)
     known = np.append(np.round(117 * stats.norm(185, 20).pdf(np.arange(250))), 3.0)
-    for seed, told in np.ndindex(off.shape):
-        noisy, its = known + np.random.default_rng(seed).normal(0, 10, 251), (None, known)[told]
-        found = Smoothing(noisy, variance=100.0, domain=domain, n=120, known=its).fit().shares
-        off[seed, told] = np.abs(np.cumsum(found - known / known.sum())).max()
+    for seed, known_too in np.ndindex(off.shape):
+        noisy = known + np.random.default_rng(seed).normal(0, 10, 251)
+        more = [of_reference(CLIQUE, known[:, None], 120)] if known_too else []
+        found = of_noise(noisy, 10.0, domain, 120, *more).shares
+        off[seed, known_too] = np.abs(np.cumsum(found - known / known.sum())).max()
     assert off[:, 1].max() < 0.3 < 0.6 < off[:, 0].max()
 
 
@@ -86,33 +109,32 @@ def test_empty_cells_of_a_long_range_do_not_move_a_mean() -> None:
     values, n, sd = np.arange(200), 4400, 20.0
     truth = n * stats.nbinom(0.4, 0.65).pmf(values)
     domain = ColumnDomain(bins=tuple(range(201)))
-    block, off = domain.blocks, []
-    assert (np.diff(np.bincount(block)[1:-1]) >= 0).all()
+    query, off = blocks(domain), []
+    assert (np.diff(query.sum(axis=1)[1:-1]) >= 0).all()
     for seed in range(12):
         rng = np.random.default_rng(seed)
         noisy = truth + rng.normal(0, sd, truth.size)
-        found = Smoothing(noisy, variance=sd**2, domain=domain, n=n).fit().shares
-        both = [own + rng.normal(0, sd * np.sqrt(2), own.size)
-                for own in (truth, np.bincount(block, truth))]  # fmt: skip
-        wide = Smoothing(both[0], variance=2 * sd**2, domain=domain, n=n, coarse=(block, both[1]))
+        found = of_noise(noisy, sd, domain, n).shares
+        half = sd * np.sqrt(2)
+        both = [own + rng.normal(0, half, own.size) for own in (truth, query @ truth)]
+        wide = of_noise(both[0], half, domain, n, in_blocks(both[1], half, domain))
         plain = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
-        own = found, wide.fit().shares, plain
+        own = found, wide.shares, plain
         off.append([p @ values / (truth @ values / n) - 1 for p in own])
-    smooth, coarse, cut = np.sqrt(np.mean(np.square(off), axis=0))
-    assert coarse < smooth < 0.15
-    assert cut > 20 * smooth
+    alone, coarse, cut = np.sqrt(np.mean(np.square(off), axis=0))
+    assert coarse < alone < 0.15
+    assert cut > 20 * alone
 
 
 def test_records_far_out_are_found_where_none_are_expected() -> None:
     """Seen: of 120 of 4,856 records at 98, under noise of 15, none were left."""
     domain = ColumnDomain(bins=tuple(range(100)), center=2, unit=2)
     truth = 4736 * stats.nbinom(2, 0.4).pmf(np.arange(99)) + 120 * (np.arange(99) == 98)
-    tables = truth, np.bincount(domain.blocks, truth)
+    tables = truth, blocks(domain) @ truth
     for seed in range(10):
         rng = np.random.default_rng(seed)
         noisy, wide = (own + rng.normal(0, 15, own.size) for own in tables)
-        coarse = domain.blocks, wide
-        found = Smoothing(noisy, variance=225.0, domain=domain, n=4856, coarse=coarse).fit()
+        found = of_noise(noisy, 15.0, domain, 4856, in_blocks(wide, 15.0, domain))
         assert abs(4856 * found.shares[-30:].sum() - 120) < 75
 
 
@@ -127,23 +149,23 @@ def test_a_center_says_where_numbers_are_that_noise_hides() -> None:
     off = []
     for seed in range(10):
         noisy = n * shares + np.random.default_rng(seed).normal(0, sd, values.size)
-        made = [Smoothing(noisy, variance=sd**2, domain=own, n=n).fit() for own in (plain, told)]
+        made = [of_noise(noisy, sd, own, n) for own in (plain, told)]
         off.append([own.shares @ values / (shares @ values) - 1 for own in made])
     without, beside = np.sqrt(np.mean(np.square(off), axis=0))
     assert beside < 0.6 * without
-    many = Smoothing(200_000 * shares, variance=0.0, domain=wrong, n=200_000).fit()
+    many = of_noise(200_000 * shares, 0.0, wrong, 200_000)
     assert np.abs(many.shares - shares).max() < 1e-3
 
 
 def test_merged_bins_are_few_of_the_own_edges_and_none_is_thin() -> None:
     shares = counts(1) / counts(1).sum()
-    few = merged(AMOUNTS, shares, 10)
+    few = merged_domain(AMOUNTS, shares, 10)
     assert set(few.bins) < set(AMOUNTS.bins)
     assert (few.bins[0], few.bins[-1]) == (GRID[0], GRID[-1])
     assert (few.levels, few.missing) == (AMOUNTS.levels, True)
     held = np.diff(LAW.cdf(few.bins))
     assert 6 <= held.size <= 10
     assert held.min() > 0.9 * 0.25 / 10
-    assert merged(AMOUNTS, shares, len(GRID)) is AMOUNTS
+    assert merged_domain(AMOUNTS, shares, len(GRID)) is AMOUNTS
     own = ColumnDomain(bins=GRID)  # of a column in one of them two are left
-    assert all(merged(own, np.eye(own.n_cells)[k], 12).n_cells >= 2 for k in (0, 20, 48))
+    assert all(merged_domain(own, np.eye(own.n_cells)[k], 12).n_cells >= 2 for k in (0, 20, 48))

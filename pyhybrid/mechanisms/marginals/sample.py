@@ -1,0 +1,262 @@
+"""Synthetic records: a chain of log-linear models, column by column, and numbers within bins.
+
+The joint distribution is p(y_1 | x) p(y_2 | y_1, x) ...: one model for each factor. The first has
+public predictors only, whose rows are known. A later one has predictors whose true values are
+confidential: its tables are compared with rows simulated from the models before.
+
+**Even records.** Cells can be drawn so that the tables with every predictor come out as the model
+has them. Records drawn one by one add the noise of a sample to every table, which for n in the
+thousands is as large as that of epsilon 4. Here they are drawn in random order, a quarter of those
+left at a time: the probabilities of such a block are raked (iterative proportional fitting) to the
+tables that the records before it have left due. What is missing at the end is about one record of a
+cell, at any n; averaged over draws, a third of one, as a surplus cannot be taken back. A draw reads
+the model and public columns alone, so that it costs no epsilon.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg, sparse, special
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.randomness import Streams
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, PARTS, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, Rows, Tables, probabilities
+from pyhybrid.mechanisms.marginals.measurement import Measurement, Records
+
+_SIMULATED, _MOST_SIMULATED = 20_000, 500_000  # rows that tables of later columns are held against
+_LARGEST_BLOCK = 2**22  # probabilities
+_RAKINGS, _MOST_RAKED = 3, 2**17  # sweeps; records, which make up for those before them
+_FARTHEST = 4.0  # factor of a probability in a sweep
+_DIVISOR = 1e-12  # records of a cell that are divided by
+_GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
+_LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Link:
+    """One column's model and its predictors: public columns, columns before it, and `NO_PREDICTOR`
+    if the column's own counts were measured, too."""
+
+    column: str
+    predictors: tuple[str, ...]
+    model: LogLinear
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chain:
+    """Models of all columns, in their order: functions of measurements and public columns.
+    `records` are n, without cells."""
+
+    links: tuple[Link, ...]
+    records: Records
+
+    @property
+    def modes(self) -> dict[str, FloatArray]:
+        """Effects of every column at the mode."""
+        return {link.column: link.model.mode for link in self.links}
+
+    def sample(self, n: int, random: Streams) -> list[dict[str, FloatArray]]:
+        """n draws of the effects of all columns."""
+        draws = {
+            link.column: link.model.sample(n, random.generator(f"effects/{link.column}"))
+            for link in self.links
+        }
+        return [{name: effects[place] for name, effects in draws.items()} for place in range(n)]
+
+    def simulate(
+        self,
+        random: Streams,
+        stream: str,
+        effects: Mapping[str, FloatArray] | None = None,
+        *,
+        kept: Mapping[str, IntArray] | None = None,
+        even: bool = False,
+    ) -> Records:
+        """Cells of every column, from `effects`, the modes if omitted; `kept` are those of the
+        first columns, not drawn. `even`: so that tables are the model's."""
+        effects, records = self.modes if effects is None else effects, self.records
+        records = replace(records, places=kept or {})
+        for link in self.links[len(records.places) :]:
+            predictors = [records.predictor(name) for name in link.predictors]
+            rows, rng = Rows.of(predictors), random.generator(f"{stream}/{link.column}")
+            p = probabilities(effects[link.column], rows.cells)
+            if even:
+                cells = balanced(
+                    p, rows, [predictor.cells.shape[1] for predictor in predictors], rng
+                )
+            else:
+                cells = drawn(p, rows.of_record, rng)
+            records = replace(records, places={**records.places, link.column: cells})
+        return records
+
+    @property
+    def repeated(self) -> Chain:
+        """The same models over the records so many times over that enough rows are reached."""
+        records, times = self.records, max(1, math.ceil(_SIMULATED / self.records.n))
+        rows = np.tile(np.arange(records.n), times)
+        public = {name: predictor.rows(rows) for name, predictor in records.public.items()}
+        n = times * records.n if public else min(times * records.n, _MOST_SIMULATED)
+        return replace(self, records=replace(records, public=public, n=n))
+
+    def with_column(
+        self, measurements: Sequence[Measurement], random: Streams, earlier: Link | None = None
+    ) -> Chain:
+        """The chain and the model of one more column, fitted to its measurements; `earlier` is a
+        fit of the same column to fewer of them, to start from."""
+        column, names = (
+            measurements[0].clique[0],
+            tuple(m.clique[1] for m in measurements),
+        )
+        records = self.records
+        if not {*names} <= {NO_PREDICTOR, *records.public}:
+            records = self.repeated.simulate(random, f"fit/{column}/rows")
+        elif not records.public and {*names} == {NO_PREDICTOR}:
+            records = replace(records, n=1)  # all records are alike
+        predictors = [records.predictor(name) for name in names]
+        tables = Tables(
+            noisy=np.hstack([m.noisy for m in measurements]),
+            stddev=np.hstack([m.stddev for m in measurements]),
+            rows=Rows.of(predictors),
+            n=self.records.n,
+            prior=Prior(
+                of_outcome=records.domain[column].positions,
+                of_predictors=[predictor.positions for predictor in predictors],
+            ),
+            rng=random.generator(f"fit/{column}"),
+            synthesized=[predictor.synthesized for predictor in predictors],
+        )
+        start = None if earlier is None else _start(earlier, names, predictors)
+        link = Link(column=column, predictors=names, model=tables.fit(start))
+        return replace(self, links=(*self.links, link))
+
+
+def _start(earlier: Link, names: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:
+    """Effects of an earlier fit, 0 of predictors that it had not."""
+    mode, columns = earlier.model.mode, earlier.model.prior.columns
+    known = {name: mode[:, part] for name, part in zip(earlier.predictors, columns, strict=True)}
+    parts = [
+        known.get(name, np.zeros((mode.shape[0], predictor.positions.size)))
+        for name, predictor in zip(names, predictors, strict=True)
+    ]
+    return np.hstack([mode[:, :1], *parts])
+
+
+def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
+    """A cell for each record (n,), each on its own, from probabilities `p` (R, K) by distinct row;
+    `rows` (n,) is the row of each record."""
+    below = p.cumsum(axis=1)
+    at = rng.random(rows.size)
+    cells = np.zeros(at.size, dtype=np.int64)
+    for cell in range(below.shape[1] - 1):
+        cells += at > below[rows, cell]
+    return cells
+
+
+def balanced(
+    p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
+) -> IntArray:
+    """A cell for each record (n,), so that tables with all predictors, of `widths` cells, are near
+    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11). Half of the
+    records, or all but the last `_MOST_RAKED`, come as `p` says; the others make up for them."""
+    order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
+    as_they_come = max(order.size // 2, order.size - _MOST_RAKED)
+    n_drawn, ends = 0, np.concatenate([[0], np.cumsum(widths)])
+    cells = np.empty(order.size, dtype=np.int64)
+    due = np.zeros((rows.cells.shape[1], n_cells))
+    for records in _quarters(order, _LARGEST_BLOCK // n_cells):
+        distinct, place, times = np.unique(
+            rows.of_record[records], return_inverse=True, return_counts=True
+        )
+        shares, chances = rows.cells[distinct], p[distinct]
+        expected = shares.T @ (times[:, None] * chances)
+        n_drawn += records.size
+        if n_drawn > as_they_come:
+            wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
+            chances = _raked(chances, times, shares, wanted, ends)
+        cells[records] = drawn(chances, place, rng)
+        came = np.bincount(place * n_cells + cells[records], minlength=distinct.size * n_cells)
+        due += expected - shares.T @ came.reshape(distinct.size, n_cells)
+    return cells
+
+
+def _quarters(order: IntArray, most: int) -> Iterator[IntArray]:
+    """A quarter of the records, a quarter of those left, ..., one, one; at most so many."""
+    while order.size:
+        size = min(max(most, 1), -(-order.size // 4))
+        yield order[:size]
+        order = order[size:]
+
+
+def _raked(
+    p: FloatArray, times: IntArray, shares: sparse.csr_array, wanted: FloatArray, ends: IntArray
+) -> FloatArray:
+    """Probabilities (R, K) of rows that so many records have, whose sums over records are nearer to
+    `wanted` (L, K), which may have cells below 0."""
+    raked: FloatArray = p.copy()
+    predictors = [(first, last, shares[:, first:last]) for first, last in itertools.pairwise(ends)]
+    for first, last, cells in predictors * _RAKINGS:
+        now = cells.T @ (times[:, None] * raked)
+        factor = np.maximum(wanted[first:last], _DIVISOR) / np.maximum(now, _DIVISOR)
+        raked *= np.exp(cells @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
+        raked /= raked.sum(axis=1, keepdims=True)
+    return raked
+
+
+def spread(groups: IntArray, rng: np.random.Generator, at: FloatArray | None = None) -> FloatArray:
+    """Numbers in [0, 1) for each record, evenly spread among those of its group, in the order of
+    `at` (n,), in [0, 1), or at random, shape (n,)."""
+    order = np.argsort(groups + (rng.random(groups.size) if at is None else at))
+    times = np.bincount(groups)
+    ordered = groups[order]
+    place = np.arange(groups.size) - (np.cumsum(times) - times)[ordered]
+    numbers = np.empty(groups.size)
+    numbers[order] = (place + rng.random(groups.size)) / times[ordered]
+    return numbers
+
+
+def within(
+    starts: IntArray,
+    cells: IntArray,
+    shares: FloatArray,
+    rng: np.random.Generator,
+    order: FloatArray | None,
+) -> IntArray:
+    """A fine cell for each record (n,), drawn within its merged one by `shares` (K,), one by one,
+    or spread over it in this `order` (n,); `starts` are the first fine cells of merged ones."""
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    low, high = below[starts[cells]], below[starts[cells + 1]]
+    at = rng.random(cells.size) if order is None else spread(cells, rng, order)
+    places = np.searchsorted(below, low + (high - low) * at, side="right") - 1
+    return np.asarray(np.clip(places, starts[cells], starts[cells + 1] - 1), dtype=np.int64)
+
+
+def following_others(column: str, records: Records, rng: np.random.Generator) -> FloatArray:
+    """Numbers in [0, 1) to order synthetic records (n,) by within bins of a column: a normal score,
+    drawn within its bin by a linear regression on synthetic and public cells of all others. Drawn
+    without them, it would flatten slopes, the more the wider bins are."""
+    domain, at = records.domain[column], rng.random(records.n)
+    place = records.places[column] - len(domain.levels)
+    rows = np.flatnonzero((place >= 0) & (place < domain.n_bins))
+    names = [*records.public, *(name for name in records.places if name != column)]
+    if not names or not rows.size:
+        return at
+    others = [records.predictor(name).cells for name in names]
+    design = sparse.csr_array(sparse.hstack(others, format="csr")[rows] / PARTS)
+    bins = place[rows]
+    held = np.bincount(bins, minlength=domain.n_bins) / rows.size
+    cuts = special.ndtri(np.minimum(np.append(0, np.cumsum(held)), 1))
+    heights = np.exp(-(cuts**2) / 2) / math.sqrt(2 * math.pi)
+    scores = (-np.diff(heights) / np.maximum(held, 1e-12))[bins]
+    information = (design.T @ design).toarray() + np.eye(design.shape[1])
+    mean = design @ linalg.solve(information, design.T @ scores, assume_a="pos")
+    mean /= max(float(np.mean(scores**2)), _LEAST_LEFT)  # what bins leave of the variance
+    size = max(1 - float(np.var(mean)), _LEAST_LEFT) ** 0.5
+    low, high = (special.ndtr(np.clip((cuts[bins + k] - mean) / size, -7, 7)) for k in (0, 1))
+    at[rows] = special.ndtr(mean + size * special.ndtri(low + (high - low) * at[rows]))
+    return np.minimum(at, 1 - 1e-9)  # below the next bin's numbers
