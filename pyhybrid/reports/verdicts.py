@@ -303,7 +303,7 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
         "pairs": len(pairs),
         "low": epsilon_text(float(points["epsilon"].min())),
         "high": epsilon_text(float(points["epsilon"].max())),
-        "counted": " and ".join(COUNTED[each] for each in table["accounting"].unique()),
+        "counted": COUNTED["lipschitz"],
         "unconverged": int((~table["converged"]).sum()),
         "poor": sum(word == POOR for word in words.values()),
         "points": len(words),
@@ -331,7 +331,7 @@ def _mean_lost(table: pd.DataFrame) -> list[str]:
 
 def _equal(points: pd.DataFrame) -> pd.Series:
     """Of each point of a curve, whether its epsilon is that of LW beside it."""
-    return points["epsilon_ratio"] >= _ROUNDED * min(NEAR.values())
+    return points["bound_ratio"] >= _ROUNDED * NEAR
 
 
 def _costs_unlike(table: pd.DataFrame) -> list[str]:
@@ -344,8 +344,8 @@ def _costs_unlike(table: pd.DataFrame) -> list[str]:
         dear=int((vector["epsilon"] > plain["epsilon"]).sum()),
         points=len(vector),
         less=len(less),
-        low=100 * less["epsilon_ratio"].min(),
-        high=100 * less["epsilon_ratio"].max(),
+        low=100 * less["bound_ratio"].min(),
+        high=100 * less["bound_ratio"].max(),
     )
 
 

@@ -621,7 +621,6 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
         scales=options["scales"],
         shifts=[0.0],
         n_synthetic=20,
-        accounting=ACCOUNTING,
         seed=streams.entropy,
         engine=options["engine"],
         settings=SamplerSettings(parallel_chains=1),

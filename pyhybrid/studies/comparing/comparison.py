@@ -13,12 +13,9 @@ estimates of numbers, and have a share of their own.
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,9 +30,8 @@ from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import without_survey
-from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import finished_tasks, named_progress
+from pyhybrid.running.tasks import named_progress
 
 DATA = "data"
 """Name of the confidential data among the sources of estimates."""
@@ -81,8 +77,8 @@ class Comparison:
         The synthesized column that the estimates are of.
     moved_away : tuple of str
         Mechanisms whose re-weighting took the mean further from the data than it was before.
-    fits_made, fits_saved : int
-        Fits of the shared session; fits that as many separate releases would have made beyond it.
+    fits_made : int
+        Fits of the shared session.
     session : FitSession
         Data and fits, for further releases without new fits.
     """
@@ -93,7 +89,6 @@ class Comparison:
     outcome: str
     moved_away: tuple[str, ...]
     fits_made: int
-    fits_saved: int
     session: FitSession = field(repr=False)
 
     def __repr__(self) -> str:
@@ -122,8 +117,6 @@ def compare(
     rule: ConvergenceRule | None = None,
     on_not_converged: str = "raise",
     progress: FitProgress | None = None,
-    workers: int = 1,
-    executor: Executor | None = None,
 ) -> Comparison:
     """Release by each mechanism and set charges, bounds, weights and estimates side by side.
 
@@ -147,10 +140,6 @@ def compare(
         1 or `n_synthetic` (the default), as in `PseudoPosteriorMechanism.release`.
     seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.fitting.session.FitOptions`.
-    workers : int, default 1
-        Processes that work on mechanisms at once; does not change the results.
-    executor : Executor, optional
-        In place of `workers`; it is not shut down.
 
     Returns
     -------
@@ -179,17 +168,15 @@ def compare(
         on_not_converged=on_not_converged,
         progress=progress,
     )
-    check_count(workers, "workers")
-    if workers > 1 or executor is not None:
-        asked = _released_in_parallel(session, mechanisms, m, drawn, workers, executor)
-    else:
-        asked = {
-            name: _released(
-                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn, name=name)
-            )
-            for name, mechanism in mechanisms.items()
-        }
-    return _compared(session, asked)
+    releases = {
+        name: mechanism.release_from(
+            replace(session, progress=named_progress(session.progress, name)),
+            n_synthetic=m,
+            n_draws_released=drawn,
+        )
+        for name, mechanism in mechanisms.items()
+    }
+    return _compared(session, releases)
 
 
 def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> dict[str, FloatArray]:
@@ -230,78 +217,7 @@ def _checked_model(mechanisms: Any) -> Any:
     return model
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Task:
-    """One mechanism and the session whose fits it may use."""
-
-    session: FitSession
-    mechanism: PseudoPosteriorMechanism
-    n_synthetic: int
-    n_drawn: int
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Released:
-    """The release of one mechanism, the fits it asked for, and the session that made them."""
-
-    release: Release
-    asked: set[tuple[Any, ...]]
-    session: FitSession
-
-
-def _released(task: _Task) -> _Released:
-    """Runs in any process."""
-    shared = {f.name: getattr(task.session, f.name) for f in fields(task.session)}  # fits, too
-    shared["progress"] = named_progress(task.session.progress, task.name)
-    recording = _RecordingSession(**shared)
-    release = task.mechanism.release_from(
-        recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
-    )
-    made = {key[0] for key in (*recording.store.sampled, *recording.store.exact)}
-    whole = {fit for fit in recording.asked if fit[0] in made}  # refits without a record are not
-    return _Released(release=release, asked=whole, session=recording)
-
-
-def _released_in_parallel(
-    session: FitSession,
-    mechanisms: Mapping[str, PseudoPosteriorMechanism],
-    n_synthetic: int,
-    n_drawn: int,
-    workers: int,
-    executor: Executor | None,
-) -> dict[str, _Released]:
-    """The same releases; each worker starts from the unweighted fit, which nearly all need."""
-    session.unweighted()
-    chains = max(1, (os.cpu_count() or 1) // workers) if executor is None else None
-    sent = replace(
-        session, progress=None, settings=replace(session.settings, parallel_chains=chains)
-    )
-    tasks, before = [], Counter[str]()
-    for name, mechanism in mechanisms.items():  # of equal mechanisms each takes draws of its own
-        stream = mechanism.stream()
-        store = replace(session.store, released={stream: (n_drawn,) * before[stream]})
-        fresh = replace(sent, store=store)
-        before[stream] += 1
-        tasks.append(
-            _Task(
-                session=fresh,
-                mechanism=mechanism,
-                n_synthetic=n_synthetic,
-                n_drawn=n_drawn,
-                name=name,
-            )
-        )
-    finished, work = {}, {"workers": workers, "executor": executor, "progress": session.progress}
-    for task, made in finished_tasks(_released, tasks, "mechanisms", **work):  # type: ignore[arg-type]
-        finished[task.name] = made
-        session.take_fits(made.session)
-    return {name: finished[name] for name in mechanisms}
-
-
-def _compared(session: FitSession, released: Mapping[str, _Released]) -> Comparison:
-    releases = {name: one.release for name, one in released.items()}
-    alone = sum(len(one.asked) for one in released.values())
+def _compared(session: FitSession, releases: dict[str, Release]) -> Comparison:
     column = session.bound.synthesized[0]
     outcome = outcome_of(session.bound)
     columns = {DATA: [session.bound.table[column]]}
@@ -321,27 +237,8 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
         outcome=column,
         moved_away=moved,
         fits_made=session.n_fits,
-        fits_saved=max(0, alone - session.n_fits),
         session=session,
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _RecordingSession(FitSession):
-    """The same session, with a record of the fits that one mechanism asks for."""
-
-    asked: set[tuple[Any, ...]] = field(default_factory=set, repr=False)
-
-    def fit(
-        self, alpha: FloatArray, *, cap: float | Cap | None = None, **options: Any
-    ) -> PosteriorFit:
-        key = None if cap is None else Cap.of(cap).key
-        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), key))
-        return super().fit(alpha, cap=cap, **options)
-
-    def exact_fit(self, alpha: FloatArray, *, cap: Cap, **options: Any) -> PosteriorFit:
-        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), cap.key, "exact"))
-        return super().exact_fit(alpha, cap=cap, **options)
 
 
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
