@@ -30,7 +30,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
-from pyhybrid.studies.comparing.comparison import DATA, Comparison, moved_away_text, outcome_of
+from pyhybrid.studies.comparing.comparison import DATA, Comparison, outcome_of
 from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 
 GOOD, FAIR, POOR = "good", "fair", "POOR"
@@ -381,10 +381,6 @@ def comparison_verdict(comparison: Comparison) -> Section:
         if not release.charge.converged
     ]
     wrong += _poor(cells, measures)
-    if comparison.moved_away:
-        levels = bool(outcome.shares)
-        text = moved_away_text(comparison.moved_away, comparison.outcome, levels=levels)
-        wrong.append(f"{text[0].upper()}{text[1:]}.")
     wrong += _costs_more(comparison)
     cheapest = min(costs, key=lambda name: costs[name])
     return _in_short(

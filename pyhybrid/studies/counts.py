@@ -445,7 +445,7 @@ STUDY_D = Study(
             text=_COMES_BACK,
             check=_mean_comes_back,
             note="stated of study C. On the visits zeros are likely, so that their weights gain "
-            "most (0.3 to 0.8), and the mean of CW, too low before, falls; `compare` warns of it. "
+            "most (0.3 to 0.8), and the mean of CW, too low before, falls. "
             "With the zeros' weights alone raised it falls from 1.1 to 0.7, with the others' alone "
             "it rises to 1.5. The salaries have no zeros: there CW's mean "
             "lies above the data's and re-weighting takes it too far down",

@@ -24,7 +24,6 @@ import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,7 +112,6 @@ def run_study(
     data: str | os.PathLike[str] | None = None,
     program: str = "default",
     workers: int = 1,
-    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run what is missing of `study` in the folder `out` and return all its rows.
@@ -141,8 +139,6 @@ def run_study(
         that takes one (A to E); same posterior, part of what the results belong to.
     workers : int, default 1
         Processes; does not change a digit of the results.
-    executor : Executor, optional
-        In place of `workers`.
     progress : callable, optional
         Called with (label, databases finished, databases in all).
 
@@ -184,7 +180,7 @@ def run_study(
     with _claimed(folder, header):
         if data is not None:
             folder.chmod(0o700)
-        failed = _run_missing(tasks, folder, workers, executor, progress)
+        failed = _run_missing(tasks, folder, workers, progress)
         rows = _collected([folder / "parts" / task.file_name for task in tasks])
         write_files({folder / "failed.json": _json(failed)}, private=True)
         _write_parquet(rows, folder / "results.parquet")
@@ -233,7 +229,6 @@ def _run_missing(
     tasks: Sequence[_Database],
     folder: Path,
     workers: int,
-    executor: Executor | None,
     progress: Progress | None,
 ) -> dict[str, str]:
     """Do what has no part yet; returns the messages of those that failed."""
@@ -243,7 +238,7 @@ def _run_missing(
     show = progress or (lambda label, done, total: None)
     label = f"study {tasks[0].study.name}"
     show(label, before, len(tasks))
-    finished = run_tasks(_measured, missing, workers=workers, executor=executor)
+    finished = run_tasks(_measured, missing, workers=workers)
     for done, ended in enumerate(finished, start=before + 1):
         task = ended.task
         if ended.result is None:

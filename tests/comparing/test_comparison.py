@@ -167,7 +167,6 @@ QUICK = ["--engine", "embedded", "--seed", "5", "--warmup", "300", "--draws", "3
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")
-@pytest.mark.filterwarnings("ignore:re-weighting took the mean")
 def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
     table.to_csv("data.csv", index=False)
     chosen = ["--mechanism", "unweighted", "--mechanism", "lipschitz:scale=0.8,reweighting=true"]

@@ -13,7 +13,6 @@ estimates of numbers, and have a share of their own.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,9 +42,6 @@ NOT_COVERED = (
 )
 
 _RECORDS_SIMULATED = 10_000_000  # for figures
-_DRAWS, _RECORDS_OF_MEANS = 100, 5_000_000  # to see whether means moved away
-_ERRORS = 3.0  # of the simulated means
-_MATERIAL = 0.5  # standard errors of the data's own mean: less than that is nobody's loss
 _MOST_LEVELS = 6
 _MEAN = "mean"
 
@@ -75,8 +71,6 @@ class Comparison:
         mechanisms; see `pyhybrid.measures.arrays.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
-    moved_away : tuple of str
-        Mechanisms whose re-weighting took the mean further from the data than it was before.
     fits_made : int
         Fits of the shared session.
     session : FitSession
@@ -87,7 +81,6 @@ class Comparison:
     table: pd.DataFrame
     estimates: pd.DataFrame
     outcome: str
-    moved_away: tuple[str, ...]
     fits_made: int
     session: FitSession = field(repr=False)
 
@@ -122,8 +115,8 @@ def compare(
 
     All mechanisms share one session: a fit that several of them need, above all the unweighted one,
     is made once, and all fits use the same engine seed, so that mechanisms do not differ by noise
-    of the sampler. Re-weighting leaves less slack below the bound, but may worsen estimates: a
-    warning names the candidates whose mean it moved away from the data.
+    of the sampler. Re-weighting leaves less slack below the bound, but may worsen estimates: set
+    the same mechanism without it beside.
 
     Comparing several candidates on the confidential data and publishing one of them is a choice
     that the guarantee does not cover; to publish several, release each anew.
@@ -176,7 +169,21 @@ def compare(
         )
         for name, mechanism in mechanisms.items()
     }
-    return _compared(session, releases)
+    column, outcome = session.bound.synthesized[0], outcome_of(session.bound)
+    columns = {DATA: [session.bound.table[column]]}
+    columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
+    by_source = {
+        source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
+        for source, sets in columns.items()
+    }
+    return Comparison(
+        releases=releases,
+        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
+        estimates=_tidy(by_source),
+        outcome=column,
+        fits_made=session.n_fits,
+        session=session,
+    )
 
 
 def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> dict[str, FloatArray]:
@@ -197,7 +204,7 @@ def _checked_model(mechanisms: Any) -> Any:
     if not isinstance(mechanisms, Mapping) or not mechanisms:
         example = "{'LW': ph.LipschitzWeighted(model)}"
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
-    models = []
+    first = next(iter(mechanisms))
     for name, mechanism in mechanisms.items():
         if not isinstance(name, str) or not name or name == DATA:
             raise InvalidInput(
@@ -207,38 +214,12 @@ def _checked_model(mechanisms: Any) -> Any:
             raise InvalidInput(
                 f"mechanisms[{name!r}] must be a mechanism: found {type(mechanism).__name__}"
             )
-        models.append((name, mechanism.model))
-    first, model = models[0]
-    for name, other in models[1:]:
-        if other != model:
+        if mechanism.model != mechanisms[first].model:
             raise InvalidInput(
-                f"all mechanisms must be over one model: {first!r} has {model}, {name!r} {other}"
+                f"all mechanisms must be over one model: {first!r} has {mechanisms[first].model}, "
+                f"{name!r} {mechanism.model}"
             )
-    return model
-
-
-def _compared(session: FitSession, releases: dict[str, Release]) -> Comparison:
-    column = session.bound.synthesized[0]
-    outcome = outcome_of(session.bound)
-    columns = {DATA: [session.bound.table[column]]}
-    columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
-    by_source = {
-        source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
-        for source, sets in columns.items()
-    }
-    moved = moved_away(session, releases, column)
-    if moved:
-        text = moved_away_text(moved, column, levels=bool(outcome.shares))
-        warnings.warn(text, stacklevel=3)
-    return Comparison(
-        releases=releases,
-        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
-        estimates=_tidy(by_source),
-        outcome=column,
-        moved_away=moved,
-        fits_made=session.n_fits,
-        session=session,
-    )
+    return mechanisms[first].model
 
 
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
@@ -270,18 +251,13 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
 
 
 def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
+    columns = ["statistic", "source", "estimate", "lower", "upper"]
     rows = [
-        {
-            "statistic": statistic,
-            "source": source,
-            "estimate": estimates.estimate[k],
-            "lower": estimates.lower[k],
-            "upper": estimates.upper[k],
-        }
+        (statistic, source, of.estimate[k], of.lower[k], of.upper[k])
         for k, statistic in enumerate(by_source[DATA].statistics)
-        for source, estimates in by_source.items()
+        for source, of in by_source.items()
     ]
-    tidy: pd.DataFrame = pd.DataFrame(rows)
+    tidy: pd.DataFrame = pd.DataFrame(rows, columns=columns)
     return tidy
 
 
@@ -384,36 +360,3 @@ def means_of(session: FitSession, fit: PosteriorFit, n_draws: int, column: str) 
     tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
     outcome = outcome_of(session.bound)
     return np.array([outcome.averaged(table[column]) for table in tables])
-
-
-def moved_away(
-    session: FitSession, releases: Mapping[str, Release], column: str
-) -> tuple[str, ...]:
-    """Releases whose re-weighting took the mean, or a share, further from the data's by over 3
-    standard errors of the simulated means and half a standard error of the data's. Confidential."""
-    outcome, n = outcome_of(session.bound), session.bound.n
-    target = outcome.averaged(session.bound.table[column])
-    own_error = outcome.spread() / np.sqrt(n)
-    draws = min(_DRAWS, max(20, _RECORDS_OF_MEANS // n))
-    moved = []
-    for name, release in releases.items():
-        path = release.reweighted
-        if path is None or path.fit is path.start:
-            continue
-        before, after = (means_of(session, fit, draws, column) for fit in (path.start, path.fit))
-        further = abs(after.mean(axis=0) - target) - abs(before.mean(axis=0) - target)
-        error = np.sqrt(before.var(axis=0) / len(before) + after.var(axis=0) / len(after))
-        if (further > np.maximum(_ERRORS * error, _MATERIAL * own_error)).any():
-            moved.append(name)
-    return tuple(moved)
-
-
-def moved_away_text(names: tuple[str, ...], column: str, *, levels: bool = False) -> str:
-    """Warning to the data owner; which candidates these are is confidential."""
-    several = len(names) > 1
-    return (
-        f"re-weighting took the {'shares' if levels else 'mean'} of {column!r} further from the "
-        f"data in {', '.join(names)}: "
-        f"{'their' if several else 'its'} weights rise most where records are likely already; "
-        "compare with the same mechanism without re-weighting before you choose"
-    )
