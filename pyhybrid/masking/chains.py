@@ -45,9 +45,6 @@ class AssociationModel(Protocol):
     def quantities(self, state: Any) -> dict[str, FloatArray]:
         """What must converge."""
 
-    def n_divergent(self, state: Any) -> int:
-        """Transitions after warm-up that diverged."""
-
     def snapshot(self, state: Any) -> Snapshot:
         """The state as a draw."""
 
@@ -109,7 +106,6 @@ class Chains:
 class _One:
     quantities: dict[str, list[FloatArray]]
     snapshots: dict[int, Snapshot]
-    n_divergent: int
 
 
 def run_chains(
@@ -170,7 +166,6 @@ def _attempt(
         settings.rule,
         n_chains=settings.chains,
         n_draws=n_draws,
-        n_divergent=sum(part.n_divergent for part in parts),
     )
     snapshots = tuple(parts[chain].snapshots[draw] for chain, draw in places)
     return Chains(quantities=quantities, snapshots=snapshots, diagnostics=diagnostics)
@@ -194,4 +189,4 @@ def _chain(
             kept.setdefault(name, []).append(values)
         if draw in wanted:
             snapshots[draw] = model.snapshot(state)
-    return _One(quantities=kept, snapshots=snapshots, n_divergent=model.n_divergent(state))
+    return _One(quantities=kept, snapshots=snapshots)

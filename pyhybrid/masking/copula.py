@@ -134,10 +134,6 @@ class CopulaModel:
             found["mean"] = (state.shifts / scale)[:, level].ravel()
         return found
 
-    def n_divergent(self, state: _State) -> int:
-        """None: every step is exact."""
-        return 0
-
     def snapshot(self, state: _State) -> Snapshot:
         """Means, precision, latents, and the values these stand for."""
         values = {}
