@@ -248,8 +248,8 @@ class MaskedRelease:
         its missing values too; keys are complete.
     statement : RiskStatement
         Keys, masks, numbers of sets and imputations, and the combining rule, which are properties
-        of the release, too: `keys`, `rule` (for `pyhybrid.measures.pool`), `n_imputations` and
-        `n_per_imputation`, m and r of the nested rule [R04]; 1 and m of the other one [R03].
+        of the release, too: `keys`, `rule` (for `pyhybrid.measures.pool`) and `n_imputations`, m of
+        the nested rule [R04], whose r sets of one imputation follow each other; 1 of the other.
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
     settings : mapping
@@ -301,17 +301,6 @@ class MaskedRelease:
     def n_imputations(self) -> int:
         """Imputations that the sets belong to; 1 without."""
         return self.statement.n_imputations
-
-    @property
-    def n_per_imputation(self) -> int:
-        """Sets of each imputation."""
-        return self.statement.n_sets // self.n_imputations
-
-    @property
-    def nested(self) -> list[list[pd.DataFrame]]:
-        """The sets by imputation: m lists of r tables."""
-        r = self.n_per_imputation
-        return [self.synthetic[k : k + r] for k in range(0, len(self.synthetic), r)]
 
     def with_unsynthesized(self, table: pd.DataFrame) -> MaskedRelease:
         """The same release with every column but the keys taken from `table`, as it stands there.

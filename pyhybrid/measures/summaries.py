@@ -104,7 +104,7 @@ MEASURES = {
     ),
     "table_ratio": _utility(
         "table ratio",
-        "Voas-Williamson or Freeman-Tukey distance of two tables over its expectation for two "
+        "Voas-Williamson distance of two tables over its expectation for two "
         "samples of one population.",
         "from 0", _LESS, "0; about 1 for a second sample", "in the order of n",
     ),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, IntArray, check_choice, check_count
+from pyhybrid.core.checks import FloatArray, IntArray, check_count
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.estimates import (
     STATISTICS,
@@ -20,7 +20,7 @@ from pyhybrid.measures.arrays.estimates import (
     estimates,
     max_ecdf,
 )
-from pyhybrid.measures.arrays.utility import TABLE_STATISTICS, TableDistance, table_distance
+from pyhybrid.measures.arrays.utility import table_distance
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
@@ -140,12 +140,10 @@ class TableUtility:
         column, statistic, ratio, total_variation, n_cells; in the order of the columns.
     two_way : DataFrame
         first, second, and the same; worst ratio first. Empty for one column.
-    statistic : {"voas_williamson", "freeman_tukey"}
     """
 
     one_way: pd.DataFrame
     two_way: pd.DataFrame
-    statistic: str
 
     def matrix(self) -> pd.DataFrame:
         """Ratios of pairs as a symmetric table, those of single columns on its diagonal."""
@@ -164,7 +162,6 @@ def table_utility(
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
-    statistic: str = "voas_williamson",
     n_bins: int = 5,
     weights: str | None = None,
 ) -> TableUtility:
@@ -174,8 +171,6 @@ def table_utility(
     ----------
     real, synthetic, columns, categorical, weights
         As in `pyhybrid.measures.propensity_utility`.
-    statistic : {"voas_williamson", "freeman_tukey"}
-        See `pyhybrid.measures.arrays.utility`.
     n_bins : int, default 5
         Cells of a column of numbers, between quantiles of the data; at least 2. Values that many
         records share keep a cell of their own. Missing values are a cell, too; of categories the
@@ -189,7 +184,6 @@ def table_utility(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    check_choice(statistic, "statistic", TABLE_STATISTICS)
     bins = check_count(n_bins, "n_bins", at_least=2)
     names = list(tables.real.columns)
     cells = {name: _cells(tables, name, bins) for name in names}
@@ -197,9 +191,9 @@ def table_utility(
         None if weight is None else weight * (effective_size(weight) / weight.sum())
         for weight in tables.weights()
     ]
-    one = [{"column": a, **_distance([cells[a]], counted, statistic)} for a in names]
+    one = [{"column": a, **_distance([cells[a]], counted)} for a in names]
     two = [
-        {"first": a, "second": b, **_distance([cells[a], cells[b]], counted, statistic)}
+        {"first": a, "second": b, **_distance([cells[a], cells[b]], counted)}
         for a, b in combinations(names, 2)
     ]
     shown = ["first", "second", "statistic", "ratio", "total_variation", "n_cells"]
@@ -207,12 +201,11 @@ def table_utility(
     return TableUtility(
         one_way=pd.DataFrame(one),
         two_way=pairs.sort_values("ratio", ascending=False, kind="stable", ignore_index=True),
-        statistic=statistic,
     )
 
 
 def _distance(
-    parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None], statistic: str
+    parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None]
 ) -> dict[str, float]:
     """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables;
     `counted` says as how many each record counts, None for one each."""
@@ -221,11 +214,9 @@ def _distance(
         np.bincount(np.ravel_multi_index(own, sizes), weights, minlength=int(np.prod(sizes)))
         for own, weights in zip(zip(*parts, strict=True), counted, strict=True)
     ]
-    found: list[TableDistance] = [
-        table_distance(crossed[0], counts, statistic=statistic) for counts in crossed[1:]
-    ]
+    distances = [table_distance(crossed[0], counts) for counts in crossed[1:]]
     return {
-        name: float(np.mean([getattr(each, name) for each in found]))
+        name: float(np.mean([getattr(distance, name) for distance in distances]))
         for name in ("statistic", "ratio", "total_variation", "n_cells")
     }
 
