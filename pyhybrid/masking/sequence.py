@@ -66,30 +66,30 @@ _ALL = slice(None)
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Later:
     """A later column on the records that show this one's value: its `theta` (slopes and residual
-    variance with `model` None), slopes `own` (C,) on this column, predictors `eta` (n, C)."""
+    variance with `model` None), `slopes` (C,) on this column, predictors `eta` (n, C)."""
 
     model: LevelModel | None
     theta: FloatArray
-    own: FloatArray
+    slopes: FloatArray
     eta: FloatArray
     x: npt.NDArray[Any]
 
     def moved(self, step: FloatArray) -> FloatArray:
         """Parameters after a step of shape (p,) of the column."""
         if self.model is not None:
-            return self.model.shifted(self.theta, -np.outer(step, self.own))
+            return self.model.shifted(self.theta, -np.outer(step, self.slopes))
         theta: FloatArray = self.theta.copy()
-        theta[: step.size] -= step * self.own[0]
+        theta[: step.size] -= step * self.slopes[0]
         return theta
 
     def log_density(self, step: FloatArray, shift: FloatArray) -> float:
         """Of its values and parameters after the step, which moves the column by `shift` (n,)."""
         theta = self.moved(step)
-        eta = self.eta - shift[:, None] * self.own
+        eta = self.eta - shift[:, None] * self.slopes
         if self.model is None:
             squares = float(((self.x - eta[:, 0]) ** 2).sum())
-            slopes = theta[:-1]
-            return -0.5 * (squares + SLOPE_PRECISION * float(slopes @ slopes)) / float(theta[-1])
+            later = theta[:-1]
+            return -0.5 * (squares + SLOPE_PRECISION * float(later @ later)) / float(theta[-1])
         logs = self.model.log_probability(eta, self.model.cuts(self.theta), self.x)
         return float(logs.sum()) + self.model.log_prior(theta)
 
@@ -110,7 +110,7 @@ def draw_step(
     def likelihood(values: FloatArray, _: npt.NDArray[np.intp]) -> FloatArray:
         step = values[0] - start
         shift = design @ step
-        return np.array([sum(each.log_density(step, shift) for each in later)])
+        return np.array([sum(column.log_density(step, shift) for column in later)])
 
     drawn = elliptical_slice(start[None, :], mean[None, :], noise[None, :], likelihood, rng)
     return np.asarray(drawn[0] - start)
@@ -186,15 +186,15 @@ class SequentialModel:
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
         """Coefficients, cutpoints and log residual variances of each model."""
-        found = {}
+        quantities = {}
         for column, model, theta in zip(self.columns, self.models, state.thetas, strict=True):
-            own = theta.copy()
+            parameters = theta.copy()
             if model is None:
-                own[-1] = np.log(own[-1])
+                parameters[-1] = np.log(parameters[-1])
             elif model.kind == "ordered":
-                own = own[1:]
-            found[column.name] = own
-        return found
+                parameters = parameters[1:]
+            quantities[column.name] = parameters
+        return quantities
 
     def snapshot(self, state: _State) -> Snapshot:
         """Parameters and completed values."""
@@ -230,8 +230,8 @@ class SequentialModel:
         if len(drawn) > 1 and (evidence or first_key):  # else these draws are exact already
             for _ in range(sweeps):
                 for j, rows in drawn:
-                    own = evidence.get(self.columns[j].name)
-                    self._redraw(state, j, rows, own, rng, later=True)
+                    mask = evidence.get(self.columns[j].name)
+                    self._redraw(state, j, rows, mask, rng, later=True)
         return {c.name: state.values[j] for j, c in enumerate(self.columns) if j >= first_key}
 
     def _prepare(self, rng: np.random.Generator) -> None:
@@ -279,23 +279,23 @@ class SequentialModel:
     def _step(self, state: _State, j: int, rng: np.random.Generator) -> None:
         """Move coefficients and missing values of a continuous column and later coefficients."""
         rows, there = self.gaps[j], ~self.columns[j].missing
-        design, place = state.design[there], self.starts[j]
+        design, first = state.design[there], self.starts[j]
         later = []
         for k in range(j + 1, len(self.columns)):
             coefficients = self._coefficients(state, k)
             later.append(
                 Later(
-                    model=self.models[k], theta=state.thetas[k], own=coefficients[place],
+                    model=self.models[k], theta=state.thetas[k], slopes=coefficients[first],
                     eta=design[:, : self.starts[k]] @ coefficients, x=state.values[k][there],
                 )
             )  # fmt: skip
         theta = state.thetas[j]
-        step = draw_step(theta, design[:, :place], state.values[j][there], later, rng)
+        step = draw_step(theta, design[:, :first], state.values[j][there], later, rng)
         state.thetas[j] = np.append(theta[:-1] + step, theta[-1])
-        state.values[j][rows] += state.design[rows, :place] @ step
-        state.design[rows, place] = state.values[j][rows]
-        for k, each in enumerate(later, start=j + 1):
-            state.thetas[k] = each.moved(step)
+        state.values[j][rows] += state.design[rows, :first] @ step
+        state.design[rows, first] = state.values[j][rows]
+        for k, column in enumerate(later, start=j + 1):
+            state.thetas[k] = column.moved(step)
 
     def _filled(self, j: int, rng: np.random.Generator) -> Values:
         """Values with the missing ones drawn from those that are there."""
@@ -322,12 +322,12 @@ class SequentialModel:
         self, j: int, design: FloatArray, x: Values, rng: np.random.Generator
     ) -> FloatArray:
         """Slopes and residual variance of a normal regression, conjugate; shape (p + 1,)."""
-        found = self._conjugates.get(j)
-        if found is None:
-            found = NormalPosterior.of(design[:, : self.starts[j]], x)
+        posterior = self._conjugates.get(j)
+        if posterior is None:
+            posterior = NormalPosterior.of(design[:, : self.starts[j]], x)
             if self._complete:
-                self._conjugates[j] = found
-        return found.draw(rng)
+                self._conjugates[j] = posterior
+        return posterior.draw(rng)
 
     def _redraw(
         self, state: _State, j: int, rows: Rows, evidence: Evidence | None,
@@ -413,9 +413,9 @@ class SequentialModel:
         """Linear predictor of column k less the part of column j, and j's coefficients in it."""
         coefficients = self._coefficients(state, k)
         span = slice(self.starts[j], self.starts[j + 1])
-        own = coefficients[span]
-        rest = design[:, : self.starts[k]] @ coefficients - design[:, span] @ own
-        return np.asarray(rest), own
+        slopes = coefficients[span]
+        rest = design[:, : self.starts[k]] @ coefficients - design[:, span] @ slopes
+        return np.asarray(rest), slopes
 
     def _coefficients(self, state: _State, k: int) -> FloatArray:
         model, theta = self.models[k], state.thetas[k]

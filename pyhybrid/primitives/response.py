@@ -124,7 +124,7 @@ def _yes_or_no(answers: Any) -> npt.NDArray[np.bool_]:
     if array.dtype.kind == "b":
         return array
     known = [isinstance(answer, int | float | np.generic) and answer in (0, 1) for answer in array]
-    wrong = [place for place, own in enumerate(known) if not own]
+    wrong = [record for record, is_answer in enumerate(known) if not is_answer]
     if wrong:
         raise InvalidInput(f"answers must be True or False, 1 or 0: record {wrong[0]} is not")
     return array.astype(bool)

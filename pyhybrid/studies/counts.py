@@ -292,11 +292,11 @@ def _searched_weights(summary: pd.DataFrame) -> Found:
 
 def _scalar_beats_vector(summary: pd.DataFrame) -> Found:
     """Mean and 90th percentile of the salaries at LW's bound, as far from the data's."""
-    setting, found = STUDY_D.settings[0], {}
+    setting, means = STUDY_D.settings[0], {}
     for statistic in ("mean", "q90"):
-        found[statistic] = means_of(summary, setting, (DATA, "LW", "SW"), statistic)
-    shown = "; ".join(f"{name}: {listed(by, '.4g')}" for name, by in found.items())
-    nearer = [abs(by["LW"] - by[DATA]) < abs(by["SW"] - by[DATA]) for by in found.values()]
+        means[statistic] = means_of(summary, setting, (DATA, "LW", "SW"), statistic)
+    shown = "; ".join(f"{name}: {listed(by, '.4g')}" for name, by in means.items())
+    nearer = [abs(by["LW"] - by[DATA]) < abs(by["SW"] - by[DATA]) for by in means.values()]
     return f"at LW's bound, {shown}", all(nearer)
 
 
@@ -317,8 +317,8 @@ def _seldom_above(summary: pd.DataFrame) -> Found:
         & (summary["synthesizer"] == "LW")
         & (summary["quantity"] == BOUND)
     ].iloc[0]
-    found = f"mean {row['mean']:.2f}, from {row['lowest']:.2f} to {row['highest']:.2f}"
-    return found, bool(row["mean"] + 1.64 * row["mc_error"] * row["n"] ** 0.5 <= _SELDOM_ABOVE)
+    text = f"mean {row['mean']:.2f}, from {row['lowest']:.2f} to {row['highest']:.2f}"
+    return text, bool(row["mean"] + 1.64 * row["mc_error"] * row["n"] ** 0.5 <= _SELDOM_ABOVE)
 
 
 @in_each_setting

@@ -98,7 +98,7 @@ def pseudo_registry(path: str | os.PathLike[str]) -> pd.DataFrame:
         (missing[["Age_raw", _WORK]].any(), "ages and work disability must be complete"),
         (not missing[list(_KEYS[1:])].any(), "a key must miss values"),
     ]
-    reason = next((reason for found, reason in reasons if found), None)
+    reason = next((reason for holds, reason in reasons if holds), None)
     if reason is not None:
         raise InvalidInput(f"data {path} must be {FILE}: {reason}")
     age = numbers["Age_raw"]
@@ -132,15 +132,15 @@ def _with_missing(
             rows += _risk(name, data, tables, years, radius)
     del sets[_BEFORE]
     base = [_imputed(completed), _onset(completed, registry, streams, how)]
-    found = {_DATA: base}
+    combined_by = {_DATA: base}
     for name, tables in sets.items():
-        found[name] = [_synthesized(tables), _onset(tables, registry, streams, how)]
-    for name, both in found.items():
+        combined_by[name] = [_synthesized(tables), _onset(tables, registry, streams, how)]
+    for name, both in combined_by.items():
         for outcome, truth, combined in zip(_OUTCOMES, base, both, strict=True):
             estimates = zip(_TERMS, combined.estimate, strict=True)
             rows += [Measured(name, f"{term}, {outcome}", float(x)) for term, x in estimates]
             rows += _utility(name, outcome, truth, combined) if name != _DATA else []
-    overlaps = [_apart(*pair)[_OVERLAP] for pair in zip(base, found[_MASKED], strict=True)]
+    overlaps = [_apart(*pair)[_OVERLAP] for pair in zip(base, combined_by[_MASKED], strict=True)]
     return [*rows, Measured(_MASKED, _BOTH, float(np.mean(overlaps)))]
 
 
@@ -158,8 +158,8 @@ def _complete(registry: pd.DataFrame, streams: Streams, how: Mapping[str, Any]) 
             q, v = _fits([t.dropna() for t in of] if column == _ONSET else tables, column)
             truth = combine_multiple_imputation(q[[0, 0]], v[[0, 0]])  # nothing between
             for m in (3, 20):
-                found = combine_partially_synthetic(q[1 : m + 1], v[1 : m + 1])
-                rows += _utility(f"{name}, {m} sets", outcome, truth, found)
+                combined = combine_partially_synthetic(q[1 : m + 1], v[1 : m + 1])
+                rows += _utility(f"{name}, {m} sets", outcome, truth, combined)
     return rows
 
 
@@ -263,8 +263,8 @@ def _fits(tables: Tables, outcome: str) -> tuple[FloatArray, FloatArray]:
         design = np.column_stack([np.ones(len(table)), table[list(_TERMS)]])
         family = families.Binomial(families.links.Probit())
         fits.append(GLM(table[outcome].to_numpy(), design, family).fit())
-    found = np.asarray([[fit.params[1:], fit.bse[1:] ** 2] for fit in fits])
-    return found[:, 0], found[:, 1]
+    results = np.asarray([[fit.params[1:], fit.bse[1:] ** 2] for fit in fits])
+    return results[:, 0], results[:, 1]
 
 
 def _imputed(tables: Tables) -> Combined:
@@ -288,14 +288,14 @@ def _nested_imputation(q: FloatArray, v: FloatArray) -> Combined:
     )  # fmt: skip
 
 
-def _apart(base: Combined, found: Combined) -> dict[str, FloatArray]:
+def _apart(base: Combined, synthesized: Combined) -> dict[str, FloatArray]:
     """By coefficient."""
-    apart = standardised_difference(base.estimate, found.estimate, base.standard_error)
-    return {_OVERLAP: interval_overlap(base.interval(), found.interval()), _APART: apart}
+    apart = standardised_difference(base.estimate, synthesized.estimate, base.standard_error)
+    return {_OVERLAP: interval_overlap(base.interval(), synthesized.interval()), _APART: apart}
 
 
-def _utility(name: str, outcome: str, base: Combined, found: Combined) -> list[Measured]:
-    parts = _apart(base, found)
+def _utility(name: str, outcome: str, base: Combined, synthesized: Combined) -> list[Measured]:
+    parts = _apart(base, synthesized)
     parts[_OF_KEYS] = parts[_OVERLAP][: len(_KEYS)]
     return [Measured(name, f"{what}, {outcome}", float(x.mean())) for what, x in parts.items()]
 
@@ -329,16 +329,16 @@ def _known(data: pd.DataFrame, sets: Tables) -> tuple[FloatArray, FloatArray]:
 
 def _with_neighbors(data: pd.DataFrame, sets: Tables, radius: float) -> list[pd.DataFrame]:
     keys, others = _known(data, sets)
-    place = np.arange(len(keys))
-    donors = place.copy()
+    position = np.arange(len(keys))
+    donors = position.copy()
     for i in np.flatnonzero(named(keys, others, radius)):
-        like = np.flatnonzero((keys[:, 1:] == keys[i, 1:]).all(axis=1) & (place != i))
+        like = np.flatnonzero((keys[:, 1:] == keys[i, 1:]).all(axis=1) & (position != i))
         donors[i] = like[np.abs(keys[like, 0] - keys[i, 0]).argmin()] if like.size else i
     rows = data.index[data[list(_KEYS)].notna().all(axis=1)]
     swapped = []
-    for table, own in zip(sets, others, strict=True):
+    for table, values in zip(sets, others, strict=True):
         swapped.append(table.copy())
-        swapped[-1].loc[rows, list(_KEYS)] = own[donors]
+        swapped[-1].loc[rows, list(_KEYS)] = values[donors]
     return swapped
 
 

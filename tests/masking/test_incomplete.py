@@ -97,7 +97,7 @@ def _before_and_after(kind: str, seed: int, spoil: Break) -> tuple[Statistics, S
         return [b[0], b[0] ** 2, b[1] ** 2, float(t[1] ** 2), float(t[1] * b[1]),
                 float(hidden.mean() ** 2), fit, float(c[2, 0] * hidden.mean())]  # fmt: skip
 
-    later = Later(model=model, theta=theta, own=coefficients[2], eta=eta[:seen], x=y[:seen])
+    later = Later(model=model, theta=theta, slopes=coefficients[2], eta=eta[:seen], x=y[:seen])
     start = np.append(slopes, variance)
     step = draw_step(start, design[:seen], x[:seen], [later], rng)
     hidden = x[seen:]

@@ -129,11 +129,11 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
     counts = np.zeros(len(x), dtype=np.intp)
     pending = [(np.arange(len(x)), z, candidates_once.frequency.astype(np.intp))]
     while pending:
-        own, near, times = pending.pop()
-        if own.size > _LEAF_TARGETS and near.size:
-            pending += [(part, *boxes.reached(part, near, times)) for part in boxes.halved(own)]
+        group, near, times = pending.pop()
+        if group.size > _LEAF_TARGETS and near.size:
+            pending += [(part, *boxes.reached(part, near, times)) for part in boxes.halved(group)]
         elif near.size:
-            counts[own] = boxes.counted(own, near, times)
+            counts[group] = boxes.counted(group, near, times)
     return counts[targets_once.row_of]
 
 
@@ -148,7 +148,7 @@ def matches_own_record(targets: Any, candidates: Any, radius: Any = 0.0) -> Bool
 
 
 def matching_risk_of_counts(
-    counts: Sequence[IntArray], own: Sequence[BoolArray] | None = None
+    counts: Sequence[IntArray], true_matches: Sequence[BoolArray] | None = None
 ) -> MatchingRisk:
     """Matching risk from c_il and T_il, each m arrays of shape (n,)."""
     c = np.asarray(counts)
@@ -159,8 +159,8 @@ def matching_risk_of_counts(
         "n_no_match": none.sum(axis=1).astype(float),
     }
     correct = None
-    if own is not None:
-        hit = np.asarray(own)
+    if true_matches is not None:
+        hit = np.asarray(true_matches)
         correct = chance * hit
         false = (single & ~hit).sum(axis=1).astype(float)
         uniques = by_set["n_unique_matches"]
@@ -195,22 +195,22 @@ class _Boxes:
     radius: FloatArray
     slack: FloatArray
 
-    def halved(self, own: IntArray) -> tuple[IntArray, IntArray]:
+    def halved(self, group: IntArray) -> tuple[IntArray, IntArray]:
         """Targets below and above the median of the key on which they are widest spread."""
-        x, r = self.centers[own], self.radius[own]
+        x, r = self.centers[group], self.radius[group]
         spread = np.ptp(x, axis=0)
         relative = np.divide(
             spread, r.mean(axis=0), out=np.full(spread.size, np.inf), where=r.any(axis=0)
         )
         relative[spread == 0] = 0
-        order = own[np.argsort(x[:, relative.argmax()], kind="stable")]
+        order = group[np.argsort(x[:, relative.argmax()], kind="stable")]
         return order[: order.size // 2], order[order.size // 2 :]
 
     def reached(
-        self, own: IntArray, near: FloatArray, times: IntArray
+        self, group: IntArray, near: FloatArray, times: IntArray
     ) -> tuple[FloatArray, IntArray]:
         """Candidates that some of the targets may match, and how often each occurs."""
-        x, r = self.centers[own], self.radius[own]
+        x, r = self.centers[group], self.radius[group]
         low = (x - r).min(axis=0) - self.slack
         high = (x + r).max(axis=0) + self.slack
         kept = np.ones(len(near), dtype=bool)
@@ -218,18 +218,18 @@ class _Boxes:
             kept &= (near[:, key] >= low[key]) & (near[:, key] <= high[key])
         return near[kept], times[kept]
 
-    def counted(self, own: IntArray, near: FloatArray, times: IntArray) -> IntArray:
+    def counted(self, group: IntArray, near: FloatArray, times: IntArray) -> IntArray:
         """Matches of each of a few targets, shape (len(own),)."""
-        x, r = self.centers[own], self.radius[own]
+        x, r = self.centers[group], self.radius[group]
         low = (x - r).max(axis=0) + self.slack
         high = (x + r).min(axis=0) - self.slack
         in_all = ((near >= low) & (near <= high)).all(axis=1)
-        total = np.full(own.size, times[in_all].sum())
+        total = np.full(group.size, times[in_all].sum())
         near, times = near[~in_all], times[~in_all]
-        step = max(1, _BLOCK_ELEMENTS // own.size)
+        step = max(1, _BLOCK_ELEMENTS // group.size)
         for start in range(0, len(near), step):
             block = near[start : start + step]
-            inside = np.ones((own.size, len(block)), dtype=bool)
+            inside = np.ones((group.size, len(block)), dtype=bool)
             for key in range(x.shape[1]):
                 inside &= np.abs(block[:, key] - x[:, key, None]) <= r[:, key, None]
             total += inside @ times[start : start + step]

@@ -80,8 +80,8 @@ def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> floa
     """
     p, label = _checked(propensities, is_synthetic)
     weight = check_weights(weights, p.size)
-    own = (None, None) if weight is None else (weight[label], weight[~label])
-    return max_ecdf(p[label], p[~label], weights=own[0], synthetic_weights=own[1])
+    by_kind = (None, None) if weight is None else (weight[label], weight[~label])
+    return max_ecdf(p[label], p[~label], weights=by_kind[0], synthetic_weights=by_kind[1])
 
 
 def logistic_propensities(
@@ -90,20 +90,22 @@ def logistic_propensities(
     """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
     k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
     y = is_synthetic.astype(np.float64)
-    own = np.ones(y.size) if weights is None else weights
+    weight = np.ones(y.size) if weights is None else weights
     linear = np.zeros(y.size)
-    loss = _deviance(linear, y, own)
+    loss = _deviance(linear, y, weight)
     for _ in range(_MOST_STEPS):
         p = 1 / (1 + np.exp(-linear))
-        curved = own * np.maximum(p * (1 - p), 1e-12)
+        curved = weight * np.maximum(p * (1 - p), 1e-12)
         information = basis.T @ (basis * curved[:, None])
         step = basis @ linalg.solve(
-            information + 1e-12 * np.eye(basis.shape[1]), basis.T @ (own * (y - p)), assume_a="pos"
+            information + 1e-12 * np.eye(basis.shape[1]),
+            basis.T @ (weight * (y - p)),
+            assume_a="pos",
         )
         new, lower = linear, loss
         for half in range(30):
             new = np.clip(linear + step / 2**half, -_STEEPEST, _STEEPEST)
-            lower = _deviance(new, y, own)
+            lower = _deviance(new, y, weight)
             if lower < loss:
                 break
         if lower > loss - 1e-10 * (1 + loss):
@@ -284,13 +286,13 @@ def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise InvalidInput("ends of intervals must be finite")
     equal = (first == second).all(axis=0)
-    lengths = [each[1] - each[0] for each in (first, second)]
+    lengths = [ends[1] - ends[0] for ends in (first, second)]
     if ((np.minimum(*lengths) <= 0) & ~equal).any():
         raise InvalidInput("intervals must have a length above 0: lower < upper")
     shared = np.minimum(first[1], second[1]) - np.maximum(first[0], second[0])
     with np.errstate(invalid="ignore"):
-        found = 0.5 * (shared / lengths[0] + shared / lengths[1])
-    return np.asarray(np.where(equal, 1.0, found))
+        overlap = 0.5 * (shared / lengths[0] + shared / lengths[1])
+    return np.asarray(np.where(equal, 1.0, overlap))
 
 
 def standardised_difference(original: Any, synthetic: Any, standard_error: Any) -> FloatArray:

@@ -75,20 +75,20 @@ def column_utility(
     resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
     generator = generator_of(rng)
     distances: list[dict[str, Any]] = []
-    found: list[pd.DataFrame] = []
+    parts: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
         truth, *sets = (
             table[column].dropna().to_numpy(np.float64)
             for table in (tables.real, *tables.synthetic)
         )
-        own, *others = _present_weights(tables, column, tables.weights())
+        weight_data, *weight_sets = _present_weights(tables, column, tables.weights())
         even, *evens = _present_weights(tables, column, tables.weights(averaged=True))
         gaps = [
             (
-                max_ecdf(truth, each, weights=even, synthetic_weights=w),
-                avg_ecdf(truth, each, weights=even, synthetic_weights=w),
+                max_ecdf(truth, values, weights=even, synthetic_weights=w),
+                avg_ecdf(truth, values, weights=even, synthetic_weights=w),
             )
-            for each, w in zip(sets, evens, strict=True)
+            for values, w in zip(sets, evens, strict=True)
         ]
         missing, *absent = _missing_shares(tables, column)
         distances.append(
@@ -100,19 +100,22 @@ def column_utility(
                 "missing_synthetic": float(np.mean(absent)),
             }
         )
-        sources: list[tuple[str, Any, Any]] = [(DATA, truth, own), (SYNTHETIC, sets, others)]
+        sources: list[tuple[str, Any, Any]] = [
+            (DATA, truth, weight_data),
+            (SYNTHETIC, sets, weight_sets),
+        ]
         for source, values, weight in sources:
             summary = estimates(
                 values, statistics=statistics, n_resamples=resamples, weights=weight, rng=generator
             )
             rows = {"column": column, "statistic": summary.statistics, "source": source}
             ends = {name: getattr(summary, name) for name in ("estimate", "lower", "upper")}
-            found.append(pd.DataFrame({**rows, **ends}))
+            parts.append(pd.DataFrame({**rows, **ends}))
     named = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
     tidy = ["column", "statistic", "source", "estimate", "lower", "upper"]
     return ColumnUtility(
         distances=pd.DataFrame(distances, columns=named),
-        estimates=pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=tidy),
+        estimates=pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=tidy),
     )
 
 
@@ -120,8 +123,8 @@ def _present_weights(
     tables: Tables, column: str, weights: Sequence[FloatArray | None]
 ) -> list[FloatArray | None]:
     """Weights of the records with a value, of the data and of each set."""
-    given = zip(weights, (tables.real, *tables.synthetic), strict=True)
-    return [w if w is None else w[table[column].notna().to_numpy()] for w, table in given]
+    pairs = zip(weights, (tables.real, *tables.synthetic), strict=True)
+    return [w if w is None else w[table[column].notna().to_numpy()] for w, table in pairs]
 
 
 def _missing_shares(tables: Tables, column: str) -> list[float]:
@@ -150,8 +153,8 @@ class TableUtility:
         names = list(self.one_way["column"])
         square = np.diag(self.one_way["ratio"].to_numpy(dtype=np.float64))
         for first, second, ratio in self.two_way[["first", "second", "ratio"]].to_numpy().tolist():
-            own = names.index(first), names.index(second)
-            square[own] = square[own[::-1]] = ratio
+            cell = names.index(first), names.index(second)
+            square[cell] = square[cell[::-1]] = ratio
         ratios: pd.DataFrame = pd.DataFrame(square, index=names, columns=names)
         return ratios
 
@@ -209,10 +212,10 @@ def _distance(
 ) -> dict[str, float]:
     """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables;
     `counted` says as how many each record counts, None for one each."""
-    sizes = [1 + max(int(each.max()) for each in part) for part in parts]
+    sizes = [1 + max(int(codes.max()) for codes in part) for part in parts]
     crossed = [
-        np.bincount(np.ravel_multi_index(own, sizes), weights, minlength=int(np.prod(sizes)))
-        for own, weights in zip(zip(*parts, strict=True), counted, strict=True)
+        np.bincount(np.ravel_multi_index(codes, sizes), weights, minlength=int(np.prod(sizes)))
+        for codes, weights in zip(zip(*parts, strict=True), counted, strict=True)
     ]
     distances = [table_distance(crossed[0], counts) for counts in crossed[1:]]
     return {
@@ -228,9 +231,9 @@ def _cells(tables: Tables, column: str, n_bins: int) -> list[IntArray]:
         codes = [values.cat.codes.to_numpy(dtype=np.intp) + 1 for values in everything]
         counts = np.bincount(codes[0], minlength=1 + len(everything[0].cat.categories))
         order = np.argsort(-counts[1:], kind="stable")
-        place = np.zeros(counts.size, dtype=np.intp)
-        place[1 + order] = np.minimum(np.arange(1, counts.size), _MOST_LEVELS)
-        return [place[each] for each in codes]
+        cell_of = np.zeros(counts.size, dtype=np.intp)
+        cell_of[1 + order] = np.minimum(np.arange(1, counts.size), _MOST_LEVELS)
+        return [cell_of[values_codes] for values_codes in codes]
     edges = _edges(everything[0].dropna().to_numpy(), n_bins)
     return [
         np.where(values.isna(), 0, 1 + np.searchsorted(edges, values.to_numpy())).astype(np.intp)

@@ -164,10 +164,12 @@ def matching_risk(
     tables = reconcile_tables(real, synthetic, columns=_named(keys, "keys"), what="key")
     columns = list(tables.real.columns)
     boxes = _Boxes.of(tables, columns, _reach(tables, columns, radius, kind))
-    own = None
+    true_matches = None
     if _correspond(real, synthetic, rows_correspond):
-        own = [matches_own_record(boxes.targets, each, boxes.radius) for each in boxes.sets]
-    return matching_risk_of_counts(boxes.counts(), own)
+        true_matches = [
+            matches_own_record(boxes.targets, candidates, boxes.radius) for candidates in boxes.sets
+        ]
+    return matching_risk_of_counts(boxes.counts(), true_matches)
 
 
 def attribute_risk(
@@ -239,10 +241,12 @@ def replicated_uniques(
         rows = tables.numeric_keys(columns, table)
         distinct = distinct_rows(rows)
         alone.append(rows[distinct.first[distinct.frequency == 1]])
-    by_set = np.array([_n_shared(alone[0], each) for each in alone[1:]], dtype=np.float64)
+    by_set = np.array(
+        [_n_shared(alone[0], rows_alone) for rows_alone in alone[1:]], dtype=np.float64
+    )
     return ReplicatedUniques(
         n_unique_real=len(alone[0]),
-        n_unique_synthetic=float(np.mean([len(each) for each in alone[1:]])),
+        n_unique_synthetic=float(np.mean([len(rows_alone) for rows_alone in alone[1:]])),
         n_replicated=float(by_set.mean()),
         share=float(by_set.mean()) / len(real),
         by_set=by_set,
@@ -261,8 +265,8 @@ class _Boxes:
     def of(cls, tables: Tables, columns: Sequence[str], reach: Mapping[str, FloatArray]) -> _Boxes:
         targets = tables.numeric_keys(columns, tables.real)
         radius = np.zeros(targets.shape)
-        for place, column in enumerate(columns):
-            radius[:, place] = reach.get(column, 0.0)
+        for k, column in enumerate(columns):
+            radius[:, k] = reach.get(column, 0.0)
         sets = [tables.numeric_keys(columns, table) for table in tables.synthetic]
         return cls(targets=targets, radius=radius, sets=sets)
 
@@ -276,7 +280,7 @@ class _Boxes:
 
     def counts(self) -> list[npt.NDArray[np.intp]]:
         """Matches of each target in each set."""
-        return [match_counts(self.targets, each, self.radius) for each in self.sets]
+        return [match_counts(self.targets, candidates, self.radius) for candidates in self.sets]
 
 
 def _attribute_shares(
@@ -311,17 +315,17 @@ def _like(tables: Tables, real: pd.DataFrame, holdout: pd.DataFrame, columns: li
     return Tables(real=read.synthetic[0], synthetic=tables.synthetic, names=tables.names)
 
 
-def _correspond(real: pd.DataFrame, synthetic: Any, given: bool | None) -> bool:
+def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None) -> bool:
     sets = synthetic_sets(synthetic)
-    if given is None:
-        return all(keeps_rows(real, each) for each in sets)
-    unlike = [place for place, each in enumerate(sets, start=1) if len(each) != len(real)]
-    if check_flag(given, "rows_correspond") and unlike:
+    if rows_correspond is None:
+        return all(keeps_rows(real, table) for table in sets)
+    unlike = [number for number, table in enumerate(sets, start=1) if len(table) != len(real)]
+    if check_flag(rows_correspond, "rows_correspond") and unlike:
         raise InvalidInput(
             f"rows can correspond only in sets of {len(real)} rows: synthetic set {unlike[0]} has "
             f"{len(sets[unlike[0] - 1])}"
         )
-    return bool(given)
+    return bool(rows_correspond)
 
 
 def _named(names: Any, what: str) -> list[str]:
@@ -369,10 +373,10 @@ def _kinds(columns: Sequence[str], kind: str | Mapping[str, str]) -> dict[str, s
         unknown = [column for column in kind if column not in columns]
         if unknown:
             raise InvalidInput(f"kind must name keys: {unknown[0]!r} is not one of them")
-        given = {
+        by_column = {
             column: check_choice(kind[column], f"kind of {column!r}", _KINDS) for column in kind
         }
-        return dict.fromkeys(columns, "absolute") | given
+        return dict.fromkeys(columns, "absolute") | by_column
     return dict.fromkeys(columns, check_choice(kind, "kind", _KINDS))
 
 

@@ -151,14 +151,14 @@ def propensity_utility(
     generator = generator_of(rng)
     rows: list[dict[str, Any]] = []
     shown = None
-    given, *others = tables.weights(averaged=True)
-    for table, name, other in zip(tables.synthetic, tables.names, others, strict=True):
-        own = _null_of(tables.real, table, null, name)
+    weight_data, *weight_sets = tables.weights(averaged=True)
+    for table, name, weight_set in zip(tables.synthetic, tables.names, weight_sets, strict=True):
+        chosen_null = _null_of(tables.real, table, null, name)
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
         weight = None
-        if given is not None or other is not None:  # of a table without, each row counts once
-            pairs = zip((given, other), (tables.real, table), strict=True)
+        if weight_data is not None or weight_set is not None:  # without, each row counts once
+            pairs = zip((weight_data, weight_set), (tables.real, table), strict=True)
             weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in pairs])
         if classifier == "cart":
 
@@ -166,11 +166,13 @@ def propensity_utility(
                 if progress is not None:
                     progress("CART permutations", place * n + done, len(tables.synthetic) * n)
 
-            p, expected = _by_cart(stacked, label, own, n_permutations, generator, weight, said)
+            p, expected = _by_cart(
+                stacked, label, chosen_null, n_permutations, generator, weight, said
+            )
         else:
-            p, expected = _by_logistic(stacked, label, own, interactions, weight)
+            p, expected = _by_logistic(stacked, label, chosen_null, interactions, weight)
         shown = shown or (p[~label], p[label])
-        rows.append({**_compared(p, label, expected, weight), "null": own})
+        rows.append({**_compared(p, label, expected, weight), "null": chosen_null})
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
     assert shown is not None
     return PropensityUtility(
@@ -194,13 +196,13 @@ def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> s
 def _compared(
     p: FloatArray, label: BoolArray, expected: NullPmse, weight: FloatArray | None
 ) -> dict[str, float]:
-    found = pmse(p, label, weights=weight)
-    apart = found - expected.mean
+    distance = pmse(p, label, weights=weight)
+    apart = distance - expected.mean
     return {
-        "pmse": found,
+        "pmse": distance,
         "null_mean": expected.mean,
         "null_sd": expected.sd,
-        "ratio": found / expected.mean if expected.mean > 1e-15 else 0.0,
+        "ratio": distance / expected.mean if expected.mean > 1e-15 else 0.0,
         "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
         "specks": specks(p, label, weights=weight),
     }
@@ -233,19 +235,19 @@ def _main_effects(column: pd.Series) -> FloatArray:
         codes = column.cat.codes.to_numpy()
         frequent = np.argsort(-np.bincount(codes[codes >= 0]), kind="stable")[:_MOST_LEVELS]
         levels = np.sort(frequent)[1 if frequent.size == len(column.cat.categories) else 0 :]
-        own = (codes[:, None] == levels).astype(np.float64)
+        columns = (codes[:, None] == levels).astype(np.float64)
     else:
         values = column.to_numpy(dtype=np.float64)
         values = values / (np.nanmax(np.abs(values)) or 1.0)  # squares of 1e300 overflow
         mean = np.nanmean(values)
         spread = np.nanstd(values) or 1.0
-        own = ((np.where(np.isnan(values), mean, values) - mean) / spread)[:, None]
-    return np.hstack([own, missing]) if missing.any() else own
+        columns = ((np.where(np.isnan(values), mean, values) - mean) / spread)[:, None]
+    return np.hstack([columns, missing]) if missing.any() else columns
 
 
 def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
-    for place, first in enumerate(parts):
-        for second in parts[place + 1 :]:
+    for k, first in enumerate(parts):
+        for second in parts[k + 1 :]:
             yield (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
 
@@ -263,12 +265,13 @@ def _by_cart(
     seed = int(rng.integers(2**31))
     shuffled = [_shuffled(label, rng, paired=null == "paired") for _ in range(n_permutations)]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
-        found = threads.map(
-            lambda own: pmse(_cart(inputs, own, seed, weight), own, weights=weight), shuffled
+        permuted = threads.map(
+            lambda labels: pmse(_cart(inputs, labels, seed, weight), labels, weights=weight),
+            shuffled,
         )
         chance = []
-        for done, each in enumerate(found, start=1):
-            chance.append(each)
+        for done, value in enumerate(permuted, start=1):
+            chance.append(value)
             said(done, n_permutations)
     expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
     return _cart(inputs, label, seed, weight), expected

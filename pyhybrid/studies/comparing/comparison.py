@@ -309,10 +309,10 @@ class Outcome:
     def _averages(self) -> list[tuple[str, Callable[[FloatArray], FloatArray]]]:
         """Names, and numbers whose mean is the mean or a share."""
 
-        def at(place: int) -> Callable[[FloatArray], FloatArray]:
-            return lambda values: (values == place).astype(np.float64)
+        def at(code: int) -> Callable[[FloatArray], FloatArray]:
+            return lambda values: (values == code).astype(np.float64)
 
-        averages = [(name, at(place)) for name, place in self.shares.items()] or [(_MEAN, present)]
+        averages = [(name, at(code)) for name, code in self.shares.items()] or [(_MEAN, present)]
         if self.missing:
             averages.append(("share missing", lambda values: np.isnan(values).astype(np.float64)))
         return averages

@@ -144,31 +144,29 @@ def risk_utility_curve(
     workers = check_count(workers, "workers")
     outcome = _outcome_of_numbers(model.bind(df))
     sampler = settings or SamplerSettings()
-    common: dict[str, Any] = {
-        "model": model,
-        "df": df,
-        "n_synthetic": m,
-        "session_options": {
-            "seed": streams(seed).entropy,
-            "engine": engine,
-            "settings": sampler,
-            "rule": rule,
-            "on_not_converged": on_not_converged,
-        },
+    options: dict[str, Any] = {
+        "seed": streams(seed).entropy,
+        "engine": engine,
+        "settings": sampler,
+        "rule": rule,
+        "on_not_converged": on_not_converged,
     }
-    session = open_session(model.bind(df), progress=progress, **common["session_options"])
+    session = open_session(model.bind(df), progress=progress, **options)
     unweighted = session.unweighted()
     plain = _table_row(session, model, m, "Unweighted", None, unweighted)
     if executor is None and workers > 1:  # chains one after the other where points are parallel
         chains = max(1, (os.cpu_count() or 1) // workers)
-        common["session_options"]["settings"] = replace(sampler, parallel_chains=chains)
+        options["settings"] = replace(sampler, parallel_chains=chains)
     tasks = [
         PointTask(
+            model=model,
+            df=df,
+            n_synthetic=m,
+            session_options=options,
             point=point,
             alpha=_alpha(unweighted, point),
             unweighted_bound=unweighted.bounds.overall,
             start=unweighted.draws.warm_start(),
-            **common,
         )
         for point in grid
     ]
@@ -178,14 +176,18 @@ def risk_utility_curve(
     )  # fmt: skip
     rows = {task.point: pair for task, pair in finished}
     table = pd.DataFrame([plain, *itertools.chain(*(rows[point] for point in grid))])
+    _warn_if_far(table)
+    return RiskUtilityCurve(table=table, outcome=outcome, n_synthetic=m)
+
+
+def _warn_if_far(table: pd.DataFrame) -> None:
     far = int((table["bound_ratio"] < NEAR).sum())
     if far:
         warnings.warn(
             f"{number_of(far, 'scalar weight')} cost more than {1 - NEAR:.0%} less than the "
             "Lipschitz weights they stand beside: see bound_ratio in the table",
-            stacklevel=2,
+            stacklevel=3,
         )
-    return RiskUtilityCurve(table=table, outcome=outcome, n_synthetic=m)
 
 
 def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:
