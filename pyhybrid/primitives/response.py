@@ -11,9 +11,8 @@ Solved for t at the reported share:
 .. math:: \hat t = \frac{\bar r - (1 - p)}{2 p - 1},
 
 which is unbiased. Given the true answers each report has the variance p (1 - p), hence
-:math:`\operatorname{var} \hat t = p (1 - p) / (n (2 p - 1)^2)` exactly. If the n persons are a
-sample, the sampling variance comes on top and the two together are estimated by
-:math:`\bar r (1 - \bar r) / ((n - 1) (2 p - 1)^2)`. The estimate may fall outside [0, 1].
+:math:`\operatorname{var} \hat t = p (1 - p) / (n (2 p - 1)^2)` exactly. The estimate may fall
+outside [0, 1].
 
 References
 ----------
@@ -66,12 +65,6 @@ class RandomizedResponse(PrivateAnswer):
         """Exact variance of `estimate` about the true share among these n persons."""
         p = self.keep_probability
         return p * (1 - p) / (self.value.size * (2 * p - 1) ** 2)
-
-    @property
-    def sampling_variance(self) -> float:
-        """Estimated variance about the share in the population they were sampled from."""
-        reported, p, n = float(self.value.mean()), self.keep_probability, self.value.size
-        return reported * (1 - reported) / ((n - 1) * (2 * p - 1) ** 2) if n > 1 else math.inf
 
 
 def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
