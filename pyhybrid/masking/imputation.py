@@ -38,9 +38,8 @@ from pyhybrid.masking.masks import (
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.matching import matching_risk
-from pyhybrid.measures.tables.models import NESTED, SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.matching import MatchingRisk, matching_risk
+from pyhybrid.measures.models import NESTED, SINGLE, ModelUtility, model_utility
 from pyhybrid.running.tasks import Progress
 
 ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationModel]] = {

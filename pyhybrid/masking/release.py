@@ -37,7 +37,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.measures.tables.models import NESTED
+from pyhybrid.measures.models import NESTED
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import (

@@ -18,7 +18,7 @@ from pyhybrid.core.checks import check_count, check_nonnegative, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import check_keys, checked_names, read_column
 from pyhybrid.masking.masks import SUBGROUPS
-from pyhybrid.measures.arrays.matching import match_counts
+from pyhybrid.measures.matching import match_counts
 
 _MISSING = -1
 

@@ -19,24 +19,24 @@ from pyhybrid.core.checks import check_choice, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.distributions import (
-    ColumnUtility,
-    TableUtility,
-    column_utility,
-    table_utility,
-)
-from pyhybrid.measures.tables.matching import (
+from pyhybrid.measures.matching import (
     AttributeRisk,
+    MatchingRisk,
     Radius,
     ReplicatedUniques,
     attribute_risk,
     matching_risk,
     replicated_uniques,
 )
-from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
-from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
-from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.measures.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.propensity import PropensityUtility, propensity_utility
+from pyhybrid.measures.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.measures.utility import (
+    ColumnUtility,
+    TableUtility,
+    column_utility,
+    table_utility,
+)
 from pyhybrid.running.tasks import Progress
 
 _LESS, _MORE = "smaller is more useful", "larger is more useful"

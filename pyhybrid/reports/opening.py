@@ -16,8 +16,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.tables.distributions import table_utility
-from pyhybrid.measures.tables.reconcile import reconcile_tables
+from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.utility import table_utility
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.models.default_model import quoted
 from pyhybrid.models.registry import described_model, name_and_settings, within

@@ -19,12 +19,12 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.masking.imputation import naming_share
-from pyhybrid.measures.arrays.combining import combine_partially_synthetic
-from pyhybrid.measures.arrays.estimates import max_ecdf
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
+from pyhybrid.measures.combining import combine_partially_synthetic
+from pyhybrid.measures.estimates import max_ecdf
+from pyhybrid.measures.matching import MatchingRisk
+from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.models import ModelUtility
+from pyhybrid.measures.utility import interval_overlap, standardised_difference
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED

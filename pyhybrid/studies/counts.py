@@ -18,7 +18,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.reweighting import Reweighting
-from pyhybrid.measures.arrays.estimates import STATISTICS
+from pyhybrid.measures.estimates import STATISTICS
 from pyhybrid.mechanisms import (
     CountWeighted,
     LipschitzWeighted,

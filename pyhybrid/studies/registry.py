@@ -44,12 +44,8 @@ from pyhybrid.masking import (
 )
 from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.masks import Evidence
-from pyhybrid.measures.arrays.combining import (
-    Combined,
-    combine_multiple_imputation,
-    combine_nested,
-)
-from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
+from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
+from pyhybrid.measures.utility import interval_overlap, standardised_difference
 from pyhybrid.studies.study import Measured, Published, Size, Study
 
 FILE = "csrg.csv of [J22]'s supplement (folder csrg of the paper's code on GitHub, jasa-acs)"

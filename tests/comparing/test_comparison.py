@@ -10,7 +10,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.comparing import build_mechanisms
-from pyhybrid.measures.arrays.estimates import STATISTICS, estimates, summaries
+from pyhybrid.measures.estimates import STATISTICS, estimates, summaries
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports.comparison import charge_name, charges_title, comparison_report
 from pyhybrid.studies.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means

@@ -11,7 +11,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.fitting.session import open_session
-from pyhybrid.measures.arrays.estimates import avg_ecdf, max_ecdf
+from pyhybrid.measures.estimates import avg_ecdf, max_ecdf
 from pyhybrid.reports.figures import figure_png, plot_curve
 from pyhybrid.studies.comparing import curve
 from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve

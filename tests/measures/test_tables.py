@@ -13,14 +13,10 @@ from sklearn.linear_model import LogisticRegression
 
 import pyhybrid as ph
 from pyhybrid.measures import MEASURES
-from pyhybrid.measures.arrays.utility import (
-    logistic_propensities,
-    null_pmse,
-    orthonormal_design,
-    table_distance,
-)
-from pyhybrid.measures.tables.models import _for_patsy
-from pyhybrid.measures.tables.reconcile import reconcile_tables
+from pyhybrid.measures.models import _for_patsy
+from pyhybrid.measures.propensity import logistic_propensities, null_pmse, orthonormal_design
+from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.utility import table_distance
 from tests.refusals import refuses
 
 

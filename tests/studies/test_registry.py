@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.measures.arrays.combining import combine_multiple_imputation
-from pyhybrid.measures.arrays.utility import interval_overlap
+from pyhybrid.measures.combining import combine_multiple_imputation
+from pyhybrid.measures.utility import interval_overlap
 from pyhybrid.studies import STUDIES, Size, run_study
 from pyhybrid.studies import registry as study
 from pyhybrid.studies.runner import reproduce

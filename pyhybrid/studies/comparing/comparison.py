@@ -25,7 +25,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks, html_table
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.measures.arrays.estimates import Estimates, estimates
+from pyhybrid.measures.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import without_survey
@@ -68,7 +68,7 @@ class Comparison:
         values their share, too (``share missing``).
     estimates : DataFrame
         Tidy: statistic, source, estimate, lower, upper. Sources are the data ("data") and the
-        mechanisms; see `pyhybrid.measures.arrays.estimates.estimates` for how sets are combined.
+        mechanisms; see `pyhybrid.measures.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
     fits_made : int

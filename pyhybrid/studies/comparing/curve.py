@@ -33,7 +33,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, WarmStart
 from pyhybrid.fitting.replicates import synthesize
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
+from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.conversions import epsilon_of_bound

@@ -1,4 +1,16 @@
-"""Distributions of data frames: columns one by one, and one- and two-way tables."""
+r"""Distributions: columns one by one, tables of counts, confidence intervals of estimates.
+
+**Tables of counts.** With a the counts of the data scaled to n_syn and b those of the set, over
+cells not empty in both: Voas-Williamson :math:`\sum (a - b)^2 / ((a + b)/2)`, with an expectation
+near (d - 1)(1 + n_syn/n) for d cells if both are samples of one population.
+
+References
+----------
+[JC] Jiang (2025), short course on data privacy.
+Voas, Williamson (2001), Geographical and Environmental Modeling 5:177-200; Raab, Nowok, Dibben
+(2021), arXiv:2109.12717.
+Karr, Kohnen, Oganian, Reiter, Sanil (2006), The American Statistician 60:224-232.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +23,148 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, IntArray, check_count
+from pyhybrid.core.checks import FloatArray, IntArray, check_count, check_numeric
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.estimates import (
-    STATISTICS,
-    avg_ecdf,
-    effective_size,
-    estimates,
-    max_ecdf,
-)
-from pyhybrid.measures.arrays.utility import table_distance
-from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
+from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, effective_size, estimates, max_ecdf
+from pyhybrid.measures.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
 """Names of the sources of estimates."""
 
 _FEWER_ABOVE = 20_000_000
 _MOST_LEVELS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDistance:
+    """Distance of two tables of counts.
+
+    Attributes
+    ----------
+    statistic : float
+        Voas-Williamson, from 0; 0 for equal shares.
+    ratio : float
+        Over its expectation for two samples of one population; near 1 there, 0 for equal shares.
+    total_variation : float
+        Half the sum of absolute differences of shares, in [0, 1].
+    n_cells : int
+        Cells that are not empty in both.
+    """
+
+    statistic: float
+    ratio: float
+    total_variation: float
+    n_cells: int
+
+
+def table_distance(data: Any, synthetic: Any) -> TableDistance:
+    """Compare two tables of counts of the same cells.
+
+    Parameters
+    ----------
+    data, synthetic : array_like, of one shape
+        Counts >= 0, in any number of dimensions, each of sum above 0.
+
+    Raises
+    ------
+    InvalidInput
+        For unlike shapes, negative or infinite counts, or an empty table.
+
+    Examples
+    --------
+    >>> round(table_distance([10, 10], [5, 15]).statistic, 3)
+    5.333
+    """
+    a, b = check_numeric(data, "data"), check_numeric(synthetic, "synthetic")
+    for name, counts in (("data", a), ("synthetic", b)):
+        if not np.isfinite(counts).all() or (counts < 0).any() or counts.sum() == 0:
+            raise InvalidInput(f"counts of {name} must be finite and >= 0, some above 0")
+    if a.shape != b.shape:
+        raise InvalidInput(f"tables must have the same cells: found {a.shape} and {b.shape}")
+    n, n_syn = a.sum(), b.sum()
+    filled = (a > 0) | (b > 0)
+    a, b = a[filled] * (n_syn / n), b[filled]
+    statistic = float(np.sum((a - b) ** 2 / ((a + b) / 2)))
+    expected = (a.size - 1) * (1 + n_syn / n)
+    return TableDistance(
+        statistic=statistic,
+        ratio=statistic / expected if a.size > 1 else 0.0,
+        total_variation=float(np.abs(a - b).sum() / (2 * n_syn)),
+        n_cells=int(a.size),
+    )
+
+
+def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
+    """Half of [overlap / original length + overlap / synthetic length].
+
+    overlap = min(upper ends) - max(lower ends); for disjoint intervals minus their distance. The
+    measure is 1 for equal intervals and at most 0 for disjoint ones, without a lower limit.
+
+    Parameters
+    ----------
+    original, synthetic : array_like, shape (2,) or (2, p)
+        Lower and upper ends, finite; lower < upper. Two equal intervals may have no length.
+
+    Returns
+    -------
+    ndarray, shape () or (p,)
+
+    Raises
+    ------
+    InvalidInput
+        For unlike shapes, ends that are not finite, or an interval without length.
+
+    References
+    ----------
+    [JC], utility of inference.
+
+    Examples
+    --------
+    >>> float(interval_overlap([0, 2], [1, 3]))
+    0.5
+    """
+    first, second = check_numeric(original, "original"), check_numeric(synthetic, "synthetic")
+    if first.shape != second.shape or first.shape[:1] != (2,) or first.ndim > 2:
+        raise InvalidInput(
+            "original and synthetic must share a shape (2,) or (2, p): found "
+            f"{first.shape} and {second.shape}"
+        )
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise InvalidInput("ends of intervals must be finite")
+    equal = (first == second).all(axis=0)
+    lengths = [ends[1] - ends[0] for ends in (first, second)]
+    if ((np.minimum(*lengths) <= 0) & ~equal).any():
+        raise InvalidInput("intervals must have a length above 0: lower < upper")
+    shared = np.minimum(first[1], second[1]) - np.maximum(first[0], second[0])
+    with np.errstate(invalid="ignore"):
+        overlap = 0.5 * (shared / lengths[0] + shared / lengths[1])
+    return np.asarray(np.where(equal, 1.0, overlap))
+
+
+def standardised_difference(original: Any, synthetic: Any, standard_error: Any) -> FloatArray:
+    """abs(original - synthetic) / standard error of the original estimate, from 0.
+
+    Parameters
+    ----------
+    original, synthetic : array_like, shape () or (p,)
+        Point estimates, finite.
+    standard_error : array_like, shape () or (p,)
+        Of the original ones, above 0.
+    """
+    parts = [
+        check_numeric(values, name)
+        for values, name in (
+            (original, "original"),
+            (synthetic, "synthetic"),
+            (standard_error, "standard_error"),
+        )
+    ]
+    if len({part.shape for part in parts}) > 1 or not all(np.isfinite(p).all() for p in parts):
+        raise InvalidInput("original, synthetic and standard_error must be finite, of one shape")
+    if not (parts[2] > 0).all():
+        raise InvalidInput("standard_error must be above 0")
+    return np.asarray(np.abs(parts[0] - parts[1]) / parts[2])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

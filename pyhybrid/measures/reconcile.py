@@ -16,7 +16,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.estimates import average_one, check_weights
+from pyhybrid.measures.estimates import average_one, check_weights
 from pyhybrid.measures.survey import survey_weights
 
 _DATA = "the data"

@@ -1,4 +1,19 @@
-"""pMSE and SPECKS of data frames: by logistic regression or CART, with their null expectation."""
+r"""Propensity scores: how well a classifier tells synthetic records from the data, pMSE and SPECKS.
+
+Data and synthetic records are stacked, N = n + n_syn rows; p_i is the fitted probability that row i
+is synthetic and c = n_syn / N. [JC], [SN18]:
+
+.. math:: \text{pMSE} = \frac1N \sum_i (p_i - c)^2,
+
+0 if no row can be told apart, c (1 - c) if every row can (1/4 at equal sizes). A classifier finds
+chance differences, so pMSE is set against its null expectation: what it would be if both were
+samples of one population.
+
+References
+----------
+[JC] Jiang (2025), short course on data privacy.
+[SN18] Snoke, Raab, Nowok, Dibben, Slavkovic (2018), J. Royal Stat. Soc. A 181:663-688.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +26,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import linalg
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_count, check_flag
+from pyhybrid.core.checks import (
+    BoolArray,
+    FloatArray,
+    check_choice,
+    check_count,
+    check_flag,
+    check_numeric,
+    check_vector,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.utility import (
-    NULLS,
-    NullPmse,
-    logistic_propensities,
-    null_pmse,
-    orthonormal_design,
-    pmse,
-    specks,
-)
-from pyhybrid.measures.tables.reconcile import keeps_rows, reconcile_tables
+from pyhybrid.measures.estimates import check_weights, max_ecdf
+from pyhybrid.measures.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
+
+NULLS = ("population", "data", "paired")
+_MOST_STEPS, _STEEPEST = 100, 35.0
 
 CLASSIFIERS = ("logistic", "cart")
 
@@ -35,6 +54,157 @@ _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
 _MOST_LEVELS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class NullPmse:
+    """Mean and standard deviation of pMSE where nothing but chance tells the rows apart."""
+
+    mean: float
+    sd: float
+
+
+def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
+    """Mean squared distance of propensities from the share of synthetic rows; in [0, 1].
+
+    Parameters
+    ----------
+    propensities : array_like, shape (N,)
+        Probability of being synthetic, in [0, 1].
+    is_synthetic : array_like of bool, shape (N,)
+    weights : array_like, shape (N,), optional
+        Design weights above 0: means are weighted, and c is the share of weight that is synthetic.
+
+    References
+    ----------
+    [SN18] sec. 3.
+
+    Examples
+    --------
+    >>> pmse([0.0, 0.0, 1.0, 1.0], [False, False, True, True])
+    0.25
+    """
+    p, label = _checked(propensities, is_synthetic)
+    weight = check_weights(weights, p.size)
+    if weight is None:
+        return float(np.mean((p - label.mean()) ** 2))
+    return float(np.average((p - np.average(label, weights=weight)) ** 2, weights=weight))
+
+
+def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
+    """Kolmogorov-Smirnov distance of the propensities of data and synthetic rows, in [0, 1].
+
+    Parameters as in `pmse`. 0 if the two have one distribution, 1 if a threshold parts them.
+    """
+    p, label = _checked(propensities, is_synthetic)
+    weight = check_weights(weights, p.size)
+    by_kind = (None, None) if weight is None else (weight[label], weight[~label])
+    return max_ecdf(p[label], p[~label], weights=by_kind[0], synthetic_weights=by_kind[1])
+
+
+def logistic_propensities(
+    basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
+    k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
+    y = is_synthetic.astype(np.float64)
+    weight = np.ones(y.size) if weights is None else weights
+    linear = np.zeros(y.size)
+    loss = _deviance(linear, y, weight)
+    for _ in range(_MOST_STEPS):
+        p = 1 / (1 + np.exp(-linear))
+        curved = weight * np.maximum(p * (1 - p), 1e-12)
+        information = basis.T @ (basis * curved[:, None])
+        step = basis @ linalg.solve(
+            information + 1e-12 * np.eye(basis.shape[1]),
+            basis.T @ (weight * (y - p)),
+            assume_a="pos",
+        )
+        new, lower = linear, loss
+        for half in range(30):
+            new = np.clip(linear + step / 2**half, -_STEEPEST, _STEEPEST)
+            lower = _deviance(new, y, weight)
+            if lower < loss:
+                break
+        if lower > loss - 1e-10 * (1 + loss):
+            break
+        linear, loss = new, lower
+    return np.asarray(1 / (1 + np.exp(-linear)))
+
+
+def orthonormal_design(columns: FloatArray) -> FloatArray:
+    """Orthonormal basis (N, rank) of an intercept and `columns` (N, p), whatever their units."""
+    n = columns.shape[0]
+    centered = columns - columns.mean(axis=0)
+    size = np.sqrt((centered**2).sum(axis=0))
+    constant = size <= 1e-10 * np.sqrt(n) * np.abs(columns).max(axis=0, initial=0)
+    varied = centered[:, ~constant] / size[~constant]
+    intercept = np.full((n, 1), 1 / np.sqrt(n))
+    if not varied.shape[1]:
+        return intercept
+    basis, triangle, _ = linalg.qr(varied, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > 1e-9 * diagonal[0]).sum())
+    return np.hstack([intercept, basis[:, :rank]])
+
+
+def null_pmse(
+    basis: FloatArray,
+    is_synthetic: BoolArray,
+    *,
+    null: str = "population",
+    weights: FloatArray | None = None,
+) -> NullPmse:
+    """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
+    synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "data", the
+    rows are a sample of a model fitted to the data, c (1-c)^2 (k-1) / N [SN18 sec. 3]; "paired",
+    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i."""
+    check_choice(null, "null", NULLS)
+    total, k = basis.shape
+    if weights is not None:
+        return _weighted_null(basis, is_synthetic, null, weights)
+    if null == "paired":
+        difference = basis[is_synthetic] - basis[~is_synthetic]
+        spread = difference.T @ difference / (4 * total)
+        return NullPmse(mean=float(np.trace(spread)), sd=float(np.sqrt(2) * linalg.norm(spread)))
+    c = float(is_synthetic.mean())
+    size = c * (1 - c) / total * (1 if null == "population" else 1 - c)
+    return NullPmse(mean=size * (k - 1), sd=size * float(np.sqrt(2 * (k - 1))))
+
+
+def _weighted_null(
+    basis: FloatArray, is_synthetic: BoolArray, null: str, weights: FloatArray
+) -> NullPmse:
+    c = float(weights[is_synthetic].sum() / weights.sum())
+    middle = weights @ basis / weights.sum()
+    term = (basis - middle) * (weights * np.where(is_synthetic, 1 - c, -c))[:, None]
+    if null == "paired":
+        term = term[is_synthetic] + term[~is_synthetic]
+    elif null == "data":
+        term = term[is_synthetic]
+    information = basis.T @ (basis * weights[:, None])
+    spread = linalg.solve(information, term.T @ term, assume_a="pos") / weights.sum()
+    # spread is similar to a symmetric matrix, the trace of whose square is that of spread.
+    variance = 2 * float(np.trace(spread @ spread))
+    return NullPmse(mean=float(np.trace(spread)), sd=max(variance, 0.0) ** 0.5)
+
+
+def _deviance(linear: FloatArray, y: FloatArray, weights: FloatArray) -> float:
+    return float(np.sum(weights * (np.logaddexp(0, linear) - y * linear)))
+
+
+def _checked(propensities: Any, is_synthetic: Any) -> tuple[FloatArray, BoolArray]:
+    p = check_vector(propensities, "propensities")
+    label = check_numeric(is_synthetic, "is_synthetic")
+    if label.shape != p.shape or not np.isin(label, (0, 1)).all():
+        raise InvalidInput(
+            f"is_synthetic must hold {p.size} values True or False: found shape {label.shape}"
+        )
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InvalidInput("propensities must lie in [0, 1]")
+    if not 0 < label.mean() < 1:
+        raise InvalidInput("is_synthetic must hold both kinds of rows: found one")
+    return p, label.astype(bool)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,7 +261,7 @@ def propensity_utility(
     Parameters
     ----------
     real, synthetic : DataFrame; DataFrame or sequence of m DataFrames
-        Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`, whose
+        Data and synthetic sets from anywhere; see `pyhybrid.measures.reconcile`, whose
         `Tables` may be given as `real` alone, without columns or weights.
     columns : sequence of str, optional
         What the classifier sees; all columns if omitted.
@@ -103,7 +273,7 @@ def propensity_utility(
     interactions : bool, default False
         With "logistic": products of all pairs of columns, too.
     null : {"auto", "population", "data", "paired"}
-        What pMSE is set against, see `pyhybrid.measures.arrays.utility.null_pmse`.
+        What pMSE is set against, see `pyhybrid.measures.propensity.null_pmse`.
         "auto": "paired" for a set with as many rows as the data and a column equal to theirs row
         by row, as partial synthesis leaves it; else "population". CART has no "data".
     n_permutations : int, default 20

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite, check_numeric
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.combining import (
+from pyhybrid.measures.combining import (
     Combined,
     combine_fully_synthetic,
     combine_multiple_imputation,
@@ -21,9 +21,9 @@ from pyhybrid.measures.arrays.combining import (
     combine_noise_aware,
     combine_partially_synthetic,
 )
-from pyhybrid.measures.arrays.estimates import average_one
-from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
-from pyhybrid.measures.tables.reconcile import reconcile_tables
+from pyhybrid.measures.estimates import average_one
+from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.utility import interval_overlap, standardised_difference
 
 NESTED = "nested"
 """Sets that are syntheses of imputations [R04]."""
@@ -122,7 +122,7 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
 
     References
     ----------
-    See `pyhybrid.measures.arrays.combining`.
+    See `pyhybrid.measures.combining`.
 
     Examples
     --------
@@ -283,8 +283,8 @@ def model_utility(
 
     References
     ----------
-    [R03] and the others of `pyhybrid.measures.arrays.combining`, and
-    `pyhybrid.measures.arrays.utility`.
+    [R03] and the others of `pyhybrid.measures.combining`, and
+    `pyhybrid.measures.utility`.
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
     check_choice(rule, "rule", (*MODEL_RULES, NESTED))
