@@ -70,7 +70,7 @@ notebooks: $(VENV)/.dev r-packages
 	  $(BIN)/pyhybrid notebook $$(basename $$n .ipynb) --overwrite \
 	    --out docs/$${n%.ipynb}.html || exit 1; done
 
-# The reproduction table, from all studies at quick size: some minutes, and ten for the papers' programs.
+# The reproduction table, from all studies at quick size: some minutes.
 # Study J with CSRG=csrg.csv, the file of [J22]'s supplement.
 reproduction: $(VENV)/.dev
 	rm -rf build/studies; for s in A B C D E F G H I; do \
@@ -78,7 +78,6 @@ reproduction: $(VENV)/.dev
 	[ -z "$(CSRG)" ] || $(BIN)/pyhybrid study run J --data "$(CSRG)" --engine embedded --out build/studies/J
 	$(BIN)/pyhybrid study table build/studies/? --overwrite \
 	  --out notebooks/reproduction.md --csv notebooks/reproduction.csv
-	$(BIN)/python -m benchmarks.study_programs build/studies/programs A=1 B=1 C=1 D=1 E=1 --store
 
 # R and rstan through apt where there is apt and root; else their tests skip and say so.
 r-packages: $(VENV)/.dev

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from pyhybrid.cli.options import (
     sampler_settings,
 )
 from pyhybrid.cli.tables import read_table
-from pyhybrid.core.checks import check_count, check_output_folder, number_of
+from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model
@@ -49,7 +47,6 @@ def compare(
     mechanism: list[str] | None = None,
     n_synthetic: int = 20,
     one_draw: bool = False,
-    workers: int = 1,
     engine: str = "auto",
     seed: int | None = None,
     chains: int | None = None,
@@ -71,7 +68,6 @@ def compare(
     candidates = build_mechanisms(mechanism or (), build_model(model, formula))
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
-    check_count(workers, "--workers")
     source = read_table(data)
     if model is None:
         chosen = default_model(formula, source.frame)
@@ -87,7 +83,6 @@ def compare(
             settings=sampler_settings(chains, warmup, draws, adapt_delta),
             on_not_converged=on_not_converged,
             progress=progress,
-            workers=workers,
         )
     from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.opening import facts_of_table
@@ -105,7 +100,7 @@ def compare(
     show(
         _charges(found),
         _estimates(found),
-        f"\n{found.fits_made} fits made, {found.fits_saved} saved by sharing them; re-weighting "
+        f"\n{found.fits_made} fits made; re-weighting "
         f"saved {found.table['refits_saved'].sum()} refits by importance estimates",
         f"{out}/  CONFIDENTIAL, to keep: table.csv, estimates.csv, report.html",
         f"\n{comparing.NOT_COVERED}",
@@ -167,8 +162,6 @@ def curve(
     scales: str = "1,0.8,0.6,0.4",
     shifts: str = "0",
     model: str | None = None,
-    accounting: str | None = None,
-    delta: float | None = None,
     n_synthetic: int = 20,
     workers: int = 1,
     engine: str = "auto",
@@ -180,7 +173,7 @@ def curve(
     on_not_converged: str = "raise",
     overwrite: bool = False,
 ) -> None:
-    """Draw the risk-utility curve of (scale, shift) and of scalar weights. Resumable. Confidential.
+    """Draw the risk-utility curve of (scale, shift) and of scalar weights. Confidential.
 
     Options:
     out: Folder for the curve, new or empty; private.
@@ -197,29 +190,20 @@ def curve(
     if model is None:
         chosen = default_model(formula, source.frame)
     chosen.bind(source.frame)  # bad data leave no file behind
-    # Finished points outlive an interruption: they wait here, private as well.
-    points = Path(f"{os.path.normpath(out)}.points.jsonl")
-    try:
-        with progress_bars() as progress:
-            found = curves.risk_utility_curve(
-                chosen,
-                source.frame,
-                scales=grid[0],
-                shifts=grid[1],
-                n_synthetic=m,
-                accounting="gaussian" if accounting is None else accounting,
-                delta=1e-6 if delta is None else delta,
-                seed=seed,
-                engine=engine,
-                settings=sampler_settings(chains, warmup, draws, adapt_delta),
-                on_not_converged=on_not_converged,
-                workers=workers,
-                results=points,
-                progress=progress,
-            )
-    except BaseException:
-        _tell_of(points)
-        raise
+    with progress_bars() as progress:
+        found = curves.risk_utility_curve(
+            chosen,
+            source.frame,
+            scales=grid[0],
+            shifts=grid[1],
+            n_synthetic=m,
+            seed=seed,
+            engine=engine,
+            settings=sampler_settings(chains, warmup, draws, adapt_delta),
+            on_not_converged=on_not_converged,
+            workers=workers,
+            progress=progress,
+        )
     from pyhybrid.reports.comparison import curve_report
     from pyhybrid.reports.figures import figure_png, plot_curve
     from pyhybrid.reports.opening import facts_of_table
@@ -231,15 +215,12 @@ def curve(
             "table.csv": found.table.to_csv(index=False),
             "curve.png": figure_png(plot_curve(found.table)),
             "report.html": curve_report(found, facts),
-            "points.jsonl": points.read_bytes(),
         }
     write_folder(out, contents, overwrite=overwrite)
-    points.unlink()
-    resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
     show(
         _curve_table(found),
-        f"\n{(len(found.table) - 1) // 2} points, {found.n_synthetic} sets each{resumed}",
-        f"{out}/  CONFIDENTIAL, to keep: table.csv, curve.png, report.html, points.jsonl",
+        f"\n{(len(found.table) - 1) // 2} points, {found.n_synthetic} sets each",
+        f"{out}/  CONFIDENTIAL, to keep: table.csv, curve.png, report.html",
         f"\n{curves.NOT_COVERED}",
     )
 
@@ -254,20 +235,8 @@ def _numbers(text: str, option: str) -> list[float]:
         ) from None
 
 
-def _tell_of(points: Path) -> None:
-    """Say where finished points are; remove a file that holds none."""
-    if not points.exists():
-        return
-    lines = points.read_bytes().count(b"\n")
-    if lines < 2:
-        points.unlink()
-        return
-    kept = f"{number_of(lines - 1, 'finished point')} kept in {points} (confidential)"
-    print(f"pyhybrid: {kept}; the same command goes on from there", file=sys.stderr)
-
-
 def _curve_table(found: curves.RiskUtilityCurve) -> Table:
-    from pyhybrid.reports.comparison import epsilon_words
+    from pyhybrid.reports.comparison import EPSILON_OF_CURVE
     from pyhybrid.reports.figures import MEASURES
     from pyhybrid.reports.page import number_text
 
@@ -276,16 +245,15 @@ def _curve_table(found: curves.RiskUtilityCurve) -> Table:
             str(row["mechanism"]),
             "" if row["mechanism"] == "Unweighted" else f"{row['scale']:g}, {row['shift']:g}",
             epsilon_text(float(row["epsilon"])),
-            str(row["accounting"]),
             *(number_text(row[name]) for name in MEASURES),
         ]
         for _, row in found.table.iterrows()
     )
-    header = "", "scale, shift", "epsilon", "counted by", "max-ECDF", "avg-ECDF", "mean", "90th"
+    header = "", "scale, shift", "epsilon", "max-ECDF", "avg-ECDF", "mean", "90th"
     last = (
         "LW: Lipschitz weights; SW: one scalar weight for all records. The last two columns: "
         "absolute errors of mean and 90th percentile."
     )
-    caption = f"{epsilon_words(found.table)} {last}"
+    caption = f"{EPSILON_OF_CURVE} {last}"
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
     return table_of(title, header, rows, caption=caption, simple=True)

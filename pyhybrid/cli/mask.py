@@ -25,8 +25,8 @@ from pyhybrid.masking import (
 )
 from pyhybrid.masking.columns import key_kinds
 from pyhybrid.masking.imputation import naming_share, release_risk
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.models import ModelUtility
+from pyhybrid.measures.matching import MatchingRisk
+from pyhybrid.measures.models import ModelUtility
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS

@@ -114,7 +114,7 @@ def summary(folder: Path, csv: Path | None = None, overwrite: bool = False) -> N
 @commands.command()
 @options
 def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bool = False) -> None:
-    """Write the reproduction table of several studies; both programs of a study side by side.
+    """Write the reproduction table of several studies.
 
     Options:
     folders (FOLDER...): Folders that `study run` wrote.
@@ -123,7 +123,7 @@ def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bo
     overwrite: Replace --out and --csv.
     """
     from pyhybrid.studies import STUDIES, load_study
-    from pyhybrid.studies.runner import both_programs, made_with, reproduction_page, stacked
+    from pyhybrid.studies.runner import made_with, reproduction_page, stacked
 
     for path in (out, csv):
         if path is not None:
@@ -131,7 +131,7 @@ def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bo
     results = sorted((load_study(folder) for folder in folders), key=lambda r: r.label)
     names = [result.label for result in results]
     check_once(names, "study")
-    summaries = both_programs(results)
+    summaries = {result.label: result.summary for result in results}
     _write(out, reproduction_page(STUDIES, summaries, made_with(results)))
     if csv is not None:
         _write(csv, stacked(summaries).to_csv(index=False))

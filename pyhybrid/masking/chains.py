@@ -45,9 +45,6 @@ class AssociationModel(Protocol):
     def quantities(self, state: Any) -> dict[str, FloatArray]:
         """What must converge."""
 
-    def n_divergent(self, state: Any) -> int:
-        """Transitions after warm-up that diverged."""
-
     def snapshot(self, state: Any) -> Snapshot:
         """The state as a draw."""
 
@@ -109,7 +106,6 @@ class Chains:
 class _One:
     quantities: dict[str, list[FloatArray]]
     snapshots: dict[int, Snapshot]
-    n_divergent: int
 
 
 def run_chains(
@@ -122,20 +118,20 @@ def run_chains(
     progress: Progress | None = None,
 ) -> Chains:
     """Run until converged, once more and three times as long if need be, by `on_not_converged`."""
-    found = _attempt(model, n_snapshots, settings, streams, 1, progress)
-    if not found.diagnostics.converged:
+    chains = _attempt(model, n_snapshots, settings, streams, 1, progress)
+    if not chains.diagnostics.converged:
         longer = replace(settings, warmup=3 * settings.warmup, draws=3 * settings.draws)
         again = _attempt(model, n_snapshots, longer, streams, 2, progress)
-        found = replace(again, diagnostics=replace(again.diagnostics, attempts=2))
-    if not found.diagnostics.converged:
+        chains = replace(again, diagnostics=replace(again.diagnostics, attempts=2))
+    if not chains.diagnostics.converged:
         message = (
-            f"the association model has not converged: {'; '.join(found.diagnostics.problems)}; "
+            f"the association model has not converged: {'; '.join(chains.diagnostics.problems)}; "
             "give more draws, fewer predictors, or another association"
         )
         if on_not_converged == "raise":
             raise NotConverged(message)
         warnings.warn(message, stacklevel=2)
-    return found
+    return chains
 
 
 def _attempt(
@@ -145,12 +141,12 @@ def _attempt(
     n_draws = settings.chains * settings.draws
     picker = streams.generator(f"masking: picked draws, attempt {attempt}")
     picked = picker.choice(n_draws, min(n_snapshots, n_draws), replace=False)
-    places = [divmod(int(place), settings.draws) for place in picked]
+    places = [divmod(int(position), settings.draws) for position in picked]
     done = [0] * settings.chains
 
     def one(chain: int) -> _One:
         rng = streams.generator(f"masking: chain {chain}, attempt {attempt}")
-        wanted = {draw for own, draw in places if own == chain}
+        wanted = {draw for its_chain, draw in places if its_chain == chain}
 
         def tick(n: int) -> None:
             done[chain] = n
@@ -170,7 +166,6 @@ def _attempt(
         settings.rule,
         n_chains=settings.chains,
         n_draws=n_draws,
-        n_divergent=sum(part.n_divergent for part in parts),
     )
     snapshots = tuple(parts[chain].snapshots[draw] for chain, draw in places)
     return Chains(quantities=quantities, snapshots=snapshots, diagnostics=diagnostics)
@@ -194,4 +189,4 @@ def _chain(
             kept.setdefault(name, []).append(values)
         if draw in wanted:
             snapshots[draw] = model.snapshot(state)
-    return _One(quantities=kept, snapshots=snapshots, n_divergent=model.n_divergent(state))
+    return _One(quantities=kept, snapshots=snapshots)

@@ -104,17 +104,17 @@ def read_column(
     if reason is not None:
         raise InvalidInput(f"{what} {name!r} {reason}")
     missing = values.isna().to_numpy()
-    found = _kind(values) if kind is None else kind
+    its_kind = _kind(values) if kind is None else kind
     common: dict[str, Any] = {"name": name, "missing": missing, "dtype": values.dtype}
-    if found == "continuous":
+    if its_kind == "continuous":
         return _continuous(values, missing, limits, common)
     if limits is not None:
-        raise InvalidInput(f"limits must name continuous keys: {name!r} is {found}")
+        raise InvalidInput(f"limits must name continuous keys: {name!r} is {its_kind}")
     levels = _levels(values)
     codes = np.zeros(len(values), dtype=np.intp)
     codes[~missing] = pd.Index(levels).get_indexer(pd.Index(values[~missing].astype(object)))
     return Column(
-        kind=found, values=codes, levels=levels, center=0.0, scale=1.0, decimals=None,
+        kind=its_kind, values=codes, levels=levels, center=0.0, scale=1.0, decimals=None,
         limits=None, **common,
     )  # fmt: skip
 
@@ -134,12 +134,12 @@ def unusable(values: pd.Series, kind: str | None = None) -> str | None:
     n_levels = there.nunique()
     if n_levels < 2:
         return "must vary: it is constant"
-    found = _kind(values) if kind is None else kind
-    if found == "continuous":
+    its_kind = _kind(values) if kind is None else kind
+    if its_kind == "continuous":
         return None if numeric else "must be numeric to be continuous: it is not"
     if n_levels > MAX_LEVELS:
         return f"must have at most {MAX_LEVELS} levels: found {n_levels}"
-    if found == "binary" and n_levels != 2:
+    if its_kind == "binary" and n_levels != 2:
         return f"must have 2 levels to be binary: found {n_levels}"
     return None
 
@@ -216,9 +216,9 @@ class KeySynthesis:
     def __post_init__(self) -> None:
         checked_names(self.keys, "keys")
         for name in ("predictors", "order"):
-            given = getattr(self, name)
-            if given is not None and len(given):
-                checked_names(given, name)
+            names = getattr(self, name)
+            if names is not None and len(names):
+                checked_names(names, name)
         check_count(self.n_synthetic, "n_synthetic")
 
 
@@ -258,9 +258,11 @@ def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]
     """Keys and predictors of `df`, and the columns that no model covers and were left out."""
     table = _checked_table(df)
     check_keys(roles.keys, table)
-    for what, given in (("types", roles.types), ("limits", roles.limits)):
-        if not isinstance(given, Mapping):
-            raise InvalidInput(f"{what} must be a mapping by column: found {type(given).__name__}")
+    for what, settings in (("types", roles.types), ("limits", roles.limits)):
+        if not isinstance(settings, Mapping):
+            raise InvalidInput(
+                f"{what} must be a mapping by column: found {type(settings).__name__}"
+            )
     predictors, left_out = _predictors(roles, table)
     for what, names in (("types", roles.types), ("limits", roles.limits)):
         unknown = [n for n in names if n not in (*roles.keys, *predictors)]

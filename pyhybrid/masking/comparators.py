@@ -172,8 +172,8 @@ class _Tree:
         self._values = column.values
 
     def draw(self, design: FloatArray, rng: np.random.Generator) -> Values:
-        place = np.searchsorted(self._leaves, self._tree.apply(design))
-        donor = self._first[place] + rng.integers(self._sizes[place])
+        leaf = np.searchsorted(self._leaves, self._tree.apply(design))
+        donor = self._first[leaf] + rng.integers(self._sizes[leaf])
         return np.asarray(self._values[self._order[donor]])
 
 

@@ -104,22 +104,22 @@ class CopulaModel:
     def start(self, rng: np.random.Generator) -> _State:
         """Latents of what is observed without regard to each other, the rest at random."""
         z = np.asfortranarray(rng.standard_normal((self.n_records, self.size)))
-        for place, margin in enumerate(self.margins):
+        for j, margin in enumerate(self.margins):
             x = margin.column.values[margin.there]
-            z[margin.there, place] = margin.placed(x, rng)
+            z[margin.there, j] = margin.placed(x, rng)
         return self._with_parameters(z, rng)
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Latents within what is observed, free where it is missing; then mean and covariance."""
-        for place, margin in enumerate(self.margins):
+        for j, margin in enumerate(self.margins):
             if not margin.continuous:
                 x = margin.column.values.copy()
                 if not impute:
-                    x[margin.gaps] = margin.observed(state.z[margin.gaps, place])
+                    x[margin.gaps] = margin.observed(state.z[margin.gaps, j])
                 rows = margin.there if impute and margin.gaps.size else _ALL
-                self._constrain(state, place, rows, x[rows], rng)
+                self._constrain(state, j, rows, x[rows], rng)
             if impute and margin.gaps.size:
-                self._free(state, place, margin.gaps, rng)
+                self._free(state, j, margin.gaps, rng)
         new = self._with_parameters(state.z, rng)
         state.shifts, state.precision, state.center = new.shifts, new.precision, new.center
 
@@ -128,23 +128,19 @@ class CopulaModel:
         covariance = np.linalg.inv(state.precision)
         scale = np.sqrt(np.diag(covariance))
         correlation = covariance / np.outer(scale, scale)
-        found = {"correlation": correlation[np.triu_indices(self.size, 1)]}
+        quantities = {"correlation": correlation[np.triu_indices(self.size, 1)]}
         level = np.array([not margin.continuous for margin in self.margins])
         if level.any():
-            found["mean"] = (state.shifts / scale)[:, level].ravel()
-        return found
-
-    def n_divergent(self, state: _State) -> int:
-        """None: every step is exact."""
-        return 0
+            quantities["mean"] = (state.shifts / scale)[:, level].ravel()
+        return quantities
 
     def snapshot(self, state: _State) -> Snapshot:
         """Means, precision, latents, and the values these stand for."""
         values = {}
-        for place, margin in enumerate(self.margins):
-            found = margin.column.values.copy()
-            found[margin.gaps] = margin.observed(state.z[margin.gaps, place])
-            values[margin.column.name] = found
+        for j, margin in enumerate(self.margins):
+            completed = margin.column.values.copy()
+            completed[margin.gaps] = margin.observed(state.z[margin.gaps, j])
+            values[margin.column.name] = completed
         parameters = (state.shifts.copy(), state.precision.copy())
         return Snapshot(parameters=parameters, values=values, latent=state.z.copy(order="F"))
 
@@ -166,67 +162,67 @@ class CopulaModel:
         """Keys from W and predictors; latents of predictors are drawn along, from scratch."""
         state = self.resume(snapshot, rng)
         state.z = np.asfortranarray(rng.standard_normal(state.z.shape))
-        for place, margin in enumerate(self.margins):
-            own = evidence.get(margin.column.name)
+        for j, margin in enumerate(self.margins):
+            mask = evidence.get(margin.column.name)
             if margin.column.name not in self.keys:
                 x = margin.column.values[margin.there]
-                state.z[margin.there, place] = margin.placed(x, rng)
-            elif own is not None:
-                _place_at_mask(state.z[:, place], margin, own, rng)
+                state.z[margin.there, j] = margin.placed(x, rng)
+            elif mask is not None:
+                _place_at_mask(state.z[:, j], margin, mask, rng)
         for _ in range(sweeps):
-            for place, margin in enumerate(self.margins):
-                own = evidence.get(margin.column.name)
+            for j, margin in enumerate(self.margins):
+                mask = evidence.get(margin.column.name)
                 if margin.column.name not in self.keys:
-                    self._redraw_predictor(state, place, margin, rng)
-                elif own is None:
-                    self._free(state, place, _ALL, rng)
+                    self._redraw_predictor(state, j, margin, rng)
+                elif mask is None:
+                    self._free(state, j, _ALL, rng)
                 else:
-                    self._masked(state, place, margin, own, rng)
+                    self._masked(state, j, margin, mask, rng)
         return {
-            margin.column.name: margin.observed(state.z[:, place])
-            for place, margin in enumerate(self.margins)
+            margin.column.name: margin.observed(state.z[:, j])
+            for j, margin in enumerate(self.margins)
             if margin.column.name in self.keys
         }
 
     def _redraw_predictor(
-        self, state: _State, place: int, margin: _Margin, rng: np.random.Generator
+        self, state: _State, j: int, margin: _Margin, rng: np.random.Generator
     ) -> None:
         if not margin.continuous:
             x = margin.column.values[margin.there]
-            self._constrain(state, place, margin.there, x, rng)
+            self._constrain(state, j, margin.there, x, rng)
         if margin.gaps.size:
-            self._free(state, place, margin.gaps, rng)
+            self._free(state, j, margin.gaps, rng)
 
-    def _conditional(self, state: _State, place: int, rows: Rows) -> tuple[FloatArray, float]:
+    def _conditional(self, state: _State, j: int, rows: Rows) -> tuple[FloatArray, float]:
         """Mean and standard deviation of one latent given the others, in these rows."""
-        own = state.precision[place, place]
-        pull = (state.z[rows] - state.center[rows]) @ (state.precision[:, place] / own)
-        return np.asarray(state.z[rows, place] - pull), float(1 / np.sqrt(own))
+        precision = state.precision[j, j]
+        pull = (state.z[rows] - state.center[rows]) @ (state.precision[:, j] / precision)
+        return np.asarray(state.z[rows, j] - pull), float(1 / np.sqrt(precision))
 
-    def _free(self, state: _State, place: int, rows: Rows, rng: np.random.Generator) -> None:
-        mean, sd = self._conditional(state, place, rows)
-        state.z[rows, place] = mean + sd * rng.standard_normal(mean.size)
+    def _free(self, state: _State, j: int, rows: Rows, rng: np.random.Generator) -> None:
+        mean, sd = self._conditional(state, j, rows)
+        state.z[rows, j] = mean + sd * rng.standard_normal(mean.size)
 
     def _constrain(
-        self, state: _State, place: int, rows: Rows, x: Values, rng: np.random.Generator
+        self, state: _State, j: int, rows: Rows, x: Values, rng: np.random.Generator
     ) -> None:
         """Latents of a column with levels given that it is x."""
-        mean, sd = self._conditional(state, place, rows)
-        edges = self.margins[place].edges
-        state.z[rows, place] = truncated_normal(mean, sd, edges[x], edges[x + 1], rng)
+        mean, sd = self._conditional(state, j, rows)
+        edges = self.margins[j].edges
+        state.z[rows, j] = truncated_normal(mean, sd, edges[x], edges[x + 1], rng)
 
     def _masked(
-        self, state: _State, place: int, margin: _Margin, evidence: Evidence,
+        self, state: _State, j: int, margin: _Margin, evidence: Evidence,
         rng: np.random.Generator,
     ) -> None:  # fmt: skip
         """Latents of a key given all others and W."""
-        mean, sd = self._conditional(state, place, _ALL)
+        mean, sd = self._conditional(state, j, _ALL)
         if evidence.log_density is not None:
             edges = (margin.edges - mean[:, None]) / sd
             logs = log_between(edges[:, :-1], edges[:, 1:]) + evidence.log_density
             x = draw_levels(logs, rng)
             low, high = margin.edges[x], margin.edges[x + 1]
-            state.z[:, place] = truncated_normal(mean, sd, low, high, rng)
+            state.z[:, j] = truncated_normal(mean, sd, low, high, rng)
             return
         center, precision = evidence.center, evidence.precision
         assert center is not None
@@ -237,9 +233,9 @@ class CopulaModel:
             return np.asarray(-0.5 * precision[which] * apart**2)
 
         noise = sd * rng.standard_normal(mean.size)
-        now = state.z[:, place][:, None]
+        now = state.z[:, j][:, None]
         moved = elliptical_slice(now, mean[:, None], noise[:, None], likelihood, rng)
-        state.z[:, place] = moved[:, 0]
+        state.z[:, j] = moved[:, 0]
 
     def _with_parameters(self, z: FloatArray, rng: np.random.Generator) -> _State:
         """Each latent on those before and on the shifts: conjugate regressions from one Gram."""
@@ -248,16 +244,16 @@ class CopulaModel:
         both = np.hstack([self.fixed, z])
         gram = both.T @ both
         below, shifts, residual = np.zeros((q, q)), np.zeros((p, q)), np.ones(q)
-        for place, margin in enumerate(self.margins):
-            known = p + place
+        for j, margin in enumerate(self.margins):
+            known = p + j
             factor = np.linalg.cholesky(gram[:known, :known] + _SLOPE_PRECISION * np.eye(known))
             half = solve_triangular(factor, gram[:known, known], lower=True)
             if margin.column.kind != "binary":
                 rate = _RATE + 0.5 * max(float(gram[known, known] - half @ half), 0.0)
-                residual[place] = rate / rng.gamma(_SHAPE + 0.5 * n)
-            noise = np.sqrt(residual[place]) * rng.standard_normal(known)
+                residual[j] = rate / rng.gamma(_SHAPE + 0.5 * n)
+            noise = np.sqrt(residual[j]) * rng.standard_normal(known)
             slopes = solve_triangular(factor.T, half + noise)
-            shifts[:, place], below[place, :place] = slopes[:p], slopes[p:]
+            shifts[:, j], below[j, :j] = slopes[:p], slopes[p:]
         system = np.eye(q) - below
         shifts = solve_triangular(system, shifts.T, lower=True).T
         return _State(
@@ -284,7 +280,7 @@ def _place_at_mask(
 def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:
     from scipy.stats import rankdata  # slow to import
 
-    found = []
+    margins = []
     nothing = np.empty(0)
     for column in columns:
         there = column.values[~column.missing]
@@ -301,5 +297,5 @@ def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:
             column=column, scores=scores, values=values, edges=edges,
             there=np.flatnonzero(~column.missing), gaps=np.flatnonzero(column.missing),
         )  # fmt: skip
-        found.append(margin)
-    return tuple(found)
+        margins.append(margin)
+    return tuple(margins)

@@ -4,7 +4,7 @@ A normal regression has a conjugate posterior: slopes N(0, variance / 0.01) on s
 variance inverse gamma (1, 0.01). The models of levels map linear predictors eta of shape (n, C) to
 log probabilities of the levels, with gradients:
 
-- binary, C = 1: P(x = 1) = Phi(eta);
+- binary, C = 1: P(x = 0) = Phi(-eta), ordered with the one cutpoint 0;
 - ordered, C = 1: P(x <= l) = Phi(c_l - eta), cutpoints c rising, log differences free;
 - nominal, C = levels - 1: P(x = l) proportional to exp(eta_l), eta_0 = 0.
 
@@ -12,7 +12,7 @@ Parameters are one vector: coefficients (p, C) row by row, then the free cutpoin
 normal: coefficients sd 2.5 (standardized or 0/1 columns), intercepts and first cutpoint sd 5, log
 differences of cutpoints N(-1/2, 1.5^2). They are proper, so that separation does no harm.
 
-Parameters of models of levels are drawn by Hamiltonian Monte Carlo about the mode. Gibbs steps
+Parameters of models of levels are drawn by Hamiltonian Monte Carlo about the mode: Gibbs steps
 through latent normals mix slowly for cutpoints once n is large, and a multinomial logit has none.
 The log posteriors here are close to normal, so that in coordinates whitened by the curvature at the
 mode a path of length about pi/2 gives nearly independent draws, exactly (with a Metropolis step),
@@ -35,16 +35,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 from scipy.linalg import solve_triangular
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from pyhybrid.core.checks import FloatArray
 
-LogPosterior = Callable[[FloatArray], tuple[float, FloatArray]]
-"""Log density up to a constant, and its gradient."""
-
+LogDensity = Callable[[FloatArray], float]
+Gradient = Callable[[FloatArray], FloatArray]
 _PATH = 1.6
-_STEP, _SMALLEST, _LARGEST = 0.4, 0.03, 0.7
-_TARGET = 0.85
+STEP = 0.4
+"""Size of the first steps."""
+_SMALLEST, _LARGEST = 0.03, 0.7
+_ACCEPTED = 0.85
 _DIFFERENCE = 1e-4
 _MOST_SHRINKS = 200
 SLOPE_PRECISION = 0.01
@@ -58,76 +59,68 @@ Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Metric:
-    """Mode, shape (d,), and the square root of the inverse curvature there, shape (d, d)."""
+class NormalAtMode:
+    """A normal near a posterior: its `mode` (d,), and `spread` (d, d), whose covariance is spread
+    spread'."""
 
     mode: FloatArray
     spread: FloatArray
 
+    @classmethod
+    def of(cls, log_density: LogDensity, gradient: Gradient, start: FloatArray) -> NormalAtMode:
+        """Mode by quasi-Newton steps, curvature there by differences of the gradient."""
 
-@dataclass(kw_only=True, eq=False)
-class Walker:
-    """Where one chain stands, with its step size; `seen` counts the steps it was adapted by."""
+        def falling(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, slope = log_density(theta), gradient(theta)
+            if not (np.isfinite(value) and np.isfinite(slope).all()):
+                return 1e100, np.zeros_like(theta)
+            return -value, -slope
 
-    theta: FloatArray
-    step: float = _STEP
-    seen: int = 0
-    divergent: int = 0
-    known: tuple[float, FloatArray] | None = None
-    """Value and gradient of the target at `theta`; None once another target is to be used."""
+        fit = scipy.optimize.minimize(
+            falling, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
+        )
+        mode: FloatArray = np.asarray(fit.x)
+        steps = _DIFFERENCE * np.eye(mode.size)
+        curvature = np.array([gradient(mode - step) - gradient(mode + step) for step in steps])
+        values, vectors = np.linalg.eigh((curvature + curvature.T) / (4 * _DIFFERENCE))
+        floor = np.maximum(values, 1e-6 * values.max())
+        return cls(mode=mode, spread=vectors / np.sqrt(floor))
+
+    def noise(self, rng: np.random.Generator) -> FloatArray:
+        """A draw less the mode, shape (d,)."""
+        return np.asarray(self.spread @ rng.standard_normal(self.mode.size))
 
     def move(
-        self, target: LogPosterior, metric: Metric, rng: np.random.Generator, *, adapt: bool
-    ) -> None:
-        """One transition, in place."""
-        step = self.step * rng.uniform(0.9, 1.1)
-        n_steps = max(1, round(_PATH / step * rng.uniform(0.8, 1.2)))
-        start = rng.standard_normal(self.theta.size)
-        value, gradient = self.known = self.known or target(self.theta)
-        theta, momentum, energy = self.theta.copy(), start.copy(), value
-        for _ in range(n_steps):
-            momentum += 0.5 * step * (metric.spread.T @ gradient)
-            theta += step * (metric.spread @ momentum)
-            energy, gradient = target(theta)
-            momentum += 0.5 * step * (metric.spread.T @ gradient)
-            if not (np.isfinite(energy) and np.isfinite(gradient).all()):
-                break
-        gain = energy - value - 0.5 * float(momentum @ momentum - start @ start)
+        self,
+        theta: FloatArray,
+        log_density: LogDensity,
+        gradient: Gradient,
+        step: float,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, float]:
+        """One transition from `theta` (d,) that leaves the posterior invariant, by steps of about
+        this size; with the probability that its proposal had."""
+        step *= rng.uniform(0.9, 1.1)
+        momentum = start = rng.standard_normal(theta.size)
+        moved = theta
+        slope = self.spread.T @ gradient(moved)
+        for _ in range(max(1, round(_PATH / step * rng.uniform(0.8, 1.2)))):
+            momentum = momentum + 0.5 * step * slope
+            moved = moved + step * (self.spread @ momentum)
+            slope = self.spread.T @ gradient(moved)
+            if not np.isfinite(slope).all():
+                return theta, 0.0
+            momentum = momentum + 0.5 * step * slope
+        gain = log_density(moved) - log_density(theta)
+        gain -= 0.5 * float(momentum @ momentum - start @ start)
         chance = float(np.exp(min(0.0, gain))) if np.isfinite(gain) else 0.0
-        if not adapt and not gain > -1000:
-            self.divergent += 1
-        if rng.random() < chance:
-            self.theta, self.known = theta, (energy, gradient)
-        if adapt:
-            self.seen += 1
-            change = (chance - _TARGET) / np.sqrt(self.seen + 5)
-            self.step = float(np.clip(self.step * np.exp(change), _SMALLEST, _LARGEST))
+        return (moved if rng.random() < chance else theta), chance
 
 
-def metric_at_mode(target: LogPosterior, start: FloatArray) -> Metric:
-    """Mode by quasi-Newton steps, curvature there by differences of the gradient."""
-
-    def falling(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = target(theta)
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return 1e100, np.zeros_like(theta)
-        return -value, -gradient
-
-    found = scipy.optimize.minimize(
-        falling, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
-    )
-    mode: FloatArray = np.asarray(found.x)
-    curvature = np.empty((mode.size, mode.size))
-    for place in range(mode.size):
-        ahead = mode.copy()
-        ahead[place] += _DIFFERENCE
-        behind = mode.copy()
-        behind[place] -= _DIFFERENCE
-        curvature[place] = (target(behind)[1] - target(ahead)[1]) / (2 * _DIFFERENCE)
-    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
-    floor = np.maximum(values, 1e-6 * values.max())
-    factor = np.linalg.cholesky((vectors * floor) @ vectors.T)
-    return Metric(mode=mode, spread=solve_triangular(factor.T, np.eye(mode.size)))
+def adapted(step: float, accepted: float, n_adapted: int) -> float:
+    """The step nearer to one whose proposals are accepted with probability 0.85."""
+    change = (accepted - _ACCEPTED) / np.sqrt(n_adapted + 6)
+    return float(np.clip(step * np.exp(change), _SMALLEST, _LARGEST))
 
 
 def elliptical_slice(
@@ -140,14 +133,14 @@ def elliptical_slice(
     """One update (n, d) of each record under its normal prior (`prior_draw` less its mean) and its
     own likelihood: `log_likelihood` takes values (k, d) and their k records and returns (k,)."""
     n = len(current)
-    centerd, moved = current - mean, current.copy()
+    centered, moved = current - mean, current.copy()
     rows = np.arange(n)
     level = log_likelihood(current, rows) + np.log(rng.random(n))
     angle = rng.uniform(0, 2 * np.pi, n)
     low, high = angle - 2 * np.pi, angle.copy()
     for _ in range(_MOST_SHRINKS):
         cos, sin = np.cos(angle[rows])[:, None], np.sin(angle[rows])[:, None]
-        tried = mean[rows] + cos * centerd[rows] + sin * prior_draw[rows]
+        tried = mean[rows] + cos * centered[rows] + sin * prior_draw[rows]
         inside = ~(log_likelihood(tried, rows) < level[rows])
         moved[rows[inside]] = tried[inside]
         rows = rows[~inside]
@@ -247,26 +240,23 @@ class LevelModel:
 
     def coefficients(self, theta: FloatArray) -> FloatArray:
         """Coefficients, shape (p, C)."""
-        own: FloatArray = theta[: self.n_columns * self.n_outputs]
-        own = own.reshape(self.n_columns, self.n_outputs)
+        free = theta[: self.n_columns * self.n_outputs]
+        coefficients: FloatArray = free.reshape(self.n_columns, self.n_outputs).copy()
         if self.kind == "ordered":
-            own = own.copy()
-            own[0] = 0.0
-        return own
+            coefficients[0] = 0.0
+        return coefficients
 
     def cuts(self, theta: FloatArray) -> FloatArray:
-        """Rising cutpoints, shape (levels - 1,); empty unless ordered."""
+        """Rising cutpoints, shape (levels - 1,); 0 if binary, empty if nominal."""
         free = theta[self.n_columns * self.n_outputs :]
         if not free.size:
-            return free
+            return np.zeros(1 if self.kind == "binary" else 0)
         return np.asarray(free[0] + np.concatenate(([0.0], np.cumsum(np.exp(free[1:])))))
 
     def log_probabilities(self, eta: FloatArray, cuts: FloatArray) -> FloatArray:
         """log P of every level, shape (n, levels)."""
         if self.kind == "nominal":
             return np.asarray(_log_softmax(eta).T)
-        if self.kind == "binary":
-            return np.hstack([_log_below(-eta), _log_below(eta)])
         edges = np.concatenate(([-np.inf], cuts, [np.inf])) - eta
         return log_between(edges[:, :-1], edges[:, 1:])
 
@@ -274,8 +264,6 @@ class LevelModel:
         """log P of the given levels, shape (n,)."""
         if self.kind == "nominal":
             return np.asarray(self.log_probabilities(eta, cuts)[np.arange(x.size), x])
-        if self.kind == "binary":
-            return _log_below((2 * x - 1) * eta[:, 0])
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         return log_between(edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0])
 
@@ -293,30 +281,39 @@ class LevelModel:
         center, sd = self._prior
         return -0.5 * float((((theta - center) / sd) ** 2).sum())
 
-    def log_posterior(
+    def log_density(
         self, theta: FloatArray, design: FloatArray, x: Codes, unknown: Unknown | None = None
-    ) -> tuple[float, FloatArray]:
-        """Log posterior density (up to a constant) and its gradient, shape (size,)."""
+    ) -> float:
+        """Log posterior density, up to a constant."""
         cuts, coefficients = self.cuts(theta), self.coefficients(theta)
-        logs, by_eta, by_cut = self._likelihood(design @ coefficients, cuts, x)
-        value, slope = float(logs.sum()), design.T @ by_eta
+        value = self.log_prior(theta)
+        value += float(self.log_probability(design @ coefficients, cuts, x).sum())
+        if unknown is not None:
+            logs = self.log_probabilities(unknown.design @ coefficients, cuts)
+            value += float(logsumexp(logs + unknown.log_weights, axis=1).sum())
+        return value
+
+    def gradient(
+        self, theta: FloatArray, design: FloatArray, x: Codes, unknown: Unknown | None = None
+    ) -> FloatArray:
+        """Gradient of `log_density`, shape (size,)."""
+        cuts, coefficients = self.cuts(theta), self.coefficients(theta)
+        by_eta, by_cut = self._slopes(design @ coefficients, cuts, x)
+        slope = design.T @ by_eta
         if unknown is not None:
             eta = unknown.design @ coefficients
-            more, by_eta, by_cut_too = self._summed(eta, cuts, unknown.log_weights)
-            value += more
+            by_eta, by_cut_too = self._summed_slopes(eta, cuts, unknown.log_weights)
             slope += unknown.design.T @ by_eta
             by_cut = by_cut + by_cut_too
-        gradient = np.empty_like(theta)
+        center, sd = self._prior
+        gradient: FloatArray = (center - theta) / sd**2
         split = self.n_columns * self.n_outputs
         if self.kind == "ordered":
             slope[0] = 0.0
-            gaps = np.exp(theta[split + 1 :])
             tails = np.cumsum(by_cut[::-1])[::-1]
-            gradient[split:] = np.concatenate(([tails[0]], tails[1:] * gaps))
-        gradient[:split] = slope.ravel()
-        center, sd = self._prior
-        gradient -= (theta - center) / sd**2
-        return value + self.log_prior(theta), gradient
+            gradient[split:] += tails * np.append(1.0, np.exp(theta[split + 1 :]))
+        gradient[:split] += slope.ravel()
+        return gradient
 
     @cached_property
     def _prior(self) -> tuple[FloatArray, FloatArray]:
@@ -329,20 +326,11 @@ class LevelModel:
         center[self.size - gaps :] = _GAP_MEAN
         return center, np.concatenate([sd.ravel(), [_INTERCEPT_SD], np.full(gaps, _GAP_SD)])
 
-    def _likelihood(
-        self, eta: FloatArray, cuts: FloatArray, x: Codes
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """log P (n,); the gradient of their sum by eta (n, C), and by the cutpoints."""
+    def _slopes(self, eta: FloatArray, cuts: FloatArray, x: Codes) -> tuple[FloatArray, FloatArray]:
+        """Gradient of the sum of log P by eta (n, C), and by the cutpoints."""
         if self.kind == "nominal":
-            by_level = _log_softmax(eta)
             chosen = np.arange(self.n_levels)[:, None] == x
-            by_eta = chosen[1:] - np.exp(by_level[1:])
-            return np.where(chosen, by_level, 0.0).sum(axis=0), by_eta.T, cuts
-        if self.kind == "binary":
-            sign = 2.0 * x - 1
-            signed = sign * eta[:, 0]
-            logs = _log_below(signed)
-            return logs, (sign * _ratio(signed, logs))[:, None], cuts
+            return (chosen[1:] - np.exp(_log_softmax(eta)[1:])).T, cuts
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         low, high = edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0]
         logs = log_between(low, high)
@@ -350,25 +338,22 @@ class LevelModel:
         by_cut: FloatArray = np.asarray(
             np.bincount(x, above, self.n_levels)[:-1] - np.bincount(x, below, self.n_levels)[1:]
         )
-        return logs, (below - above)[:, None], by_cut
+        return (below - above)[:, None], by_cut
 
-    def _summed(
+    def _summed_slopes(
         self, eta: FloatArray, cuts: FloatArray, log_weights: FloatArray
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """Log of the sum over levels of weight times P, summed over records, and its gradients."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same of the log of the sum over levels of weight times P."""
         logs = self.log_probabilities(eta, cuts)
-        joint = logs + log_weights
-        top = joint.max(axis=1, keepdims=True)
-        total = top + np.log(np.exp(joint - top).sum(axis=1, keepdims=True))
-        value = float(total.sum())
+        total = logsumexp(logs + log_weights, axis=1, keepdims=True)
         if self.kind == "nominal":
-            return value, np.asarray((np.exp(joint - total) - np.exp(logs))[:, 1:]), cuts
+            joint = np.exp(logs + log_weights - total)
+            return np.asarray((joint - np.exp(logs))[:, 1:]), cuts
         # By each P the gradient is weight / total; P changes at its edges with the density there.
-        each = np.exp(log_weights - total)
-        edges = -eta if self.kind == "binary" else cuts - eta
-        by_edge = np.exp(-0.5 * edges**2 - _HALF_LOG_2PI) * (each[:, :-1] - each[:, 1:])
-        by_cut = by_edge.sum(axis=0) if self.kind == "ordered" else cuts
-        return value, -by_edge.sum(axis=1, keepdims=True), by_cut
+        by_level = np.exp(log_weights - total)
+        density = np.exp(-0.5 * (cuts - eta) ** 2 - _HALF_LOG_2PI)
+        by_edge = density * (by_level[:, :-1] - by_level[:, 1:])
+        return -by_edge.sum(axis=1, keepdims=True), by_edge.sum(axis=0)
 
 
 def _log_softmax(eta: FloatArray) -> FloatArray:
@@ -399,12 +384,3 @@ def log_between(low: Any, high: Any) -> FloatArray:
     with np.errstate(divide="ignore"):
         logs[small] = top + np.log1p(-np.exp(np.minimum(log_ndtr(a) - top, 0.0)))
     return np.asarray(logs)
-
-
-def _log_below(z: FloatArray) -> FloatArray:
-    """log Phi(z): by the logarithm where that loses nothing, which is many times faster."""
-    mass: FloatArray = ndtr(z)
-    small = mass < _SMALL
-    if not small.any():
-        return np.asarray(np.log(mass))
-    return np.asarray(np.where(small, log_ndtr(z), np.log(np.where(small, 1.0, mass))))

@@ -38,9 +38,8 @@ from pyhybrid.masking.masks import (
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.matching import matching_risk
-from pyhybrid.measures.tables.models import NESTED, SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.matching import MatchingRisk, matching_risk
+from pyhybrid.measures.models import NESTED, SINGLE, ModelUtility, model_utility
 from pyhybrid.running.tasks import Progress
 
 ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationModel]] = {
@@ -197,10 +196,10 @@ class MaskedImputation(KeySynthesis):
         tables = []
         draws = self._draws(fit, nests, rng)
         total = self.n_synthetic * (nests or 1)
-        for place, snapshot in enumerate(draws, start=1):
+        for done, snapshot in enumerate(draws, start=1):
             tables.append(self._table(fit, snapshot, rng))
             if progress is not None:
-                progress("synthetic sets", place, total)
+                progress("synthetic sets", done, total)
         return masked_release(
             tables,
             fit.data,
@@ -440,62 +439,64 @@ def tune_mask(
     if (formula is None) == (loss is None):
         raise InvalidInput("give either a formula or a loss")
 
-    def measured(data: pd.DataFrame, release: MaskedRelease) -> float:
-        assert formula is not None
-        return coefficient_loss(
-            masked_utility(release, data, formula, model=model, categorical=categorical)
-        )
+    def of_formula(data: pd.DataFrame, release: MaskedRelease) -> float:
+        how: Any = {"formula": formula, "model": model, "categorical": categorical}
+        return coefficient_loss(masked_utility(release, data, **how))
 
     fit = imputation.fit(df, seed=seed, progress=progress)
-    df = fit.data
     keys = list(imputation.keys)
-    data_risk = naming_share(release_risk(None, df, keys=keys, radius=radius))
     rows: dict[float, dict[str, Any]] = {}
 
-    def look(factor: float) -> bool:
+    def meets_target(factor: float) -> bool:
         release = _at(imputation, factor).release_from(fit)
-        risk = release_risk(release, df, keys=keys, radius=radius)
-        share = naming_share(risk)
+        risk = release_risk(release, fit.data, keys=keys, radius=radius)
         rows[factor] = {
             "factor": factor,
-            "risk": share,
+            "risk": naming_share(risk),
             "mean_match": risk.mean_risk,
-            "loss": (loss or measured)(df, release),
-            "meets_target": share <= target,
+            "loss": (loss or of_formula)(fit.data, release),
+            "meets_target": naming_share(risk) <= target,
         }
-        return share <= target
+        return bool(rows[factor]["meets_target"])
 
     for factor in (*grid, np.inf):
-        look(factor)
-    _refine(look, rows, refinements)
+        meets_target(factor)
+    _refine(meets_target, rows, refinements)
     table = pd.DataFrame([rows[factor] for factor in sorted(rows)])
-    meeting = table[table["meets_target"]]
-    if meeting.empty:
-        raise InvalidInput(
-            f"target_risk {target:g} must be one that masks can meet: with masks off the risk is "
-            f"{rows[np.inf]['risk']:.3g}; use fewer or coarser keys, or a smaller radius"
-        )
-    best = meeting.loc[meeting["loss"].idxmin()]
+    best = _least_loss(table, target)
     return TunedMask(
-        imputation=_at(imputation, float(best["factor"])),
-        **{name: float(best[name]) for name in ("factor", "risk", "loss")},
+        imputation=_at(imputation, best["factor"]),
+        **best,
         target_risk=target,
-        data_risk=data_risk,
+        data_risk=naming_share(release_risk(None, fit.data, keys=keys, radius=radius)),
         table=table,
         _fit=fit,
     )
 
 
-def coefficient_loss(found: ModelUtility) -> float:
+def _least_loss(table: pd.DataFrame, target: float) -> dict[str, float]:
+    """Factor, risk and loss of the strength with the least loss among those that meet the
+    target."""
+    meeting = table[table["meets_target"]]
+    if meeting.empty:
+        raise InvalidInput(
+            f"target_risk {target:g} must be one that masks can meet: with masks off the risk is "
+            f"{table['risk'].iloc[-1]:.3g}; use fewer or coarser keys, or a smaller radius"
+        )
+    best = meeting.loc[meeting["loss"].idxmin()]
+    return {name: float(best[name]) for name in ("factor", "risk", "loss")}
+
+
+def coefficient_loss(utility: ModelUtility) -> float:
     """Mean over coefficients of the larger of standardized difference and Monte Carlo error."""
-    difference = found.table["standardised_difference"].to_numpy()
-    if found.pooled is None:
+    difference = utility.table["standardised_difference"].to_numpy()
+    if utility.pooled is None:
         return float(difference.mean())
     from scipy import stats  # slow to import
 
-    half = (found.table["upper"] - found.table["lower"]).to_numpy() / 2
+    half = (utility.table["upper"] - utility.table["lower"]).to_numpy() / 2
     error = half / stats.norm.ppf(0.975)
-    noise = np.sqrt(found.pooled.combined.between / found.pooled.n_sets) / error
+    noise = np.sqrt(utility.pooled.combined.between / utility.pooled.n_sets) / error
     return float(np.maximum(difference, noise).mean())
 
 

@@ -388,8 +388,8 @@ MASKS: tuple[type[Mask], ...] = (GaussianMask, MixtureMask, MisclassificationMas
 def level_log_density(mask: Mask, w: Any, n_levels: int) -> FloatArray:
     """log p(w | x) for each level x, shape (n, n_levels)."""
     n = np.shape(w)[0]
-    each = [mask.log_density(w, np.full(n, level)) for level in range(n_levels)]
-    return np.stack(each, axis=1)
+    by_level = [mask.log_density(w, np.full(n, level)) for level in range(n_levels)]
+    return np.stack(by_level, axis=1)
 
 
 def masks_by_type(
@@ -421,18 +421,18 @@ def masks_by_type(
 
 def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bool) -> None:
     """Refuse masks on columns that are no keys, of the wrong type, or by unknown subgroups."""
-    for name, given in masks.items():
+    for name, of_key in masks.items():
         if name not in columns:
             raise InvalidInput(
                 f"masks must be for keys: {name!r} is none; keys are {', '.join(columns)}"
             )
-        for group, mask in _by_subgroup(given).items():
+        for group, mask in _by_subgroup(of_key).items():
             if group not in SUBGROUPS:
                 raise InvalidInput(
                     f"the masks of {name!r} must be by {', '.join(SUBGROUPS)}: found {group!r}"
                 )
             _check_mask(mask, columns[name])
-        if isinstance(given, Mapping) and not subgroups:
+        if isinstance(of_key, Mapping) and not subgroups:
             raise InvalidInput(f"masks by risk subgroup, as for {name!r}, need subgroups=")
 
 
@@ -444,43 +444,43 @@ def draw_evidence(
     rng: np.random.Generator,
 ) -> dict[str, Evidence]:
     """Draw W of every masked key from the true values."""
-    found = {}
+    evidence = {}
     for name, column in columns.items():
         parts = {g: mask for g, mask in _by_subgroup(masks.get(name)).items() if mask is not None}
         if not parts:
             continue
         n = len(truth[name])
-        found[name] = Evidence.none(n, column.n_levels)
+        evidence[name] = Evidence.none(n, column.n_levels)
         for group, mask in parts.items():
             rows = np.arange(n) if groups is None else np.flatnonzero(groups == group)
             if not rows.size:
                 continue
             fitted = mask.fitted(column.kind, column.n_levels)
-            fitted.tell(fitted.draw(truth[name][rows], rng), rows, found[name])
-    return found
+            fitted.tell(fitted.draw(truth[name][rows], rng), rows, evidence[name])
+    return evidence
 
 
 def weakened(masks: KeyMasks, factor: float) -> dict[str, Any]:
     """All masks with their log densities divided by `factor`."""
     return {
-        name: {g: None if m is None else m.weakened(factor) for g, m in given.items()}
-        if isinstance(given, Mapping)
-        else None if given is None else given.weakened(factor)
-        for name, given in masks.items()
+        name: {g: None if m is None else m.weakened(factor) for g, m in of_key.items()}
+        if isinstance(of_key, Mapping)
+        else None if of_key is None else of_key.weakened(factor)
+        for name, of_key in masks.items()
     }  # fmt: skip
 
 
-def described(given: Any) -> str:
+def described(of_key: Any) -> str:
     """What `masks` hold for one key, in words."""
-    if given is None:
+    if of_key is None:
         return "mask off: drawn from the association model alone"
-    if isinstance(given, Mapping):
-        return "by risk subgroup: " + "; ".join(f"{g}, {described(m)}" for g, m in given.items())
-    return str(given.describe())
+    if isinstance(of_key, Mapping):
+        return "by risk subgroup: " + "; ".join(f"{g}, {described(m)}" for g, m in of_key.items())
+    return str(of_key.describe())
 
 
-def _by_subgroup(given: Any) -> dict[str, Any]:
-    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(SUBGROUPS, given)
+def _by_subgroup(of_key: Any) -> dict[str, Any]:
+    return dict(of_key) if isinstance(of_key, Mapping) else dict.fromkeys(SUBGROUPS, of_key)
 
 
 def _check_mask(mask: Any, column: Column) -> None:

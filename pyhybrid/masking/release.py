@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.measures.tables.models import NESTED
+from pyhybrid.measures.models import NESTED
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import (
@@ -52,7 +53,7 @@ from pyhybrid.releases.folder import (
     write_private,
     write_tables,
 )
-from pyhybrid.releases.words import in_one_line
+from pyhybrid.releases.words import environment, in_one_line
 from pyhybrid.running.files import folder_aside, whole_only
 
 PARTIAL = "partially_synthetic"
@@ -61,10 +62,6 @@ ALMOST_ALL = 0.95
 """A key that more records keep than this is called left as it was."""
 _STEPS = (0.01, 0.05, 0.1, 0.25)
 _RECORDS_IN_A_STEP = 10
-_RULES = {
-    PARTIAL: "Reiter (2003), for partially synthetic data: `combine_partially_synthetic`",
-    NESTED: "Reiter (2004), for imputations that are synthesized: `combine_nested`",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +82,8 @@ class RiskStatement:
         How to combine estimates of the sets.
     unchanged : mapping of str to float or None
         By key, the share of records whose released value equals their own, averaged over the sets
-        and rounded to `rounding_step`; None where it is not given, empty in releases of earlier
-        versions. Computed from the confidential data: see the module.
+        and rounded to `rounding_step`; None where it is not given. Computed from the confidential
+        data: see the module.
     differentially_private : bool
         False, always.
     """
@@ -98,7 +95,7 @@ class RiskStatement:
     n_sets: int
     n_imputations: int
     rule: str
-    unchanged: Mapping[str, float | None] = field(default_factory=dict)
+    unchanged: Mapping[str, float | None]
     differentially_private: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -116,71 +113,15 @@ class RiskStatement:
     @property
     def text(self) -> str:
         """The statement in plain words (Markdown)."""
-        masks = "\n".join(f"- {name}: {mask}." for name, mask in self.masks.items())
-        sets = number_of(self.n_sets, "synthetic data set")
-        if self.rule == NESTED:
-            each = self.n_sets // self.n_imputations
-            sets += f", {each} of each of {self.n_imputations} imputations of missing keys"
-        return f"""# Risk statement
-
-**NOT differentially private.** There is no epsilon. This release does not bound what anybody can
-learn about a record, whatever they know beside it; it makes it uncertain which record is whose.
-
-{sets} of {self.n_records} records. {self._replaced()} **All other columns are the respondents' own
-values.** Method: {self.method}.
-
-## What was done
-
-{masks}
-
-## How much was changed
-
-{self._changed()}
-
-## Not covered
-
-- Whoever knows values of the columns that were not synthesized can recognize a record by them.
-- Several sets together tell more than one: the average of a key over the sets is nearer to its true
-  value than each of them.
-- Values of the other columns stay with their record: who is found is found with all of them.
-- Choices of keys, masks and models made by looking at the data.
-- Whoever knows the seed can recompute the release from guesses of the data: it must stay secret.
-
-## How to analyze it
-
-Fit the same model to each set and combine by the rule of {_RULES[self.rule]}. Do not stack the
-sets, and do not analyze one of them alone for its standard errors.
-"""
-
-    def _replaced(self) -> str:
-        """Which keys were replaced, and which in name only."""
         left = self.left_as_they_were
-        drawn = [key for key in self.keys if key not in left]
-        found = []
-        if drawn:
-            found.append(
-                f"{_columns(drawn)} {'were' if len(drawn) > 1 else 'was'} replaced by draws, "
-                "which can equal the values they replace."
-            )
-        if left:
-            found.append(
-                f"**{_columns(left)} {'hold' if len(left) > 1 else 'holds'} the respondents' own "
-                "values in nearly all "
-                "records**: a draw was made for each, and equals what it replaces."
-            )
-        return " ".join(found)
-
-    def _changed(self) -> str:
-        step = rounding_step(self.n_records)
-        if not self.unchanged:
-            return "Not stated."
-        if step is None:
-            return "Not stated: with so few records a share would point at single ones."
-        lines = [f"- {name}: {_share(share, step)}." for name, share in self.unchanged.items()]
-        return (
-            "Share of records whose released value equals their own, averaged over the sets and\n"
-            f"rounded to steps of {step:.0%}. The shares were counted on the confidential data; no "
-            "epsilon covers them.\n\n" + "\n".join(lines)
+        template = files("pyhybrid.masking").joinpath("risk_statement.jinja").read_text("utf-8")
+        words = environment(autoescape=False, row=lambda names: in_one_line(*names))
+        return words.from_string(template).render(
+            of=self,
+            nested=self.rule == NESTED,
+            drawn=[key for key in self.keys if key not in left],
+            left=left,
+            step=rounding_step(self.n_records),
         )
 
 
@@ -188,13 +129,13 @@ def unchanged_shares(
     df: pd.DataFrame, synthetic: Sequence[pd.DataFrame], keys: Sequence[str]
 ) -> dict[str, float]:
     """By key, the share of present values of the data that the sets keep; confidential."""
-    found = {}
+    shares = {}
     for key in keys:
         there = df[key].notna().to_numpy()
-        own = df[key].array[there]
-        kept = [float((t[key].array[there] == own).mean()) for t in synthetic]
-        found[key] = sum(kept) / len(kept)
-    return found
+        true = df[key].array[there]
+        kept = [float((t[key].array[there] == true).mean()) for t in synthetic]
+        shares[key] = sum(kept) / len(kept)
+    return shares
 
 
 def stated_shares(shares: Mapping[str, float], n_records: int) -> dict[str, float | None]:
@@ -208,20 +149,6 @@ def stated_shares(shares: Mapping[str, float], n_records: int) -> dict[str, floa
 def rounding_step(n_records: int) -> float | None:
     """The smallest step of shares that is worth at least ten records; None if there is none."""
     return next((step for step in _STEPS if step * n_records >= _RECORDS_IN_A_STEP), None)
-
-
-def _share(share: float | None, step: float) -> str:
-    if share is None:
-        return "not stated"
-    if share <= step / 2:
-        return f"less than {step / 2:.1%}"
-    if share >= 1 - step / 2:
-        return f"more than {1 - step / 2:.1%}"
-    return f"about {share:.0%}"
-
-
-def _columns(names: Sequence[str]) -> str:
-    return f"The column{'s' if len(names) > 1 else ''} {in_one_line(*names)}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -248,8 +175,8 @@ class MaskedRelease:
         its missing values too; keys are complete.
     statement : RiskStatement
         Keys, masks, numbers of sets and imputations, and the combining rule, which are properties
-        of the release, too: `keys`, `rule` (for `pyhybrid.measures.pool`), `n_imputations` and
-        `n_per_imputation`, m and r of the nested rule [R04]; 1 and m of the other one [R03].
+        of the release, too: `keys`, `rule` (for `pyhybrid.measures.pool`) and `n_imputations`, m of
+        the nested rule [R04], whose r sets of one imputation follow each other; 1 of the other.
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
     settings : mapping
@@ -301,17 +228,6 @@ class MaskedRelease:
     def n_imputations(self) -> int:
         """Imputations that the sets belong to; 1 without."""
         return self.statement.n_imputations
-
-    @property
-    def n_per_imputation(self) -> int:
-        """Sets of each imputation."""
-        return self.statement.n_sets // self.n_imputations
-
-    @property
-    def nested(self) -> list[list[pd.DataFrame]]:
-        """The sets by imputation: m lists of r tables."""
-        r = self.n_per_imputation
-        return [self.synthetic[k : k + r] for k in range(0, len(self.synthetic), r)]
 
     def with_unsynthesized(self, table: pd.DataFrame) -> MaskedRelease:
         """The same release with every column but the keys taken from `table`, as it stands there.
@@ -417,10 +333,10 @@ def _load(root: Path) -> MaskedRelease:
 
 
 def _statement(fields: dict[str, Any]) -> RiskStatement:
-    """A stored statement; those of earlier versions lack the unchanged shares."""
+    """A stored statement."""
     del fields["differentially_private"]
     fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
-    fields["unchanged"] = dict(fields.get("unchanged", {}))
+    fields["unchanged"] = dict(fields["unchanged"])
     for key, share in fields["unchanged"].items():
         if not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
             raise TypeError(key)

@@ -43,51 +43,53 @@ from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys
 from pyhybrid.masking.families import (
     SLOPE_PRECISION,
+    STEP,
+    Gradient,
     LevelModel,
-    LogPosterior,
-    Metric,
+    LogDensity,
+    NormalAtMode,
     NormalPosterior,
     Unknown,
-    Walker,
+    adapted,
     draw_levels,
     elliptical_slice,
-    metric_at_mode,
 )
 from pyhybrid.masking.masks import Evidence
 
 Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
 _PRELIMINARY = 15
+_MOVES = 2  # of the parameters of a model of levels in each sweep
 _ALL = slice(None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Later:
     """A later column on the records that show this one's value: its `theta` (slopes and residual
-    variance with `model` None), slopes `own` (C,) on this column, predictors `eta` (n, C)."""
+    variance with `model` None), `slopes` (C,) on this column, predictors `eta` (n, C)."""
 
     model: LevelModel | None
     theta: FloatArray
-    own: FloatArray
+    slopes: FloatArray
     eta: FloatArray
     x: npt.NDArray[Any]
 
     def moved(self, step: FloatArray) -> FloatArray:
         """Parameters after a step of shape (p,) of the column."""
         if self.model is not None:
-            return self.model.shifted(self.theta, -np.outer(step, self.own))
+            return self.model.shifted(self.theta, -np.outer(step, self.slopes))
         theta: FloatArray = self.theta.copy()
-        theta[: step.size] -= step * self.own[0]
+        theta[: step.size] -= step * self.slopes[0]
         return theta
 
     def log_density(self, step: FloatArray, shift: FloatArray) -> float:
         """Of its values and parameters after the step, which moves the column by `shift` (n,)."""
         theta = self.moved(step)
-        eta = self.eta - shift[:, None] * self.own
+        eta = self.eta - shift[:, None] * self.slopes
         if self.model is None:
             squares = float(((self.x - eta[:, 0]) ** 2).sum())
-            slopes = theta[:-1]
-            return -0.5 * (squares + SLOPE_PRECISION * float(slopes @ slopes)) / float(theta[-1])
+            later = theta[:-1]
+            return -0.5 * (squares + SLOPE_PRECISION * float(later @ later)) / float(theta[-1])
         logs = self.model.log_probability(eta, self.model.cuts(self.theta), self.x)
         return float(logs.sum()) + self.model.log_prior(theta)
 
@@ -108,7 +110,7 @@ def draw_step(
     def likelihood(values: FloatArray, _: npt.NDArray[np.intp]) -> FloatArray:
         step = values[0] - start
         shift = design @ step
-        return np.array([sum(each.log_density(step, shift) for each in later)])
+        return np.array([sum(column.log_density(step, shift) for column in later)])
 
     drawn = elliptical_slice(start[None, :], mean[None, :], noise[None, :], likelihood, rng)
     return np.asarray(drawn[0] - start)
@@ -116,13 +118,15 @@ def draw_step(
 
 @dataclass(kw_only=True, eq=False)
 class _State:
-    """A chain: values (n,) of each column, the design (n, P); parameters, walkers, metrics."""
+    """A chain: values (n,) of each column, the design (n, P); parameters, normals near their
+    posteriors and step sizes of each column, and how many sweeps these were adapted by."""
 
     values: list[Values]
     design: FloatArray
     thetas: list[FloatArray]
-    walkers: list[Walker | None]
-    metrics: list[Metric | None]
+    normals: list[NormalAtMode | None]
+    steps: FloatArray
+    n_adapted: int = 0
 
 
 class SequentialModel:
@@ -144,69 +148,53 @@ class SequentialModel:
         ]
         self.gaps = [np.flatnonzero(c.missing) for c in self.columns]
         self._complete = not any(rows.size for rows in self.gaps)
-        self._metrics: list[Metric | None] = []
+        self._normals: list[NormalAtMode | None] = []
         self._conjugates: dict[int, NormalPosterior] = {}
         self._prepare(rng)
 
     def start(self, rng: np.random.Generator) -> _State:
         """A chain from dispersed parameters and imputations."""
-        values = [self._filled(j, rng) for j in range(len(self.columns))]
-        design = self._design(values)
-        walkers: list[Walker | None] = []
-        thetas = []
-        for j, metric in enumerate(self._metrics):
-            if metric is None:
-                thetas.append(self._normal_draw(j, design, values[j], rng))
-                walkers.append(None)
-                continue
-            apart = 2 * metric.spread @ rng.standard_normal(metric.mode.size)
-            walkers.append(Walker(theta=metric.mode + apart))
-            thetas.append(metric.mode + apart)
-        return _State(
-            values=values, design=design, thetas=thetas, walkers=walkers, metrics=self._metrics
-        )
+        state = self._state([self._filled(j, rng) for j in range(len(self.columns))])
+        state.thetas = [
+            self._normal_draw(j, state.design, state.values[j], rng)
+            if near is None
+            else near.mode + 2 * near.noise(rng)
+            for j, near in enumerate(self._normals)
+        ]
+        return state
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Column by column: parameters given the true keys, then missing values; see the module."""
-        for j, (model, walker, metric) in enumerate(
-            zip(self.models, state.walkers, state.metrics, strict=True)
-        ):
+        for j, near in enumerate(state.normals):
             rows = self.gaps[j] if impute else self.gaps[j][:0]
-            logs = None
-            if model is None or walker is None or metric is None:
+            if near is None:
                 state.thetas[j] = self._normal_draw(j, state.design, state.values[j], rng)
-            else:
-                if not self._complete:  # values of this or of other columns were drawn anew
-                    walker.known = None
-                target = self._target(state, j)
                 if rows.size:
-                    logs = self._logs_after(state, j, rows)
-                    target = self._summed_out(state, j, logs)
-                walker.move(target, metric, rng, adapt=adapt)
-                state.thetas[j] = walker.theta
-            if rows.size and logs is not None:
-                self._place(
-                    state, j, rows, draw_levels(self._level_logs(state, j, rows) + logs, rng)
-                )
-            elif rows.size:
-                self._redraw(state, j, rows, None, rng, later=True)
-                self._step(state, j, rng)
+                    self._redraw(state, j, rows, None, rng, later=True)
+                    self._step(state, j, rng)
+                continue
+            logs = self._logs_after(state, j, rows) if rows.size else None
+            posterior, step = self._posterior(state, j, logs), float(state.steps[j])
+            for _ in range(_MOVES):
+                state.thetas[j], accepted = near.move(state.thetas[j], *posterior, step, rng)
+            if adapt:
+                state.steps[j] = adapted(step, accepted, state.n_adapted)
+            if logs is not None:
+                levels = draw_levels(self._level_logs(state, j, rows) + logs, rng)
+                self._place(state, j, rows, levels)
+        state.n_adapted += adapt
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
         """Coefficients, cutpoints and log residual variances of each model."""
-        found = {}
+        quantities = {}
         for column, model, theta in zip(self.columns, self.models, state.thetas, strict=True):
-            own = theta.copy()
+            parameters = theta.copy()
             if model is None:
-                own[-1] = np.log(own[-1])
+                parameters[-1] = np.log(parameters[-1])
             elif model.kind == "ordered":
-                own = own[1:]
-            found[column.name] = own
-        return found
-
-    def n_divergent(self, state: _State) -> int:
-        """Of all walkers."""
-        return sum(walker.divergent for walker in state.walkers if walker is not None)
+                parameters = parameters[1:]
+            quantities[column.name] = parameters
+        return quantities
 
     def snapshot(self, state: _State) -> Snapshot:
         """Parameters and completed values."""
@@ -217,11 +205,7 @@ class SequentialModel:
         """A chain from a draw."""
         state = self._resumed(snapshot)
         if not self._complete:  # imputed values count from here on
-            state.metrics = self._metrics_at(state, impute=False)
-        state.walkers = [
-            None if metric is None else Walker(theta=theta.copy())
-            for metric, theta in zip(state.metrics, state.thetas, strict=True)
-        ]
+            state.normals = self._normals_at(state, impute=False)
         return state
 
     def synthesize(
@@ -246,75 +230,72 @@ class SequentialModel:
         if len(drawn) > 1 and (evidence or first_key):  # else these draws are exact already
             for _ in range(sweeps):
                 for j, rows in drawn:
-                    own = evidence.get(self.columns[j].name)
-                    self._redraw(state, j, rows, own, rng, later=True)
+                    mask = evidence.get(self.columns[j].name)
+                    self._redraw(state, j, rows, mask, rng, later=True)
         return {c.name: state.values[j] for j, c in enumerate(self.columns) if j >= first_key}
 
     def _prepare(self, rng: np.random.Generator) -> None:
-        """Metrics at the modes; once more after some sweeps if values had to be filled in."""
-        values = [self._filled(j, rng) for j in range(len(self.columns))]
-        design = self._design(values)
-        for j, model in enumerate(self.models):
-            there = ~self.columns[j].missing if self.gaps[j].size else _ALL
-            own = design[there, : self.starts[j]]
-            self._metrics.append(
-                None if model is None else _metric(model, _posterior(model, own, values[j][there]))
-            )
+        """Normals at the modes; once more after some sweeps if values had to be filled in."""
+        state = self._state([self._filled(j, rng) for j in range(len(self.columns))])
+        self._normals = self._normals_at(state, seen_only=True)
         if not self._complete:
             state = self.start(rng)
             for _ in range(_PRELIMINARY):
                 self.sweep(state, rng, adapt=True, impute=True)
-            self._metrics = self._metrics_at(state, impute=True)
+            self._normals = self._normals_at(state, impute=True)
 
-    def _metrics_at(self, state: _State, *, impute: bool) -> list[Metric | None]:
-        """At the modes given a state, with missing values summed out where they are imputed."""
-        found: list[Metric | None] = []
+    def _normals_at(
+        self, state: _State, *, impute: bool = False, seen_only: bool = False
+    ) -> list[NormalAtMode | None]:
+        """At the modes given a state, with missing values summed out where they are imputed, or of
+        the records alone that show a value."""
+        normals: list[NormalAtMode | None] = []
         for j, (model, rows) in enumerate(zip(self.models, self.gaps, strict=True)):
             if model is None:
-                found.append(None)
-            elif impute and rows.size:
-                logs = self._logs_after(state, j, rows)
-                found.append(_metric(model, self._summed_out(state, j, logs)))
-            else:
-                found.append(_metric(model, self._target(state, j)))
-        return found
+                normals.append(None)
+                continue
+            logs = self._logs_after(state, j, rows) if impute and rows.size else None
+            posterior = self._posterior(state, j, logs, seen_only=seen_only)
+            normals.append(NormalAtMode.of(*posterior, np.zeros(model.size)))
+        return normals
 
-    def _target(self, state: _State, j: int) -> LogPosterior:
-        model = self.models[j]
+    def _posterior(
+        self, state: _State, j: int, logs: FloatArray | None, *, seen_only: bool = False
+    ) -> tuple[LogDensity, Gradient]:
+        """Posterior of column j's parameters; whatever its missing values are, with what later
+        columns say of these, `logs` (rows, levels)."""
+        model, design, x = self.models[j], state.design[:, : self.starts[j]], state.values[j]
         assert model is not None
-        return _posterior(model, state.design[:, : self.starts[j]], state.values[j])
-
-    def _summed_out(self, state: _State, j: int, logs: FloatArray) -> LogPosterior:
-        """Posterior of column j's parameters, whatever its missing values are."""
-        model, rows, there = self.models[j], self.gaps[j], ~self.columns[j].missing
-        assert model is not None
-        design = state.design[:, : self.starts[j]]
-        unknown = Unknown(design=design[rows], log_weights=logs)
-        return _posterior(model, design[there], state.values[j][there], unknown)
+        unknown = None
+        if logs is not None:
+            unknown = Unknown(design=design[self.gaps[j]], log_weights=logs)
+        if logs is not None or seen_only:
+            design, x = (part[~self.columns[j].missing] for part in (design, x))
+        return (
+            lambda theta: model.log_density(theta, design, x, unknown),
+            lambda theta: model.gradient(theta, design, x, unknown),
+        )
 
     def _step(self, state: _State, j: int, rng: np.random.Generator) -> None:
         """Move coefficients and missing values of a continuous column and later coefficients."""
         rows, there = self.gaps[j], ~self.columns[j].missing
-        design, place = state.design[there], self.starts[j]
+        design, first = state.design[there], self.starts[j]
         later = []
         for k in range(j + 1, len(self.columns)):
             coefficients = self._coefficients(state, k)
             later.append(
                 Later(
-                    model=self.models[k], theta=state.thetas[k], own=coefficients[place],
+                    model=self.models[k], theta=state.thetas[k], slopes=coefficients[first],
                     eta=design[:, : self.starts[k]] @ coefficients, x=state.values[k][there],
                 )
             )  # fmt: skip
         theta = state.thetas[j]
-        step = draw_step(theta, design[:, :place], state.values[j][there], later, rng)
+        step = draw_step(theta, design[:, :first], state.values[j][there], later, rng)
         state.thetas[j] = np.append(theta[:-1] + step, theta[-1])
-        state.values[j][rows] += state.design[rows, :place] @ step
-        state.design[rows, place] = state.values[j][rows]
-        for k, each in enumerate(later, start=j + 1):
-            state.thetas[k] = each.moved(step)
-            walker = state.walkers[k]
-            if walker is not None:
-                walker.theta = state.thetas[k]
+        state.values[j][rows] += state.design[rows, :first] @ step
+        state.design[rows, first] = state.values[j][rows]
+        for k, column in enumerate(later, start=j + 1):
+            state.thetas[k] = column.moved(step)
 
     def _filled(self, j: int, rng: np.random.Generator) -> Values:
         """Values with the missing ones drawn from those that are there."""
@@ -327,24 +308,26 @@ class SequentialModel:
         encoded = (c.encoded(v) for c, v in zip(self.columns, values, strict=True))
         return np.asfortranarray(np.hstack([self._base, *encoded]))
 
+    def _state(self, values: list[Values], thetas: Sequence[FloatArray] = ()) -> _State:
+        return _State(
+            values=values, design=self._design(values), thetas=list(thetas), normals=self._normals,
+            steps=np.full(len(self.columns), STEP),
+        )  # fmt: skip
+
     def _resumed(self, snapshot: Snapshot) -> _State:
         values = [snapshot.values[c.name].copy() for c in self.columns]
-        thetas = list(snapshot.parameters)
-        return _State(
-            values=values, design=self._design(values), thetas=thetas, walkers=[],
-            metrics=self._metrics,
-        )  # fmt: skip
+        return self._state(values, snapshot.parameters)
 
     def _normal_draw(
         self, j: int, design: FloatArray, x: Values, rng: np.random.Generator
     ) -> FloatArray:
         """Slopes and residual variance of a normal regression, conjugate; shape (p + 1,)."""
-        found = self._conjugates.get(j)
-        if found is None:
-            found = NormalPosterior.of(design[:, : self.starts[j]], x)
+        posterior = self._conjugates.get(j)
+        if posterior is None:
+            posterior = NormalPosterior.of(design[:, : self.starts[j]], x)
             if self._complete:
-                self._conjugates[j] = found
-        return found.draw(rng)
+                self._conjugates[j] = posterior
+        return posterior.draw(rng)
 
     def _redraw(
         self, state: _State, j: int, rows: Rows, evidence: Evidence | None,
@@ -430,9 +413,9 @@ class SequentialModel:
         """Linear predictor of column k less the part of column j, and j's coefficients in it."""
         coefficients = self._coefficients(state, k)
         span = slice(self.starts[j], self.starts[j + 1])
-        own = coefficients[span]
-        rest = design[:, : self.starts[k]] @ coefficients - design[:, span] @ own
-        return np.asarray(rest), own
+        slopes = coefficients[span]
+        rest = design[:, : self.starts[k]] @ coefficients - design[:, span] @ slopes
+        return np.asarray(rest), slopes
 
     def _coefficients(self, state: _State, k: int) -> FloatArray:
         model, theta = self.models[k], state.thetas[k]
@@ -443,13 +426,3 @@ class SequentialModel:
         if model is None:
             return np.asarray(-0.5 * (x - eta[:, 0]) ** 2 / theta[-1])
         return model.log_probability(eta, model.cuts(theta), x)
-
-
-def _posterior(
-    model: LevelModel, design: FloatArray, x: Values, unknown: Unknown | None = None
-) -> LogPosterior:
-    return lambda theta: model.log_posterior(theta, design, x, unknown)
-
-
-def _metric(model: LevelModel, target: LogPosterior) -> Metric:
-    return metric_at_mode(target, np.zeros(model.size))

@@ -18,7 +18,7 @@ from pyhybrid.core.checks import check_count, check_nonnegative, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import check_keys, checked_names, read_column
 from pyhybrid.masking.masks import SUBGROUPS
-from pyhybrid.measures.arrays.matching import match_counts
+from pyhybrid.measures.matching import match_counts
 
 _MISSING = -1
 
@@ -56,18 +56,18 @@ class RiskSubgroups:
         """Records, share, median matches of each subgroup: subgroup, records, share, ..."""
         rows = []
         for group in SUBGROUPS:
-            own = self.by_record == group
+            members = self.by_record == group
             rows.append(
                 {
                     "subgroup": group,
-                    "records": int(own.sum()),
-                    "share": float(own.mean()),
-                    "median_matches": _median(self.n_matches[own]),
-                    "median_matches_levels": _median(self.n_matches_levels[own]),
+                    "records": int(members.sum()),
+                    "share": float(members.mean()),
+                    "median_matches": _median(self.n_matches[members]),
+                    "median_matches_levels": _median(self.n_matches_levels[members]),
                 }
             )
-        found: pd.DataFrame = pd.DataFrame(rows)
-        return found
+        table: pd.DataFrame = pd.DataFrame(rows)
+        return table
 
 
 def risk_subgroups(
@@ -135,12 +135,12 @@ def _others(
 
 
 def _radii(radius: Any, continuous: list[str]) -> dict[str, float]:
-    given = radius if isinstance(radius, Mapping) else dict.fromkeys(continuous, radius or 0.0)
-    for name, value in given.items():
+    by_key = radius if isinstance(radius, Mapping) else dict.fromkeys(continuous, radius or 0.0)
+    for name, value in by_key.items():
         if name not in continuous:
             raise InvalidInput(f"radius must be of continuous keys: {name!r} is none")
         check_nonnegative(value, f"radius of {name!r}")
-    return {name: float(given.get(name, 0.0)) for name in continuous}
+    return {name: float(by_key.get(name, 0.0)) for name in continuous}
 
 
 def _median(values: npt.NDArray[np.intp]) -> float:

@@ -7,7 +7,7 @@ functions of the data.
 
 from __future__ import annotations
 
-from pyhybrid.measures.arrays.combining import (
+from pyhybrid.measures.combining import (
     Combined,
     combine_fully_synthetic,
     combine_multiple_imputation,
@@ -15,16 +15,18 @@ from pyhybrid.measures.arrays.combining import (
     combine_noise_aware,
     combine_partially_synthetic,
 )
-from pyhybrid.measures.arrays.estimates import Estimates, avg_ecdf, estimates, max_ecdf
-from pyhybrid.measures.arrays.matching import MatchingRisk, match_counts
-from pyhybrid.measures.arrays.utility import (
-    TableDistance,
-    interval_overlap,
-    pmse,
-    specks,
-    standardised_difference,
-    table_distance,
+from pyhybrid.measures.estimates import Estimates, avg_ecdf, estimates, max_ecdf
+from pyhybrid.measures.matching import (
+    AttributeRisk,
+    MatchingRisk,
+    ReplicatedUniques,
+    attribute_risk,
+    match_counts,
+    matching_risk,
+    replicated_uniques,
 )
+from pyhybrid.measures.models import ModelUtility, Pooled, model_utility, pool
+from pyhybrid.measures.propensity import PropensityUtility, pmse, propensity_utility, specks
 from pyhybrid.measures.summaries import (
     MEASURES,
     Measure,
@@ -33,21 +35,16 @@ from pyhybrid.measures.summaries import (
     risk_summary,
     utility_summary,
 )
-from pyhybrid.measures.tables.distributions import (
+from pyhybrid.measures.utility import (
     ColumnUtility,
+    TableDistance,
     TableUtility,
     column_utility,
+    interval_overlap,
+    standardised_difference,
+    table_distance,
     table_utility,
 )
-from pyhybrid.measures.tables.matching import (
-    AttributeRisk,
-    ReplicatedUniques,
-    attribute_risk,
-    matching_risk,
-    replicated_uniques,
-)
-from pyhybrid.measures.tables.models import ModelUtility, Pooled, model_utility, pool
-from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
 
 __all__ = [
     "MEASURES",

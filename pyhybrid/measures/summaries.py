@@ -19,24 +19,24 @@ from pyhybrid.core.checks import check_choice, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.distributions import (
-    ColumnUtility,
-    TableUtility,
-    column_utility,
-    table_utility,
-)
-from pyhybrid.measures.tables.matching import (
+from pyhybrid.measures.matching import (
     AttributeRisk,
+    MatchingRisk,
     Radius,
     ReplicatedUniques,
     attribute_risk,
     matching_risk,
     replicated_uniques,
 )
-from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
-from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
-from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.measures.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.propensity import PropensityUtility, propensity_utility
+from pyhybrid.measures.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.measures.utility import (
+    ColumnUtility,
+    TableUtility,
+    column_utility,
+    table_utility,
+)
 from pyhybrid.running.tasks import Progress
 
 _LESS, _MORE = "smaller is more useful", "larger is more useful"
@@ -104,7 +104,7 @@ MEASURES = {
     ),
     "table_ratio": _utility(
         "table ratio",
-        "Voas-Williamson or Freeman-Tukey distance of two tables over its expectation for two "
+        "Voas-Williamson distance of two tables over its expectation for two "
         "samples of one population.",
         "from 0", _LESS, "0; about 1 for a second sample", "in the order of n",
     ),
@@ -250,9 +250,9 @@ class UtilitySummary:
         if len(two):
             numbers["table_ratio, worst pair"] = float(two["ratio"].max())
             numbers["table_ratio, mean of pairs"] = float(two["ratio"].mean())
-        for place, fit in enumerate(self.models, start=1):
-            numbers[f"interval_overlap, mean of model {place}"] = fit.mean_overlap
-            numbers[f"standardised_difference, mean of model {place}"] = fit.mean_difference
+        for number, fit in enumerate(self.models, start=1):
+            numbers[f"interval_overlap, mean of model {number}"] = fit.mean_overlap
+            numbers[f"standardised_difference, mean of model {number}"] = fit.mean_difference
         return numbers
 
     def __repr__(self) -> str:
@@ -279,11 +279,11 @@ class RiskSummary:
 
     def overall(self) -> dict[str, float]:
         """One number for each measure; those that need corresponding rows only where they do."""
-        found = self.matching
-        numbers: dict[str, float] = {"matching_risk": found.mean_risk}
+        matching = self.matching
+        numbers: dict[str, float] = {"matching_risk": matching.mean_risk}
         for name in ("expected_match_risk", "true_match_rate", "false_match_rate",
                      "n_unique_matches", "n_no_match"):  # fmt: skip
-            value = getattr(found, name)
+            value = getattr(matching, name)
             if value is not None:
                 numbers[name] = float(value)
         for column, risk in self.attributes.items():
@@ -452,19 +452,19 @@ def _as_dict(
     }
 
 
-def _utility_fields(found: UtilitySummary) -> dict[str, Any]:
+def _utility_fields(summary: UtilitySummary) -> dict[str, Any]:
     return {
-        "n": found.n,
-        "n_synthetic": found.n_sets,
-        "measures": {name: _plain(value) for name, value in found.overall().items()},
-        "columns": _records(found.columns.distances),
-        "estimates": _records(found.columns.estimates),
+        "n": summary.n,
+        "n_synthetic": summary.n_sets,
+        "measures": {name: _plain(value) for name, value in summary.overall().items()},
+        "columns": _records(summary.columns.distances),
+        "estimates": _records(summary.columns.estimates),
         "propensities": {
             part.classifier: _records(part.by_set.reset_index())
-            for part in (found.logistic, found.cart)
+            for part in (summary.logistic, summary.cart)
         },
-        "one_way": _records(found.one_and_two_way.one_way),
-        "two_way": _records(found.one_and_two_way.two_way),
+        "one_way": _records(summary.one_and_two_way.one_way),
+        "two_way": _records(summary.one_and_two_way.two_way),
         "models": [
             {
                 "formula": fit.formula,
@@ -473,18 +473,18 @@ def _utility_fields(found: UtilitySummary) -> dict[str, Any]:
                 "n_used": list(fit.n_used),
                 "terms": _records(fit.table.reset_index()),
             }
-            for fit in found.models
+            for fit in summary.models
         ],
     }
 
 
-def _risk_fields(found: RiskSummary) -> dict[str, Any]:
-    matching = found.matching
+def _risk_fields(summary: RiskSummary) -> dict[str, Any]:
+    matching = summary.matching
     return {
         "n": matching.n_targets,
         "n_synthetic": matching.n_sets,
-        "keys": list(found.keys),
-        "measures": {name: _plain(value) for name, value in found.overall().items()},
+        "keys": list(summary.keys),
+        "measures": {name: _plain(value) for name, value in summary.overall().items()},
         "by_set": {name: [_plain(v) for v in values] for name, values in matching.by_set.items()},
     }
 
@@ -496,5 +496,5 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     """The value as JSON knows it; null for a number that is not finite (means of 1e308)."""
-    own = value.item() if hasattr(value, "item") else value
-    return None if isinstance(own, float) and not math.isfinite(own) else own
+    number = value.item() if hasattr(value, "item") else value
+    return None if isinstance(number, float) and not math.isfinite(number) else number

@@ -191,9 +191,9 @@ def _whole_units(rows: FloatArray) -> IntArray:
     """Rows in units of 2^-30, rounded towards 0, so that no row gets longer."""
     units = np.trunc(rows * _UNIT).astype(np.int64)
     excess = np.abs(units).sum(axis=1) - _UNIT  # by at most a unit or two, after a division
-    for place in np.flatnonzero(excess > 0):
-        largest = int(np.argmax(np.abs(units[place])))
-        units[place, largest] -= np.sign(units[place, largest]) * excess[place]
+    for row in np.flatnonzero(excess > 0):
+        largest = int(np.argmax(np.abs(units[row])))
+        units[row, largest] -= np.sign(units[row, largest]) * excess[row]
     return units
 
 

@@ -175,9 +175,9 @@ def calibrated(
         if not math.isfinite(scale):
             break
         with refusals():
-            made = measurement(scale)
-            if made.map(d_in) <= epsilon:
-                return made, scale
+            noisy = measurement(scale)
+            if noisy.map(d_in) <= epsilon:
+                return noisy, scale
         scale = math.nextafter(scale, math.inf)
     raise InvalidInput(
         f"epsilon must be within what OpenDP can calibrate: found {epsilon:g} at scale {scale:g}"

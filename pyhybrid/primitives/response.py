@@ -11,9 +11,8 @@ Solved for t at the reported share:
 .. math:: \hat t = \frac{\bar r - (1 - p)}{2 p - 1},
 
 which is unbiased. Given the true answers each report has the variance p (1 - p), hence
-:math:`\operatorname{var} \hat t = p (1 - p) / (n (2 p - 1)^2)` exactly. If the n persons are a
-sample, the sampling variance comes on top and the two together are estimated by
-:math:`\bar r (1 - \bar r) / ((n - 1) (2 p - 1)^2)`. The estimate may fall outside [0, 1].
+:math:`\operatorname{var} \hat t = p (1 - p) / (n (2 p - 1)^2)` exactly. The estimate may fall
+outside [0, 1].
 
 References
 ----------
@@ -67,12 +66,6 @@ class RandomizedResponse(PrivateAnswer):
         p = self.keep_probability
         return p * (1 - p) / (self.value.size * (2 * p - 1) ** 2)
 
-    @property
-    def sampling_variance(self) -> float:
-        """Estimated variance about the share in the population they were sampled from."""
-        reported, p, n = float(self.value.mean()), self.keep_probability, self.value.size
-        return reported * (1 - reported) / ((n - 1) * (2 * p - 1) ** 2) if n > 1 else math.inf
-
 
 def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
     """Report each yes or no truthfully with probability e^epsilon / (1 + e^epsilon).
@@ -123,7 +116,7 @@ def _yes_or_no(answers: Any) -> npt.NDArray[np.bool_]:
     if array.dtype.kind == "b":
         return array
     known = [isinstance(answer, int | float | np.generic) and answer in (0, 1) for answer in array]
-    wrong = [place for place, own in enumerate(known) if not own]
+    wrong = [record for record, is_answer in enumerate(known) if not is_answer]
     if wrong:
         raise InvalidInput(f"answers must be True or False, 1 or 0: record {wrong[0]} is not")
     return array.astype(bool)

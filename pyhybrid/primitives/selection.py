@@ -104,10 +104,10 @@ def exponential_mechanism(
     if candidates is not None and len(candidates) != values.size:
         raise InvalidInput(f"candidates must be {values.size}, one per score")
     measurement, scale = _measurement(change, eps)
-    place = int(measurement(values))
+    chosen = int(measurement(values))
     return NoisyChoice(
-        value=place,
-        candidate=place if candidates is None else candidates[place],
+        value=chosen,
+        candidate=chosen if candidates is None else candidates[chosen],
         sensitivity=change,
         scale=scale,
         charge=PrivacyCharge.strict(

@@ -190,29 +190,29 @@ def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
     to each table. Confidential."""
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")
-    found = []
-    for place, table in enumerate(tables, start=1):
-        _check_table(table, place, unit)
+    counts = []
+    for number, table in enumerate(tables, start=1):
+        _check_table(table, number, unit)
         n = table.codes.size
         rows = sparse.csr_array(
             (np.ones(n, np.int64), (table.codes, np.arange(n))), shape=(table.n_rows, n)
         )
-        found.append(np.asarray((rows @ table.cells).todense(), dtype=np.int64).ravel())
-    return np.concatenate(found)
+        counts.append(np.asarray((rows @ table.cells).todense(), dtype=np.int64).ravel())
+    return np.concatenate(counts)
 
 
-def _check_table(table: CrossTable, place: int, unit: int) -> None:
+def _check_table(table: CrossTable, number: int, unit: int) -> None:
     codes, cells = table.codes, table.cells
     if codes.ndim != 1 or cells.shape[0] != codes.size:
-        raise InvalidInput(f"table {place} must have one code and one row of shares per record")
+        raise InvalidInput(f"table {number} must have one code and one row of shares per record")
     check_each(
         (codes >= 0) & (codes < table.n_rows),
-        f"codes of table {place} must be whole numbers in 0 .. {table.n_rows - 1}: record {{}} is "
+        f"codes of table {number} must be whole numbers in 0 .. {table.n_rows - 1}: record {{}} is "
         "not",
     )
     shared = np.asarray(cells.sum(axis=1)).ravel()
     if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
         raise InvalidInput(
-            f"table {place} must share each record out in {unit} parts, whole numbers >= 0: more "
+            f"table {number} must share each record out in {unit} parts, whole numbers >= 0: more "
             "would change the tables by more than the noise is made for"
         )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -39,6 +38,10 @@ from pyhybrid.studies.comparing.comparison import (
     synthetic_means,
 )
 
+EPSILON_OF_CURVE = (
+    "Epsilon of one released draw, twice the Lipschitz bound, asymptotic local, remove one record, "
+    "nats."
+)
 _NAMES = {"q15": "15th percentile", "q90": "90th percentile"}
 
 
@@ -171,8 +174,7 @@ _COLUMNS = {
     "scale": "scale",
     "shift": "shift",
     "epsilon": "epsilon",
-    "accounting": "counted by",
-    "epsilon_ratio": "ratio",
+    "bound_ratio": "ratio",
     "max_ecdf": "max-ECDF",
     "avg_ecdf": "avg-ECDF",
     "error_mean": "mean",
@@ -194,18 +196,10 @@ def curve_report(curve: curves.RiskUtilityCurve, facts: Sequence[str] = ()) -> s
     ]  # fmt: skip
     table = Table(header=list(_COLUMNS.values()), rows=rows, numbers=True)
     about = [[curves.NOT_COVERED]]
-    epsilon = epsilon_words(curve.table)
     sections = [
         curve_verdict(curve),
         section("curve", figures=[figures.plot_curve(curve.table)], paragraphs=about),
-        section("curve, points", tables=[table], curve=curve, epsilon=epsilon),
+        section("curve, points", tables=[table], curve=curve, epsilon=EPSILON_OF_CURVE),
     ]
     title = f"Risk and utility: {curve.outcome}"
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
-
-
-def epsilon_words(table: pd.DataFrame) -> str:
-    """What the epsilons of a curve's table are, in one sentence."""
-    at = sorted({float(delta) for delta in table["delta"] if delta})
-    counted = f" at delta {at[0]:g} where counted as Gaussian" if at else ""
-    return f"Epsilon of one released draw, asymptotic local, remove one record, nats{counted}."

@@ -12,8 +12,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.masking.release import unchanged_shares
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.models import ModelUtility
+from pyhybrid.measures.matching import MatchingRisk
+from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures
 from pyhybrid.reports.levels import level_figure, level_table
 from pyhybrid.reports.opening import facts_of_table, sets_in_words

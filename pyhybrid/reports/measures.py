@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.distributions import DATA
-from pyhybrid.measures.tables.models import ModelUtility
+from pyhybrid.measures.utility import DATA
 from pyhybrid.reports import figures
 from pyhybrid.reports.page import (
     NOTHING,

@@ -12,8 +12,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.tables.distributions import table_utility
-from pyhybrid.measures.tables.reconcile import reconcile_tables
+from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.utility import table_utility
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing
 from pyhybrid.reports.columns import numeric_values

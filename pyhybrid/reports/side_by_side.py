@@ -16,12 +16,12 @@ import pandas as pd
 
 from pyhybrid.core.checks import IntArray
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.measures.matching import attribute_risk, matching_risk
+from pyhybrid.measures.models import SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.propensity import propensity_utility
+from pyhybrid.measures.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.measures.summaries import MEASURES
-from pyhybrid.measures.tables.distributions import column_utility, table_utility
-from pyhybrid.measures.tables.matching import attribute_risk, matching_risk
-from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_utility
-from pyhybrid.measures.tables.propensity import propensity_utility
-from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.measures.utility import column_utility, table_utility
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures import plot_forest

@@ -19,18 +19,18 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.masking.imputation import naming_share
-from pyhybrid.measures.arrays.combining import combine_partially_synthetic
-from pyhybrid.measures.arrays.estimates import max_ecdf
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
+from pyhybrid.measures.combining import combine_partially_synthetic
+from pyhybrid.measures.estimates import max_ecdf
+from pyhybrid.measures.matching import MatchingRisk
+from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.models import ModelUtility
+from pyhybrid.measures.utility import interval_overlap, standardised_difference
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
-from pyhybrid.studies.comparing.comparison import DATA, Comparison, moved_away_text, outcome_of
+from pyhybrid.studies.comparing.comparison import DATA, Comparison, outcome_of
 from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 
 GOOD, FAIR, POOR = "good", "fair", "POOR"
@@ -303,7 +303,7 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
         "pairs": len(pairs),
         "low": epsilon_text(float(points["epsilon"].min())),
         "high": epsilon_text(float(points["epsilon"].max())),
-        "counted": " and ".join(COUNTED[each] for each in table["accounting"].unique()),
+        "counted": COUNTED["lipschitz"],
         "unconverged": int((~table["converged"]).sum()),
         "poor": sum(word == POOR for word in words.values()),
         "points": len(words),
@@ -331,7 +331,7 @@ def _mean_lost(table: pd.DataFrame) -> list[str]:
 
 def _equal(points: pd.DataFrame) -> pd.Series:
     """Of each point of a curve, whether its epsilon is that of LW beside it."""
-    return points["epsilon_ratio"] >= _ROUNDED * min(NEAR.values())
+    return points["bound_ratio"] >= _ROUNDED * NEAR
 
 
 def _costs_unlike(table: pd.DataFrame) -> list[str]:
@@ -344,8 +344,8 @@ def _costs_unlike(table: pd.DataFrame) -> list[str]:
         dear=int((vector["epsilon"] > plain["epsilon"]).sum()),
         points=len(vector),
         less=len(less),
-        low=100 * less["epsilon_ratio"].min(),
-        high=100 * less["epsilon_ratio"].max(),
+        low=100 * less["bound_ratio"].min(),
+        high=100 * less["bound_ratio"].max(),
     )
 
 
@@ -381,10 +381,6 @@ def comparison_verdict(comparison: Comparison) -> Section:
         if not release.charge.converged
     ]
     wrong += _poor(cells, measures)
-    if comparison.moved_away:
-        levels = bool(outcome.shares)
-        text = moved_away_text(comparison.moved_away, comparison.outcome, levels=levels)
-        wrong.append(f"{text[0].upper()}{text[1:]}.")
     wrong += _costs_more(comparison)
     cheapest = min(costs, key=lambda name: costs[name])
     return _in_short(

@@ -18,7 +18,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.reweighting import Reweighting
-from pyhybrid.measures.arrays.estimates import STATISTICS
+from pyhybrid.measures.estimates import STATISTICS
 from pyhybrid.mechanisms import (
     CountWeighted,
     LipschitzWeighted,
@@ -292,11 +292,11 @@ def _searched_weights(summary: pd.DataFrame) -> Found:
 
 def _scalar_beats_vector(summary: pd.DataFrame) -> Found:
     """Mean and 90th percentile of the salaries at LW's bound, as far from the data's."""
-    setting, found = STUDY_D.settings[0], {}
+    setting, means = STUDY_D.settings[0], {}
     for statistic in ("mean", "q90"):
-        found[statistic] = means_of(summary, setting, (DATA, "LW", "SW"), statistic)
-    shown = "; ".join(f"{name}: {listed(by, '.4g')}" for name, by in found.items())
-    nearer = [abs(by["LW"] - by[DATA]) < abs(by["SW"] - by[DATA]) for by in found.values()]
+        means[statistic] = means_of(summary, setting, (DATA, "LW", "SW"), statistic)
+    shown = "; ".join(f"{name}: {listed(by, '.4g')}" for name, by in means.items())
+    nearer = [abs(by["LW"] - by[DATA]) < abs(by["SW"] - by[DATA]) for by in means.values()]
     return f"at LW's bound, {shown}", all(nearer)
 
 
@@ -317,8 +317,8 @@ def _seldom_above(summary: pd.DataFrame) -> Found:
         & (summary["synthesizer"] == "LW")
         & (summary["quantity"] == BOUND)
     ].iloc[0]
-    found = f"mean {row['mean']:.2f}, from {row['lowest']:.2f} to {row['highest']:.2f}"
-    return found, bool(row["mean"] + 1.64 * row["mc_error"] * row["n"] ** 0.5 <= _SELDOM_ABOVE)
+    text = f"mean {row['mean']:.2f}, from {row['lowest']:.2f} to {row['highest']:.2f}"
+    return text, bool(row["mean"] + 1.64 * row["mc_error"] * row["n"] ** 0.5 <= _SELDOM_ABOVE)
 
 
 @in_each_setting
@@ -445,7 +445,7 @@ STUDY_D = Study(
             text=_COMES_BACK,
             check=_mean_comes_back,
             note="stated of study C. On the visits zeros are likely, so that their weights gain "
-            "most (0.3 to 0.8), and the mean of CW, too low before, falls; `compare` warns of it. "
+            "most (0.3 to 0.8), and the mean of CW, too low before, falls. "
             "With the zeros' weights alone raised it falls from 1.1 to 0.7, with the others' alone "
             "it rises to 1.5. The salaries have no zeros: there CW's mean "
             "lies above the data's and re-weighting takes it too far down",

@@ -36,30 +36,21 @@ from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import (
     CartSynthesis,
-    GaussianMask,
     GibbsSettings,
     MaskedFit,
     MaskedImputation,
-    MixtureMask,
     ParametricSynthesis,
     masks_by_type,
-    risk_subgroups,
 )
 from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.masks import Evidence
-from pyhybrid.measures.arrays.combining import (
-    Combined,
-    combine_multiple_imputation,
-    combine_nested,
-    combine_partially_synthetic,
-)
-from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
+from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
+from pyhybrid.measures.utility import interval_overlap, standardised_difference
 from pyhybrid.studies.study import Measured, Published, Size, Study
 
 FILE = "csrg.csv of [J22]'s supplement (folder csrg of the paper's code on GitHub, jasa-acs)"
 Tables = Sequence[pd.DataFrame]
-_MISSING, _COMPLETE = "698 records, missing values imputed", "595 complete records"
-_SUBGROUPS = "698 records, masks by risk subgroup"
+_SETTING = "698 records, missing values imputed"
 _KEYS = ("Age", "Gender", "NewWhite", "MoreThanHighSchool")
 _CLINICAL = ("Diffuse", "CentroPositive", "DiseaseDuration", "BaseFVC", "BaseDLCO", "BaseTLC")
 _TERMS = (*_KEYS, *_CLINICAL)
@@ -98,7 +89,7 @@ def pseudo_registry(path: str | os.PathLike[str]) -> pd.DataFrame:
         (missing[["Age_raw", _WORK]].any(), "ages and work disability must be complete"),
         (not missing[list(_KEYS[1:])].any(), "a key must miss values"),
     ]
-    reason = next((reason for found, reason in reasons if found), None)
+    reason = next((reason for holds, reason in reasons if holds), None)
     if reason is not None:
         raise InvalidInput(f"data {path} must be {FILE}: {reason}")
     age = numbers["Age_raw"]
@@ -113,13 +104,6 @@ def measure_j(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     lengths = {"warmup": options["warmup"], "draws": options["draws"]}
     how = {"settings": GibbsSettings(chains=2, sweeps=15, rule=rule, **lengths),
            "on_not_converged": "warn"}  # fmt: skip
-    run = {_MISSING: _with_missing, _COMPLETE: _complete, _SUBGROUPS: _by_subgroup}
-    return run[setting](registry, streams, how)
-
-
-def _with_missing(
-    registry: pd.DataFrame, streams: Streams, how: Mapping[str, Any]
-) -> list[Measured]:
     data = registry[[*_TERMS, _WORK]]
     completed, sets = _masked(data, _KEYS, streams, masks=_published_masks(data), **how)
     sets |= {name: _compared(name, completed, _KEYS, streams) for name in _COMPARATORS}
@@ -132,62 +116,16 @@ def _with_missing(
             rows += _risk(name, data, tables, years, radius)
     del sets[_BEFORE]
     base = [_imputed(completed), _onset(completed, registry, streams, how)]
-    found = {_DATA: base}
+    combined_by = {_DATA: base}
     for name, tables in sets.items():
-        found[name] = [_synthesized(tables), _onset(tables, registry, streams, how)]
-    for name, both in found.items():
+        combined_by[name] = [_synthesized(tables), _onset(tables, registry, streams, how)]
+    for name, both in combined_by.items():
         for outcome, truth, combined in zip(_OUTCOMES, base, both, strict=True):
             estimates = zip(_TERMS, combined.estimate, strict=True)
             rows += [Measured(name, f"{term}, {outcome}", float(x)) for term, x in estimates]
             rows += _utility(name, outcome, truth, combined) if name != _DATA else []
-    overlaps = [_apart(*pair)[_OVERLAP] for pair in zip(base, found[_MASKED], strict=True)]
+    overlaps = [_apart(*pair)[_OVERLAP] for pair in zip(base, combined_by[_MASKED], strict=True)]
     return [*rows, Measured(_MASKED, _BOTH, float(np.mean(overlaps)))]
-
-
-def _complete(registry: pd.DataFrame, streams: Streams, how: Mapping[str, Any]) -> list[Measured]:
-    data = registry[[*_TERMS, _WORK]].dropna()
-    onset = registry[_ONSET].where(registry[_START] == 0)
-    ways = {_MASKED: _OneMask(keys=_KEYS, n_synthetic=20, masks=_published_masks(data), **how)} | {
-        name: kind(keys=_KEYS, order=_KEYS, n_synthetic=20) for name, kind in _COMPARATORS.items()
-    }
-    rows = []
-    for name, way in ways.items():
-        tables = [data, *way.release(data, seed=streams.engine_seed(name)).synthetic]
-        for outcome, column in _OUTCOMES.items():
-            of = [table.assign(**{_ONSET: onset}) for table in tables]
-            q, v = _fits([t.dropna() for t in of] if column == _ONSET else tables, column)
-            truth = combine_multiple_imputation(q[[0, 0]], v[[0, 0]])  # nothing between
-            for m in (3, 20):
-                found = combine_partially_synthetic(q[1 : m + 1], v[1 : m + 1])
-                rows += _utility(f"{name}, {m} sets", outcome, truth, found)
-    return rows
-
-
-def _by_subgroup(
-    registry: pd.DataFrame, streams: Streams, how: Mapping[str, Any]
-) -> list[Measured]:
-    """Clinical keys, with weaker masks where 5 others match within half a deviation."""
-    data = registry[[*_TERMS, _WORK]]
-    radius = {name: float(data[name].std()) / 2 for name in _CLINICAL[2:]}
-    masks: dict[str, Any] = {
-        name: {
-            group: GaussianMask(copies=20, variance=s2) if name in radius else MixtureMask(
-                separation=a)
-            for group, s2, a in (("low", 1.0, 6.0), ("medium", 2.0, 6.0), ("high", 4.0, 3.0))
-        }
-        for name in _CLINICAL
-    }  # fmt: skip
-    groups = risk_subgroups(data, _CLINICAL, 5, radius)
-    completed, sets = _masked(
-        data, _CLINICAL, streams, masks=masks, subgroups=groups, association="copula", **how
-    )
-    sets[_CART] = _compared(_CART, completed, _CLINICAL, streams)
-    rows = []
-    for name, tables in sets.items():
-        for quantity, values in _apart(_imputed(completed), _synthesized(tables)).items():
-            of_terms = zip(_TERMS, values, strict=True)
-            rows += [Measured(name, f"{term}, {quantity}", float(x)) for term, x in of_terms]
-    return rows
 
 
 # --- Imputation and synthesis ---------------------------------------------------------------------
@@ -263,8 +201,8 @@ def _fits(tables: Tables, outcome: str) -> tuple[FloatArray, FloatArray]:
         design = np.column_stack([np.ones(len(table)), table[list(_TERMS)]])
         family = families.Binomial(families.links.Probit())
         fits.append(GLM(table[outcome].to_numpy(), design, family).fit())
-    found = np.asarray([[fit.params[1:], fit.bse[1:] ** 2] for fit in fits])
-    return found[:, 0], found[:, 1]
+    results = np.asarray([[fit.params[1:], fit.bse[1:] ** 2] for fit in fits])
+    return results[:, 0], results[:, 1]
 
 
 def _imputed(tables: Tables) -> Combined:
@@ -288,14 +226,14 @@ def _nested_imputation(q: FloatArray, v: FloatArray) -> Combined:
     )  # fmt: skip
 
 
-def _apart(base: Combined, found: Combined) -> dict[str, FloatArray]:
+def _apart(base: Combined, synthesized: Combined) -> dict[str, FloatArray]:
     """By coefficient."""
-    apart = standardised_difference(base.estimate, found.estimate, base.standard_error)
-    return {_OVERLAP: interval_overlap(base.interval(), found.interval()), _APART: apart}
+    apart = standardised_difference(base.estimate, synthesized.estimate, base.standard_error)
+    return {_OVERLAP: interval_overlap(base.interval(), synthesized.interval()), _APART: apart}
 
 
-def _utility(name: str, outcome: str, base: Combined, found: Combined) -> list[Measured]:
-    parts = _apart(base, found)
+def _utility(name: str, outcome: str, base: Combined, synthesized: Combined) -> list[Measured]:
+    parts = _apart(base, synthesized)
     parts[_OF_KEYS] = parts[_OVERLAP][: len(_KEYS)]
     return [Measured(name, f"{what}, {outcome}", float(x.mean())) for what, x in parts.items()]
 
@@ -329,16 +267,16 @@ def _known(data: pd.DataFrame, sets: Tables) -> tuple[FloatArray, FloatArray]:
 
 def _with_neighbors(data: pd.DataFrame, sets: Tables, radius: float) -> list[pd.DataFrame]:
     keys, others = _known(data, sets)
-    place = np.arange(len(keys))
-    donors = place.copy()
+    position = np.arange(len(keys))
+    donors = position.copy()
     for i in np.flatnonzero(named(keys, others, radius)):
-        like = np.flatnonzero((keys[:, 1:] == keys[i, 1:]).all(axis=1) & (place != i))
+        like = np.flatnonzero((keys[:, 1:] == keys[i, 1:]).all(axis=1) & (position != i))
         donors[i] = like[np.abs(keys[like, 0] - keys[i, 0]).argmin()] if like.size else i
     rows = data.index[data[list(_KEYS)].notna().all(axis=1)]
     swapped = []
-    for table, own in zip(sets, others, strict=True):
+    for table, values in zip(sets, others, strict=True):
         swapped.append(table.copy())
-        swapped[-1].loc[rows, list(_KEYS)] = own[donors]
+        swapped[-1].loc[rows, list(_KEYS)] = values[donors]
     return swapped
 
 
@@ -374,21 +312,6 @@ _AVERAGES: dict[str, tuple[tuple[float, ...], ...]] = {
     _APART: ((0.049, 0.300, 0.369), (0.165, 0.560, 0.794)),
     _OF_KEYS: ((0.971, 0.849, 0.772), (0.952, 0.744, 0.504)),
 }
-# [JC], complete records: overlap of the keys with 3 and with 20 sets, work disability and onset.
-_COURSE: dict[str, tuple[float, ...]] = {
-    _MASKED: (0.983, 0.959, 0.957, 0.968),
-    _CART: (0.703, 0.726, 0.798, 0.730),
-    _PARAMETRIC: (0.767, 0.884, 0.721, 0.686),
-}
-# [JC], risk subgroups: standardized differences of DA-MI and CART, their overlaps.
-_BY_SUBGROUP: dict[str, tuple[float, ...]] = {
-    "Diffuse": (0.058, 1.762, 0.986, 0.539),
-    "CentroPositive": (0.09, 0.581, 0.978, 0.845),
-    "DiseaseDuration": (0.97, 1.75, 0.775, 0.545),
-    "BaseFVC": (0.003, 2.491, 0.996, 0.34),
-    "BaseDLCO": (0.01, 1.054, 0.983, 0.722),
-    "BaseTLC": (0.07, 0.81, 0.982, 0.787),
-}
 # Web table 17, %: 3 years, on the mean; 5 years, on the mean.
 _RISKS: dict[str, tuple[float, ...]] = {
     _MASKED: (0.0, 0.0, 0.0, 0.0),
@@ -396,7 +319,6 @@ _RISKS: dict[str, tuple[float, ...]] = {
     _PARAMETRIC: (0.433, 0.0, 0.289, 0.0),
 }
 _REAL = "of the real registry, which is not public; here the pseudo one"
-_UNKNOWN = f"{_REAL}, without two of its variables; masks, k0 and radii are not printed, ours stand"
 _TWICE = "the supplement's code keeps no such number of DA-MI, and prints that on the mean twice"
 _NOTES = {
     (_DATA, "DiseaseDuration, work disability"): "two values of it are missing: imputed on the log "
@@ -407,37 +329,28 @@ _NOTES = {
 }
 
 
-def _printed(setting: str, name: str, quantity: str, value: float, note: str = "") -> Published:
+def _printed(name: str, quantity: str, value: float, note: str = "") -> Published:
     return Published(
-        setting=setting, synthesizer=name, quantity=quantity, shown=f"{value:g}", low=value,
+        setting=_SETTING, synthesizer=name, quantity=quantity, shown=f"{value:g}", low=value,
         high=value, one_database=True, note=note or _NOTES.get((name, quantity), ""),
     )  # fmt: skip
 
 
 def _published() -> list[Published]:
-    lines = [_printed(_MISSING, _MASKED, _BOTH, 0.976, f"{_REAL}; over which lines is not printed")]
+    lines = [_printed(_MASKED, _BOTH, 0.976, f"{_REAL}; over which lines is not printed")]
     cells = [(outcome, name) for outcome in _OUTCOMES for name in _ALL]
     for term, values in _ESTIMATES.items():
         for (outcome, name), value in zip(cells, values, strict=True):
-            lines.append(_printed(_MISSING, name, f"{term}, {outcome}", value))
+            lines.append(_printed(name, f"{term}, {outcome}", value))
     for quantity, by_outcome in _AVERAGES.items():
         for outcome, values in zip(_OUTCOMES, by_outcome, strict=True):
             for name, value in zip(_ALL[1:], values, strict=True):
                 note = _REAL if quantity == _OF_KEYS else ""
-                lines.append(_printed(_MISSING, name, f"{quantity}, {outcome}", value, note))
+                lines.append(_printed(name, f"{quantity}, {outcome}", value, note))
     labels = [label.format(years) for years in _YEARS for label in (_NAMED, _ON_MEAN)]
     for name, values in _RISKS.items():
         for label, value in zip(labels, values, strict=True):
-            lines.append(_printed(_MISSING, name, label, value))
-    for name, values in _COURSE.items():
-        sets = [(m, outcome) for outcome in _OUTCOMES for m in (3, 20)]
-        for (m, outcome), value in zip(sets, values, strict=True):
-            row = (f"{name}, {m} sets", f"{_OF_KEYS}, {outcome}", value, _REAL)
-            lines.append(_printed(_COMPLETE, *row))
-    for term, values in _BY_SUBGROUP.items():
-        parts = [(quantity, name) for quantity in (_APART, _OVERLAP) for name in (_MASKED, _CART)]
-        for (quantity, name), value in zip(parts, values, strict=True):
-            lines.append(_printed(_SUBGROUPS, name, f"{term}, {quantity}", value, _UNKNOWN))
+            lines.append(_printed(name, label, value))
     return lines
 
 
@@ -445,7 +358,7 @@ STUDY_J = Study(
     name="J",
     title="Masking, CART and norm + logit on the pseudo registry (needs --data csrg.csv)",
     source="[J22] supplement, [JC]",
-    settings=(_MISSING, _COMPLETE, _SUBGROUPS),
+    settings=(_SETTING,),
     measure=measure_j,
     quick=Size(replicates=5, options={"warmup": 100, "draws": 100}),
     paper=Size(replicates=20, options={"warmup": 100, "draws": 100}),

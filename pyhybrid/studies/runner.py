@@ -6,11 +6,10 @@ rerun does only what is missing. Each database's random numbers are named by its
 the results do not depend on workers, on their order or on interruptions.
 
 ======================= =================================================================
-study.json              name, settings, options, seed, versions: what the parts belong to
+study.json              name, settings, options, seed, version: what the parts belong to
 parts/*.parquet         one file per database
 results.parquet         all rows in order, once every database is finished
 failed.json             databases whose task raised, with the message
-times.csv               CPU seconds of each finished database; nothing that is measured
 ======================= =================================================================
 
 The reproduction table sets results beside published numbers.
@@ -23,14 +22,11 @@ import hashlib
 import json
 import math
 import os
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -43,10 +39,10 @@ from pyhybrid.engines import resolve_engine
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
-from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
 
 _FORMAT = 1
+_SIZES = ("quick", "paper")
 _ERRORS, _DEVIATIONS = 2.0, 3.0  # all numbers of one published database err together
 
 
@@ -65,15 +61,12 @@ class StudyResult:
         and are tried again by the next run into the same folder.
     header : dict
         What the results belong to: pyhybrid's version, study, settings, options, seed.
-    cpu_seconds : float or None
-        Of all databases of `rows` together; None unless the times of all are known.
     """
 
     study: str
     rows: pd.DataFrame
     failed: Mapping[str, str]
     header: Mapping[str, Any]
-    cpu_seconds: float | None = None
 
     @property
     def label(self) -> str:
@@ -95,7 +88,7 @@ class _Database:
     setting: str
     replicate: int
     seed: int
-    options: tuple[tuple[str, Any], ...]
+    options: Mapping[str, Any]
 
     @property
     def label(self) -> str:
@@ -119,7 +112,6 @@ def run_study(
     data: str | os.PathLike[str] | None = None,
     program: str = "default",
     workers: int = 1,
-    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run what is missing of `study` in the folder `out` and return all its rows.
@@ -147,8 +139,6 @@ def run_study(
         that takes one (A to E); same posterior, part of what the results belong to.
     workers : int, default 1
         Processes; does not change a digit of the results.
-    executor : Executor, optional
-        In place of `workers`.
     progress : callable, optional
         Called with (label, databases finished, databases in all).
 
@@ -160,47 +150,41 @@ def run_study(
     SaveFailed
         If the folder cannot be written, or another run is using it.
     """
-    chosen = _checked_size(study, size)
-    if data is not None and not study.takes_data:
-        raise InvalidInput(f"study {study.name} simulates its data: give no data")
-    if data is None and study.needs_data:
-        raise InvalidInput(f"study {study.name} needs data: {study.needs_data}; give --data FILE")
-    if data is not None and study.read_data is not None:
-        study.read_data(data)
+    if not isinstance(size, Size):
+        size = {"quick": study.quick, "paper": study.paper}[check_choice(size, "size", _SIZES)]
+    _check_data(study, data)
     if check_choice(program, "program", PROGRAMS) != "default" and not study.takes_program:
         raise InvalidInput(f"study {study.name} runs pyhybrid's own programs: give no program")
-    made_by = resolve_engine(engine)
-    of_program = {} if program == "default" else {"program": program}
-    belongs = {"engine": made_by.name, **_data_hash(data), **of_program}
-    chosen = replace(chosen, options={**chosen.options, **belongs})
-    count = check_count(chosen.replicates if replicates is None else replicates, "replicates")
+    options = {**size.options, "engine": resolve_engine(engine).name, **_data_hash(data)}
+    if program != "default":
+        options["program"] = program
+    count = check_count(size.replicates if replicates is None else replicates, "replicates")
     check_count(workers, "workers")
     streams(seed)
     folder = Path(out)
-    given = {**chosen.options, "data": None if data is None else os.fspath(Path(data).absolute())}
+    path = None if data is None else os.fspath(Path(data).absolute())
+    how: Any = {"study": study, "seed": seed, "options": {**options, "data": path}}
     tasks = [
-        _Database(
-            study=study,
-            setting=setting,
-            replicate=replicate,
-            seed=seed,
-            options=tuple(sorted(given.items())),
-        )
+        _Database(setting=setting, replicate=replicate, **how)
         for setting in study.settings
         for replicate in range(count)
     ]
-    header = _header(study, chosen, seed)
+    header = {
+        "format": _FORMAT,
+        "pyhybrid": pyhybrid.__version__,
+        "study": study.name,
+        "settings": list(study.settings),
+        "options": options,
+        "seed": seed,
+    }
     with _claimed(folder, header):
         if data is not None:
             folder.chmod(0o700)
-        failed = _run_missing(tasks, folder, workers, executor, progress)
-        rows = _collected(tasks, folder)
-        _write_json(folder / "failed.json", failed)
+        failed = _run_missing(tasks, folder, workers, progress)
+        rows = _collected([folder / "parts" / task.file_name for task in tasks])
+        write_files({folder / "failed.json": _json(failed)}, private=True)
         _write_parquet(rows, folder / "results.parquet")
-    return StudyResult(
-        study=study.name, rows=rows, failed=failed, header=header,
-        cpu_seconds=_cpu_seconds(folder, rows),
-    )  # fmt: skip
+    return StudyResult(study=study.name, rows=rows, failed=failed, header=header)
 
 
 def load_study(folder: str | os.PathLike[str]) -> StudyResult:
@@ -216,71 +200,52 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
     header = _read_header(root)
     if header is None:
         raise InvalidInput(f"{folder} must hold results of `pyhybrid study run`: it does not")
-    _check_version(header, root, "format")
+    _check_same(root, header, {"format": _FORMAT})
+    failed = root / "failed.json"
     with whole_only(folder, "study"):
-        parts = [_read_part(path) for path in sorted((root / "parts").glob("*.parquet"))]
-    if not parts:
-        raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
-    failed, rows = root / "failed.json", pd.concat(parts, ignore_index=True)
-    with whole_only(folder, "study"):
+        rows = _collected(sorted((root / "parts").glob("*.parquet")))
+        if rows.empty:
+            raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
         return StudyResult(
             study=str(header["study"]),
             rows=rows,
             failed=dict(json.loads(failed.read_text())) if failed.exists() else {},
             header=header,
-            cpu_seconds=_cpu_seconds(root, rows),
         )
 
 
-class _Timed(NamedTuple):
-    rows: list[Measured]
-    cpu_seconds: float
+# --- Tasks ----------------------------------------------------------------------------------------
 
 
-def _measured(task: _Database) -> _Timed:
+def _measured(task: _Database) -> list[Measured]:
     """Runs in any process."""
-    started = _clock()
     task_streams = streams(task.seed).child(f"study {task.study.name} / {task.label}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
-        rows = task.study.measure(task.setting, task_streams, dict(task.options))
-    return _Timed(rows, _clock() - started)
-
-
-def _clock() -> float:
-    """CPU seconds of this process and of those that it started and that have ended."""
-    ended = os.times()
-    return time.process_time() + ended.children_user + ended.children_system
+        return task.study.measure(task.setting, task_streams, task.options)
 
 
 def _run_missing(
     tasks: Sequence[_Database],
     folder: Path,
     workers: int,
-    executor: Executor | None,
     progress: Progress | None,
 ) -> dict[str, str]:
     """Do what has no part yet; returns the messages of those that failed."""
     parts = folder / "parts"
     missing = [task for task in tasks if not (parts / task.file_name).exists()]
-    done, failed = len(tasks) - len(missing), {}
+    before, failed = len(tasks) - len(missing), {}
+    show = progress or (lambda label, done, total: None)
     label = f"study {tasks[0].study.name}"
-    if progress is not None:
-        progress(label, done, len(tasks))
-    for ended in run_tasks(_measured, missing, workers=workers, executor=executor):
+    show(label, before, len(tasks))
+    finished = run_tasks(_measured, missing, workers=workers)
+    for done, ended in enumerate(finished, start=before + 1):
         task = ended.task
         if ended.result is None:
             failed[task.label] = f"{type(ended.error).__name__}: {ended.error}"
         else:
-            _write_parquet(_table(task, ended.result.rows), parts / task.file_name)
-            try:
-                with open(folder / "times.csv", "a", encoding="utf-8") as times:
-                    times.write(f"{task.label},{ended.result.cpu_seconds:.3f}\n")
-            except OSError as error:
-                raise SaveFailed(f"{folder}/times.csv cannot be written: {error}") from None
-            done += 1
-        if progress is not None:
-            progress(label, done + len(failed), len(tasks))
+            _write_parquet(_table(task, ended.result), parts / task.file_name)
+        show(label, done, len(tasks))
     return failed
 
 
@@ -292,40 +257,13 @@ def _table(task: _Database, measured: Sequence[Measured]) -> pd.DataFrame:
     return table
 
 
-def _collected(tasks: Sequence[_Database], folder: Path) -> pd.DataFrame:
-    paths = [folder / "parts" / task.file_name for task in tasks]
-    parts = [_read_part(path) for path in paths if path.exists()]
-    return pd.concat(parts, ignore_index=True) if parts else _table(tasks[0], [])
-
-
-def _cpu_seconds(folder: Path, rows: pd.DataFrame) -> float | None:
-    """The last time of each database, summed; None where one has none."""
-    path = folder / "times.csv"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    known = dict(line.rsplit(",", 1) for line in lines if "," in line)
-    databases = rows[["setting", "replicate"]].drop_duplicates().itertuples(index=False)
-    try:
-        return sum(float(known[f"{setting} / {replicate}"]) for setting, replicate in databases)
-    except (KeyError, ValueError):  # of an earlier version, or torn
-        return None
-
-
-def _read_part(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and run "
-            "again"
-        ) from None
-
-
-def _checked_size(study: Study, size: str | Size) -> Size:
-    if isinstance(size, Size):
-        return size
-    if size not in ("quick", "paper"):
-        raise InvalidInput(f"size must be quick or paper: found {size!r}")
-    return study.quick if size == "quick" else study.paper
+def _check_data(study: Study, data: str | os.PathLike[str] | None) -> None:
+    if data is not None and not study.takes_data:
+        raise InvalidInput(f"study {study.name} simulates its data: give no data")
+    if data is None and study.needs_data:
+        raise InvalidInput(f"study {study.name} needs data: {study.needs_data}; give data")
+    if data is not None and study.read_data is not None:
+        study.read_data(data)
 
 
 def _data_hash(data: str | os.PathLike[str] | None) -> dict[str, str]:
@@ -337,15 +275,24 @@ def _data_hash(data: str | os.PathLike[str] | None) -> dict[str, str]:
         raise InvalidInput(f"data {data} cannot be read: {error}") from None
 
 
-def _header(study: Study, size: Size, seed: int) -> dict[str, Any]:
-    return {
-        "format": _FORMAT,
-        "pyhybrid": pyhybrid.__version__,
-        "study": study.name,
-        "settings": list(study.settings),
-        "options": dict(size.options),
-        "seed": seed,
-    }
+# --- The folder -----------------------------------------------------------------------------------
+
+
+def _collected(paths: Sequence[Path]) -> pd.DataFrame:
+    """The rows of those parts that are there."""
+    parts = [_read_part(path) for path in paths if path.exists()]
+    columns = ["setting", "replicate", *Measured._fields]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _read_part(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and run "
+            "again"
+        ) from None
 
 
 def _read_header(folder: Path) -> dict[str, Any] | None:
@@ -360,12 +307,11 @@ def _read_header(folder: Path) -> dict[str, Any] | None:
     return header
 
 
-def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None:
-    current = {"format": _FORMAT, "pyhybrid": pyhybrid.__version__}
-    for name, value in current.items():
-        if name in (names or current) and header.get(name) != value:
+def _check_same(folder: Path, header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name, value in wanted.items():
+        if header.get(name) != value:
             raise InvalidInput(
-                f"{folder} holds results of {name} {header.get(name)}, this is {value}: results "
+                f"{folder} holds results of {name} {header.get(name)!r}, not {value!r}: results "
                 "are not mixed; give another folder"
             )
 
@@ -373,32 +319,23 @@ def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None
 @contextlib.contextmanager
 def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
     """Begin the folder, or make sure that it belongs to this very study; one run at a time."""
+    left_by_a_killed_start = {folder / "parts", folder / ".lock"}
     begun = (folder / "study.json").exists()
-    leftovers = {
-        folder / "parts",
-        folder / ".lock",
-    }  # all that a run killed at its very start leaves
-    if folder.is_dir() and not begun and set(folder.rglob("*")) - leftovers:
+    if folder.is_dir() and not begun and set(folder.rglob("*")) - left_by_a_killed_start:
         raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
     try:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
-        held = open(folder / ".lock", "w")  # noqa: SIM115
+        lock_file = open(folder / ".lock", "w")  # noqa: SIM115
     except OSError as error:
         raise SaveFailed(f"{folder} cannot be written: {error}") from None
-    with held:
-        if not lock(held.fileno()):
+    with lock_file:
+        if not lock(lock_file.fileno()):
             raise SaveFailed(f"{folder} is in use by another run")
-        found = _read_header(folder)
-        if found is None:
-            _write_json(folder / "study.json", header)
+        earlier = _read_header(folder)
+        if earlier is None:
+            write_files({folder / "study.json": _json(header)}, private=True)
         else:
-            _check_version(found, folder)
-            for name, value in header.items():
-                if found.get(name) != value:
-                    raise InvalidInput(
-                        f"{folder} holds results of {name} {found.get(name)!r}, not {value!r}: "
-                        "results are not mixed; give another folder"
-                    )
+            _check_same(folder, earlier, header)
         for torn in (folder / "parts").glob("*.tmp"):
             torn.unlink()
         yield
@@ -409,8 +346,8 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
         table.to_parquet(aside, index=False)
 
 
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    write_files({path: json.dumps(content, indent=2) + "\n"}, private=True)
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2) + "\n"
 
 
 # --- Published numbers beside ours ----------------------------------------------------------------
@@ -431,20 +368,47 @@ class Reproduced:
 
 def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
     """Lines of one study, from its `StudyResult.summary`."""
-    lines = [_number(study, summary, published) for published in study.published]
-    for claim in study.claims:
-        found, holds = claim.check(summary)
+    of_study: Any = {"study": study.name, "source": study.source}
+    lines = []
+    for number in study.published:
+        quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
+        ours, agrees = _beside(number, summary)
         lines.append(
             Reproduced(
-                study=study.name, source=study.source, quantity=claim.text, published="stated",
-                ours=found, agrees=bool(holds), why=claim.note,
+                quantity=quantity, published=number.shown, ours=ours, agrees=agrees,
+                why=number.note, **of_study,
+            )
+        )  # fmt: skip
+    for claim in study.claims:
+        ours, holds = claim.check(summary)
+        lines.append(
+            Reproduced(
+                quantity=claim.text, published="stated", ours=ours, agrees=bool(holds),
+                why=claim.note, **of_study,
             )
         )  # fmt: skip
     return lines
 
 
+def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, bool]:
+    """Our mean in words, and whether it agrees with the published number."""
+    row = summary[
+        (summary["setting"] == published.setting)
+        & (summary["synthesizer"] == published.synthesizer)
+        & (summary["quantity"] == published.quantity)
+    ]
+    if row.empty:
+        return "not run", False
+    mean, error, n = (row[name].iloc[0] for name in ("mean", "mc_error", "n"))
+    error = 0.0 if math.isnan(error) else error
+    reach = _DEVIATIONS * error * math.sqrt(n) if published.one_database else _ERRORS * error
+    agrees = published.low - reach <= mean <= published.high + reach
+    ours = f"{mean:.4g} ± {error:.2g} ({n} databases)" if n > 1 else f"{mean:.4g} (1 database)"
+    return ours, bool(agrees)
+
+
 def made_with(results: Sequence[StudyResult]) -> str:
-    """Version, engine, seed and CPU times of several results, in words."""
+    """Version, engine and seed of several results, in words."""
     first = results[0].header
     for result in results:
         for name in ("pyhybrid", "seed"):
@@ -454,13 +418,7 @@ def made_with(results: Sequence[StudyResult]) -> str:
                     f"{results[0].study} {first[name]}"
                 )
     engines = sorted({result.header["options"]["engine"] for result in results})
-    made = f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
-    times = [
-        f"{result.label} {result.cpu_seconds / 60:.3g}"
-        for result in results
-        if result.cpu_seconds is not None
-    ]
-    return f"{made}, CPU minutes {', '.join(times)}" if times else made
+    return f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
 
 
 def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -471,64 +429,23 @@ def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return whole
 
 
-def _title(row: Any) -> str:
-    return f"{row.synthesizer}, {row.quantity} ({row.setting})"
-
-
-def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reproduced:
-    row = summary[
-        (summary["setting"] == published.setting)
-        & (summary["synthesizer"] == published.synthesizer)
-        & (summary["quantity"] == published.quantity)
-    ]
-    quantity = _title(published)
-    if row.empty:
-        ours, agrees = "not run", False
-    else:
-        mean, error, n = (row[name].iloc[0] for name in ("mean", "mc_error", "n"))
-        error = 0.0 if math.isnan(error) else error
-        reach = _DEVIATIONS * error * math.sqrt(n) if published.one_database else _ERRORS * error
-        agrees = published.low - reach <= mean <= published.high + reach
-        ours = f"{mean:.4g} ± {error:.2g} ({n} databases)" if n > 1 else f"{mean:.4g} (1 database)"
-    return Reproduced(
-        study=study.name,
-        source=study.source,
-        quantity=quantity,
-        published=published.shown,
-        ours=ours,
-        agrees=bool(agrees),
-        why=published.note,
-    )
-
-
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
     """Databases of each setting, and where they are fewer than `--size paper` makes."""
-    found = _databases(summary)
-    fewer = summary.groupby("setting")["n"].max().min() < study.paper.replicates
-    return f"{found} (`--size paper` makes {study.paper.replicates})" if fewer else found
-
-
-def _databases(summary: pd.DataFrame) -> str:
-    """How many, of how many kinds."""
     per_setting = summary.groupby("setting", sort=False)["n"].max()
     numbers = sorted({int(n) for n in per_setting})
     plural = "" if numbers == [1] else "s"
-    found = f"{' to '.join(map(str, sorted({numbers[0], numbers[-1]})))} database{plural}"
-    return found if len(per_setting) == 1 else f"{found} of each of {len(per_setting)} kinds"
+    text = f"{' to '.join(map(str, sorted({numbers[0], numbers[-1]})))} database{plural}"
+    if len(per_setting) > 1:
+        text += f" of each of {len(per_setting)} kinds"
+    paper = study.paper.replicates
+    return f"{text} (`--size paper` makes {paper})" if numbers[0] < paper else text
 
 
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
-    """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program, and
-    what `beside` makes of both programs, which is set side by side at the end."""
-    compared = [name for name in studies if f"{name}, default" in summaries]
-    both = {f"{name}, {program}" for name in compared for program in PROGRAMS}
-    run = {
-        name: replace(studies[name.partition(",")[0]], name=name)
-        for name in summaries
-        if name not in both
-    }
+    """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
+    run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
     lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
     differ = [line for line in lines if not line.agrees]
     explained = sum(bool(line.why) for line in differ)
@@ -551,120 +468,5 @@ def reproduction_page(
         "that ran the paper's own program says `published`.\n\n"
         f"{titles}\n"
         "| study | quantity | published | ours | | note |\n|---|---|---|---|---|---|\n"
-        f"{rows}{_programs_beside(studies, summaries, compared)}"
+        f"{rows}"
     )
-
-
-# --- The papers' programs beside ours -------------------------------------------------------------
-
-
-def both_programs(results: Sequence[StudyResult]) -> dict[str, pd.DataFrame]:
-    """Summaries by label; `beside` of the studies that both programs ran."""
-    by = {result.label: result for result in results}
-    summaries = {label: result.summary for label, result in by.items()}
-    for name in [label for label in by if f"{label}, published" in by]:
-        summaries |= beside(by[name], by[f"{name}, published"])
-    return summaries
-
-
-def beside(default: StudyResult, published: StudyResult) -> dict[str, pd.DataFrame]:
-    """Summaries of both programs on the databases that both ran."""
-    ours, theirs = (
-        {**result.header, "options": {**result.header["options"], "program": ""}}
-        for result in (default, published)
-    )
-    if ours != theirs:
-        raise InvalidInput(
-            f"both programs of study {default.study} must have run on the same databases: version, "
-            "settings, options or seed differ"
-        )
-    keys = ["setting", "replicate", "synthesizer", "quantity"]
-    rows = default.rows.merge(published.rows, on=keys, suffixes=("_default", "_published"))
-    return {
-        f"{default.study}, {name}": summarize(rows[keys].assign(value=rows[f"value_{name}"]))
-        for name in PROGRAMS
-    }
-
-
-def _programs_beside(
-    studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], names: Sequence[str]
-) -> str:
-    """The last part of the page; nothing where no study has both programs."""
-    if not names:
-        return ""
-    rows, words, every = [], [], []
-    for name in names:
-        whole = summaries[name]
-        by = [_with_deviations_of(whole, summaries[f"{name}, {program}"]) for program in PROGRAMS]
-        apart = _differences(*by)
-        every += [(inside, far) for _, inside, far in apart.values() if inside is not None]
-        lines = [reproduce(studies[name], summary) for summary in (whole, *by)]
-        for now, ours, theirs in zip(*lines, strict=True):
-            difference, inside, _ = apart.get(ours.quantity, ("", None, 0.0))
-            words += [(now, _changed(now, ours, theirs, inside))]
-            rows.append(
-                f"| {name} | {ours.quantity} | {ours.published} | {ours.ours} | {theirs.ours} | "
-                f"{difference} | {words[-1][1]} |\n"
-            )
-    differ = [word for now, word in words if not now.agrees]
-    agree = [word for now, word in words if now.agrees]
-    changed = [sum(word.startswith("yes") for word in of) for of in (differ, agree)]
-    sizes = "; ".join(f"{n}: {_databases(summaries[f'{n}, published'])}" for n in names)
-    return (
-        "\n## The papers' own programs beside ours\n\n"
-        f"Both programs on the same databases, fewer than above: {sizes}. The difference, "
-        "published program less default, is also given in deviations among the databases above; "
-        "it is within Monte Carlo error up to 3 sqrt(2/n) of them, as two runs on one database "
-        "differ by no more than those on two. Errors and verdicts are by these deviations, too. "
-        f"Of {len(every)} quantities of synthesizers with a deviation, also those without a line, "
-        f"{sum(inside for inside, _ in every)} are within; the median of differences is "
-        f"{median([far for _, far in every] or [0.0]):.2g} deviations, the largest "
-        f"{max([far for _, far in every], default=0.0):.2g}. The last column says whether the "
-        f"published program changes what a line says: of {len(differ)} lines that differ above it "
-        f"changes {changed[0]}, of {len(agree)} that agree {changed[1]}; a statement has no error "
-        f"of its own, {sum('turns' in word for _, word in words)} turn on these databases.\n\n"
-        "| study | quantity | published number | default program | published program | difference "
-        "| changed |\n|---|---|---|---|---|---|---|\n"
-        f"{''.join(rows)}"
-    )
-
-
-def _with_deviations_of(whole: pd.DataFrame, few: pd.DataFrame) -> pd.DataFrame:
-    """Of `few` databases, with errors by the deviations among those of `whole`."""
-    keys = ["setting", "synthesizer", "quantity"]
-    of = whole.set_index(keys)
-    deviation = (of["mc_error"] * of["n"] ** 0.5).reindex(pd.MultiIndex.from_frame(few[keys]))
-    errors = deviation.to_numpy() / few["n"] ** 0.5
-    with_errors: pd.DataFrame = few.assign(mc_error=errors)
-    return with_errors
-
-
-def _differences(
-    ours: pd.DataFrame, theirs: pd.DataFrame
-) -> dict[str, tuple[str, bool | None, float]]:
-    """By quantity: published program less default, whether within Monte Carlo error (None for the
-    data and without a deviation among databases), and how many deviations apart."""
-    found: dict[str, tuple[str, bool | None, float]] = {}
-    pairs: Any = zip(ours.itertuples(), theirs.itertuples(), strict=True)
-    for x, y in pairs:
-        apart, deviation = y.mean - x.mean, x.mc_error * x.n**0.5
-        text, inside, far = f"{apart:+.3g}", None, 0.0
-        if x.synthesizer != DATA and not math.isnan(deviation):
-            inside = abs(apart) <= 3 * 2**0.5 * x.mc_error + 1e-9 * abs(x.mean)
-            far = abs(apart) / deviation if deviation else 0.0
-            text += f" ({far:.2g} deviations, {'within' if inside else 'outside'})"
-        found[_title(x)] = (text, inside, far)
-    return found
-
-
-def _changed(now: Reproduced, ours: Reproduced, theirs: Reproduced, inside: bool | None) -> str:
-    """Whether the published program changes what is said of a line."""
-    says = {True: "agrees", False: "differs"}
-    if theirs.agrees == now.agrees:
-        ours_too = "" if ours.agrees == now.agrees else f", ours {says[ours.agrees]} here"
-        return f"no: {says[theirs.agrees]}{ours_too}"
-    if ours.agrees == theirs.agrees:
-        return f"no: {says[theirs.agrees]} with both on these databases"
-    turned = f"{says[ours.agrees]} with ours, {says[theirs.agrees]} with the paper's"
-    known = {True: "not beyond Monte Carlo error", False: "yes", None: "turns, no error known"}
-    return f"{known[inside]}: {turned}"

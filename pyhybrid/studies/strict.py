@@ -128,10 +128,10 @@ def _over(
     epsilon: float, truncated: PseudoPosteriorMechanism, censored: PseudoPosteriorMechanism
 ) -> Mechanisms:
     """Weighted-e and Censor_w over these weights."""
-    made: Any = strict_mechanisms(Beta("y ~ 1"), epsilon)
+    mechanisms: Any = strict_mechanisms(Beta("y ~ 1"), epsilon)
     return {
-        "Weighted-e": replace(made["Weighted-e"], inner=truncated),
-        "Censor_w": replace(made["Censor_w"], inner=censored),
+        "Weighted-e": replace(mechanisms["Weighted-e"], inner=truncated),
+        "Censor_w": replace(mechanisms["Censor_w"], inner=censored),
     }
 
 
@@ -155,8 +155,8 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         "Weighted": LipschitzWeighted(model, accounting=ACCOUNTING),
     }
     for epsilon in EPSILONS:
-        made = strict_mechanisms(model, epsilon)
-        mechanisms |= {f"{name} at {epsilon}": one for name, one in made.items()}
+        at_epsilon = strict_mechanisms(model, epsilon)
+        mechanisms |= {f"{name} at {epsilon}": one for name, one in at_epsilon.items()}
     for epsilon, scale in ((4, 0.925), (4, 0.8), (3, 0.8)):
         scaled = _down_scaled(session, epsilon, scale)
         mechanisms |= {_scaled_label(name, epsilon, scale): one for name, one in scaled.items()}
@@ -232,9 +232,9 @@ def _count_errors(summary: pd.DataFrame, quantity: str) -> Iterator[tuple[str, i
 
 def _of_published_size(summary: pd.DataFrame) -> Found:
     """Means within 3 standard errors of the published ones, both means erring."""
-    found = list(_count_errors(summary, _MET))
-    shown = "; ".join(f"{name} at {e} {ours:.0f} ({z:+.1f})" for name, e, ours, z in found)
-    return f"ours (errors off): {shown}", all(abs(z) <= 3 for *_, z in found)
+    errors = list(_count_errors(summary, _MET))
+    shown = "; ".join(f"{name} at {e} {ours:.0f} ({z:+.1f})" for name, e, ours, z in errors)
+    return f"ours (errors off): {shown}", all(abs(z) <= 3 for *_, z in errors)
 
 
 def _by_fewer_draws(summary: pd.DataFrame) -> Found:
@@ -264,29 +264,31 @@ def _distances(summary: pd.DataFrame, names: Sequence[str]) -> dict[int, dict[st
     return {e: {n: mean_of(summary, _F, f"{n} at {e}", _APART) for n in names} for e in EPSILONS}
 
 
-def _each_epsilon(found: Mapping[int, Mapping[str, float]]) -> str:
-    return "max-ECDF at " + "; ".join(f"{e}: {listed(by, '.3f')}" for e, by in found.items())
+def _each_epsilon(distances: Mapping[int, Mapping[str, float]]) -> str:
+    return "max-ECDF at " + "; ".join(f"{e}: {listed(by, '.3f')}" for e, by in distances.items())
 
 
 def _order_at_each_epsilon(summary: pd.DataFrame) -> Found:
     """Censor_w nearer to the data than Censor_uw and Weighted-e, at every epsilon."""
-    found = _distances(summary, _WITH_TARGET)
-    return _each_epsilon(found), all(by["Censor_w"] == min(by.values()) for by in found.values())
+    distances = _distances(summary, _WITH_TARGET)
+    return _each_epsilon(distances), all(
+        by["Censor_w"] == min(by.values()) for by in distances.values()
+    )
 
 
 def _weighted_is_lowest(summary: pd.DataFrame) -> Found:
     """Weighted, which has no target, nearest to the data of all."""
     weighted = mean_of(summary, _F, "Weighted", _APART)
-    found = _distances(summary, (*_WITH_TARGET, "PH"))
-    holds = all(weighted < min(by.values()) for by in found.values())
-    return f"Weighted {weighted:.3f}; {_each_epsilon(found)}", holds
+    distances = _distances(summary, (*_WITH_TARGET, "PH"))
+    holds = all(weighted < min(by.values()) for by in distances.values())
+    return f"Weighted {weighted:.3f}; {_each_epsilon(distances)}", holds
 
 
 def _histogram_is_worst(summary: pd.DataFrame) -> Found:
     """PH farther from the data than two of the three with a target, at every epsilon."""
-    found = _distances(summary, (*_WITH_TARGET, "PH"))
-    worse = [sum(by["PH"] > by[n] for n in _WITH_TARGET) >= 2 for by in found.values()]
-    return _each_epsilon(found), all(worse)
+    distances = _distances(summary, (*_WITH_TARGET, "PH"))
+    worse = [sum(by["PH"] > by[n] for n in _WITH_TARGET) >= 2 for by in distances.values()]
+    return _each_epsilon(distances), all(worse)
 
 
 def _by_bins(summary: pd.DataFrame) -> Found:
@@ -346,11 +348,11 @@ def _cost_of_a_cap(_: pd.DataFrame) -> Found:
     terms[1:] = (30.0, -30.0)
     both, removed = replaced_and_removed(terms, cap=cap)
     below = replaced_and_removed(np.minimum(terms, 0.0), cap=cap)[0]
-    found = (
+    text = (
         f"M = {cap:g}: removed {removed:.3f}, replaced {both:.3f}, replaced where no density "
         f"exceeds 1 {below:.3f}"
     )
-    return found, both <= 2 * cap
+    return text, both <= 2 * cap
 
 
 STUDY_F = Study(
@@ -481,8 +483,8 @@ def reported_salaries(
         amounts = np.where((kind >= 0.5) & (kind < 0.8), 5_000 * np.round(amounts / 5_000), amounts)
     if zeros:
         amounts = np.where(rng.random(n) < _ZEROS, 0.0, amounts)
-    place = table["salary"].rank(method="first").to_numpy().astype(int) - 1
-    table["salary"] = np.clip(np.sort(amounts)[place] / LARGEST_SALARY, 1e-3, 1 - 1e-3)
+    rank = table["salary"].rank(method="first").to_numpy().astype(int) - 1
+    table["salary"] = np.clip(np.sort(amounts)[rank] / LARGEST_SALARY, 1e-3, 1 - 1e-3)
     return table
 
 
@@ -504,12 +506,12 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     }
     rows = utility_rows("data", data["salary"], data["salary"])
     real = {row.quantity: row.value for row in rows}
-    made = {"PH": _histogram_draws(data["salary"], 5, streams.generator("PH"))}
+    sets = {"PH": _histogram_draws(data["salary"], 5, streams.generator("PH"))}
     for name, mechanism in mechanisms.items():
         fit = fitted(mechanism, session)
         rows.append(bound_row(name, fit))
-        made[name] = one_set(mechanism, session, fit)["salary"]
-    for name, values in made.items():
+        sets[name] = one_set(mechanism, session, fit)["salary"]
+    for name, values in sets.items():
         of_set = utility_rows(name, data["salary"], values)
         rows += of_set
         rows += [
@@ -621,7 +623,6 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
         scales=options["scales"],
         shifts=[0.0],
         n_synthetic=20,
-        accounting=ACCOUNTING,
         seed=streams.entropy,
         engine=options["engine"],
         settings=SamplerSettings(parallel_chains=1),

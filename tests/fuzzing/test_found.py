@@ -284,6 +284,6 @@ def test_a_synthesized_sparse_column_is_read_back(tmp_path: Path) -> None:
 def test_a_masked_statement_has_numbers_of_records_and_sets() -> None:
     """One damaged on disk was loaded, and its text ended in a TypeError."""
     numbers = {"n_records": 9, "n_sets": 2, "n_imputations": 1}
-    told: dict[str, Any] = {"method": "mice", "keys": ("y",), "masks": {}, "rule": "single"}
+    words: dict[str, Any] = {"method": "mice", "keys": ("y",), "masks": {}, "rule": "single"}
     for name in numbers:
-        refuses(f"{name} must be", RiskStatement, **told, **{**numbers, name: None})
+        refuses(f"{name} must be", RiskStatement, unchanged={}, **words, **{**numbers, name: None})

@@ -26,9 +26,9 @@ def test_missing_levels_are_summed_out(kind: str) -> None:
     unknown = Unknown(design=design[20:], log_weights=weights)
 
     def value(at: Any) -> float:
-        return model.log_posterior(at, design[:20], x, unknown)[0]
+        return model.log_density(at, design[:20], x, unknown)
 
-    total = model.log_posterior(theta, design[:20], x)[0]
+    total = model.log_density(theta, design[:20], x)
     for row in range(10):
         total += np.log(
             sum(
@@ -44,7 +44,7 @@ def test_missing_levels_are_summed_out(kind: str) -> None:
             )
         )
     assert value(theta) == pytest.approx(total, rel=1e-12)
-    gradient = model.log_posterior(theta, design[:20], x, unknown)[1]
+    gradient = model.gradient(theta, design[:20], x, unknown)
     for place in range(model.size):
         step = np.zeros(model.size)
         step[place] = 1e-5
@@ -97,7 +97,7 @@ def _before_and_after(kind: str, seed: int, spoil: Break) -> tuple[Statistics, S
         return [b[0], b[0] ** 2, b[1] ** 2, float(t[1] ** 2), float(t[1] * b[1]),
                 float(hidden.mean() ** 2), fit, float(c[2, 0] * hidden.mean())]  # fmt: skip
 
-    later = Later(model=model, theta=theta, own=coefficients[2], eta=eta[:seen], x=y[:seen])
+    later = Later(model=model, theta=theta, slopes=coefficients[2], eta=eta[:seen], x=y[:seen])
     start = np.append(slopes, variance)
     step = draw_step(start, design[:seen], x[:seen], [later], rng)
     hidden = x[seen:]

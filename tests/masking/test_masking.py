@@ -206,7 +206,7 @@ def test_missing_keys_against_complete_data(
         complete = imputation(**how).release(full, seed=2)
         nested = imputation(**how, n_imputations=4).release(holes, seed=2)
     assert (complete.rule, nested.rule) == ("partially_synthetic", "nested")
-    assert [len(nest) for nest in nested.nested] == [3, 3, 3, 3]
+    assert (nested.n_imputations, len(nested.synthetic)) == (4, 12)
     for table in nested.synthetic:
         assert table[keys].notna().all().all()
         pd.testing.assert_series_equal(table["wealth"], holes["wealth"])
@@ -227,7 +227,7 @@ def test_imputations_stay_within_a_nest(gaps: tuple[pd.DataFrame, pd.DataFrame])
     tight = ph.masking.masks_by_type(holes, ["age", "sex"], variance=1e-9, separation=200.0)
     with _quiet():
         release = imputation(**how, masks=tight).release(holes, seed=2)
-    (a, b), (c, _) = release.nested
+    a, b, c, _ = release.synthetic
     missing = holes["age"].isna()
     pd.testing.assert_series_equal(a["age"], b["age"])
     assert not a.loc[missing, "age"].equals(c.loc[missing, "age"])

@@ -132,12 +132,11 @@ def test_gradients_and_probabilities(model: families.LevelModel) -> None:
     design = np.hstack([np.ones((40, 1)), rng.normal(size=(40, 2))])
     x = rng.integers(0, model.n_levels, 40)
     theta = rng.normal(size=model.size)
-    value, gradient = model.log_posterior(theta, design, x)
+    value, gradient = model.log_density(theta, design, x), model.gradient(theta, design, x)
     for place in range(model.size):
         step = np.zeros(model.size)
         step[place] = 1e-5
-        rise = model.log_posterior(theta + step, design, x)[0]
-        fall = model.log_posterior(theta - step, design, x)[0]
+        rise, fall = (model.log_density(theta + sign * step, design, x) for sign in (1, -1))
         assert gradient[place] == pytest.approx((rise - fall) / 2e-5, rel=1e-5, abs=1e-6)
     assert np.isfinite(value)
     eta, cuts = design @ model.coefficients(theta), model.cuts(theta)
@@ -155,14 +154,16 @@ def test_ordered_probabilities_hold_far_out() -> None:
     assert np.isfinite(logs).all()
 
 
-def _moves(target: Any, start: Any, n: int, rng: np.random.Generator) -> Any:
-    metric = families.metric_at_mode(target, start)
-    walker = families.Walker(theta=metric.mode.copy())
-    draws = np.empty((n, start.size))
-    for place in range(-200, n):
-        walker.move(target, metric, rng, adapt=place < 0)
-        draws[max(place, 0)] = walker.theta
-    return draws
+def _moves(model: families.LevelModel, design: Any, x: Any, n: int, rng: Any) -> Any:
+    posterior = (
+        lambda theta: model.log_density(theta, design, x),
+        lambda theta: model.gradient(theta, design, x),
+    )
+    near = families.NormalAtMode.of(*posterior, np.zeros(model.size))
+    draws = [near.mode]
+    for _ in range(n):
+        draws.append(near.move(draws[-1], *posterior, families.STEP, rng)[0])
+    return np.array(draws[1:])
 
 
 def test_hamiltonian_draws_have_the_moments_of_a_grid() -> None:
@@ -171,12 +172,11 @@ def test_hamiltonian_draws_have_the_moments_of_a_grid() -> None:
     x = np.array([1] * 11 + [0])
     design = np.ones((12, 1))
     grid = np.linspace(-3, 8, 4001)
-    logs = np.array([model.log_posterior(np.array([b]), design, x)[0] for b in grid])
+    logs = np.array([model.log_density(np.array([b]), design, x) for b in grid])
     p = np.exp(logs - logs.max())
     p /= p.sum()
     mean, sd = p @ grid, np.sqrt(p @ grid**2 - (p @ grid) ** 2)
-    draws = _moves(lambda t: model.log_posterior(t, design, x), np.zeros(1), 6000,
-                   np.random.default_rng(4))[:, 0]  # fmt: skip
+    draws = _moves(model, design, x, 6000, np.random.default_rng(4))[:, 0]
     effective = 2000  # ESS of these draws is above 3000
     within(draws.mean(), mean, sd, effective)
     kurtosis = p @ ((grid - mean) / sd) ** 4
@@ -198,8 +198,7 @@ def test_posteriors_agree_with_the_likelihood_fits_of_statsmodels() -> None:
     fits = {"binary": (latent > 0).astype(int), "ordered": ordered, "nominal": nominal}
     for kind, x in fits.items():
         model = families.LevelModel(kind=kind, n_levels=x.max() + 1, n_columns=2)
-        draws = _moves(lambda t, m=model, y=x: m.log_posterior(t, design, y),
-                       np.zeros(model.size), 400, rng)  # fmt: skip
+        draws = _moves(model, design, x, 400, rng)
         if kind == "binary":
             fit = sm.Probit(x, design).fit(disp=0)
             params, bse = np.asarray(fit.params), np.asarray(fit.bse)

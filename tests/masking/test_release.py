@@ -140,13 +140,6 @@ def test_few_records_have_no_shares_in_their_statement() -> None:
     assert "about" not in release.statement.text.split("## How much")[1].split("## Not")[0]
 
 
-def test_statements_of_earlier_versions_are_read() -> None:
-    new = masked(people(300)).statement
-    old = replace(new, unchanged={})
-    assert "## How much was changed\n\nNot stated.\n" in old.text
-    assert old.left_as_they_were == ()
-
-
 def _by_comparator(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
     return CartSynthesis(keys=KEYS, n_synthetic=2).release(frame, seed=1)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pyhybrid.measures.arrays.combining import (
+from pyhybrid.measures.combining import (
     Combined,
     combine_fully_synthetic,
     combine_multiple_imputation,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, estimates, max_ecdf, summaries
+from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, estimates, max_ecdf, summaries
 from tests.refusals import refuses
 
 VECTORS = st.lists(st.integers(-5, 20), min_size=1, max_size=30)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.measures.arrays.matching import match_counts, matches_own_record
+from pyhybrid.measures.matching import match_counts, matches_own_record
 from tests.refusals import refuses
 
 SMALL = settings(max_examples=60, deadline=None)

@@ -21,7 +21,7 @@ from pyhybrid.measures import (
     table_utility,
     utility_summary,
 )
-from pyhybrid.measures.arrays.estimates import avg_ecdf, estimates, max_ecdf, summaries
+from pyhybrid.measures.estimates import avg_ecdf, estimates, max_ecdf, summaries
 from pyhybrid.measures.summaries import utility_as_dict
 from tests.refusals import refuses
 

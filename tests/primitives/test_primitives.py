@@ -151,7 +151,6 @@ def test_randomized_response_by_its_estimator() -> None:
     kept = (answer.value == truth).mean()
     assert within(kept, p, math.sqrt(p * (1 - p) / truth.size))
     assert within(answer.estimate, 0.3, math.sqrt(answer.variance))
-    assert answer.sampling_variance > answer.variance
 
 
 def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
@@ -167,19 +166,6 @@ def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
         moments += probability * np.array([estimate, estimate**2])
     assert moments[0] == pytest.approx(0.75, abs=1e-12)
     assert moments[1] - moments[0] ** 2 == pytest.approx(made.variance, rel=1e-12)
-
-
-def test_the_sampling_variance_is_unbiased() -> None:
-    """Persons drawn with probability t, reports with p: r = t p + (1 - t)(1 - p), all outcomes."""
-    made = randomized_response([True] * 5, epsilon=0.9)
-    p, t, n = made.keep_probability, 0.35, 5
-    r = t * p + (1 - t) * (1 - p)
-    share = stats.binom.pmf(np.arange(n + 1), n, r)
-    answers = [replace(made, value=np.arange(n) < k) for k in range(n + 1)]
-    estimates = np.array([a.estimate for a in answers])
-    variance = share @ estimates**2 - (share @ estimates) ** 2
-    assert share @ estimates == pytest.approx(t, abs=1e-12)
-    assert share @ [a.sampling_variance for a in answers] == pytest.approx(variance, rel=1e-12)
 
 
 @pytest.mark.long

@@ -9,7 +9,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.masking import MaskedRelease
-from pyhybrid.running.resumable import open_parts
 from tests.fuzzing.files import stored
 from tests.refusals import refuses
 
@@ -39,12 +38,3 @@ def test_a_later_ledger_is_refused(tmp_path: Path) -> None:
     content = {"budget": 500, "kind": "strict", "relation": "remove", "format": 99}
     (tmp_path / "ledger").write_text(json.dumps(content) + "\n")
     refuses("must be a ledger of format 2", ph.Ledger, tmp_path / "ledger")
-
-
-def test_a_later_file_of_parts_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "points.jsonl"
-    with open_parts(path, settings="", seed=1):
-        pass
-    first, *rest = path.read_text().splitlines()
-    path.write_text("\n".join([json.dumps({**json.loads(first), "format": 2}), *rest]) + "\n")
-    refuses(r"(?s)format.*2", lambda: open_parts(path, settings="", seed=1).__enter__())

@@ -95,12 +95,11 @@ def _curve(*, worse: float = 0.0, converged: bool = True) -> RiskUtilityCurve:
         own = {"max_ecdf": ecdf + worse, **measures, "error_q90": 12_345.6}
         rows.append(
             {"mechanism": name, "scale": scale, "shift": None if scale is None else 0.0,
-             "epsilon": 4 * (scale or 3.0), "accounting": "gaussian", "delta": 1e-6,
-             "epsilon_ratio": 1.0, **own,
+             "epsilon": 4 * (scale or 3.0), "bound_ratio": 1.0, **own,
              **{f"{key}_se": value / 10 for key, value in own.items()}, "converged": converged}
         )  # fmt: skip
     table = pd.DataFrame(rows)
-    return RiskUtilityCurve(table=table, outcome="wage", n_synthetic=5, points_resumed=0)
+    return RiskUtilityCurve(table=table, outcome="wage", n_synthetic=5)
 
 
 def test_a_curve_says_which_weights_are_nearer() -> None:
@@ -119,7 +118,7 @@ def test_a_curve_says_which_weights_are_nearer() -> None:
 
 def test_a_curve_says_where_epsilons_are_not_equal_or_weights_cost_more_than_none() -> None:
     curve = _curve()
-    curve.table.loc[2, "epsilon_ratio"] = 0.57
+    curve.table.loc[2, "bound_ratio"] = 0.57
     curve.table.loc[0, "epsilon"] = 3.9  # below the 4 of LW at scale 1, above the 2 at scale 0.5
     section = curve_verdict(curve)
     assert section.paragraphs[1][2].startswith("At the same epsilon or less for SW")

@@ -136,7 +136,9 @@ class ColumnDomain:
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-        return {name: v for name, v in shown.items() if v is not None and v is not False and v != []}
+        empty = (name for name, v in shown.items() if isinstance(v, list) and not v)
+        absent = {*empty, *(name for name, v in shown.items() if v is None or v is False)}
+        return {name: v for name, v in shown.items() if name not in absent}
 
     @classmethod
     def from_dict(cls, fields: Any) -> ColumnDomain:

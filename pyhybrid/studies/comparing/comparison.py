@@ -13,12 +13,8 @@ estimates of numbers, and have a share of their own.
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,13 +25,12 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks, html_table
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.measures.arrays.estimates import Estimates, estimates
+from pyhybrid.measures.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import without_survey
-from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import finished_tasks, named_progress
+from pyhybrid.running.tasks import named_progress
 
 DATA = "data"
 """Name of the confidential data among the sources of estimates."""
@@ -47,9 +42,6 @@ NOT_COVERED = (
 )
 
 _RECORDS_SIMULATED = 10_000_000  # for figures
-_DRAWS, _RECORDS_OF_MEANS = 100, 5_000_000  # to see whether means moved away
-_ERRORS = 3.0  # of the simulated means
-_MATERIAL = 0.5  # standard errors of the data's own mean: less than that is nobody's loss
 _MOST_LEVELS = 6
 _MEAN = "mean"
 
@@ -76,13 +68,11 @@ class Comparison:
         values their share, too (``share missing``).
     estimates : DataFrame
         Tidy: statistic, source, estimate, lower, upper. Sources are the data ("data") and the
-        mechanisms; see `pyhybrid.measures.arrays.estimates.estimates` for how sets are combined.
+        mechanisms; see `pyhybrid.measures.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
-    moved_away : tuple of str
-        Mechanisms whose re-weighting took the mean further from the data than it was before.
-    fits_made, fits_saved : int
-        Fits of the shared session; fits that as many separate releases would have made beyond it.
+    fits_made : int
+        Fits of the shared session.
     session : FitSession
         Data and fits, for further releases without new fits.
     """
@@ -91,9 +81,7 @@ class Comparison:
     table: pd.DataFrame
     estimates: pd.DataFrame
     outcome: str
-    moved_away: tuple[str, ...]
     fits_made: int
-    fits_saved: int
     session: FitSession = field(repr=False)
 
     def __repr__(self) -> str:
@@ -123,15 +111,13 @@ def compare(
     on_not_converged: str = "raise",
     progress: FitProgress | None = None,
     refits: int = 0,
-    workers: int = 1,
-    executor: Executor | None = None,
 ) -> Comparison:
     """Release by each mechanism and set charges, bounds, weights and estimates side by side.
 
     All mechanisms share one session: a fit that several of them need, above all the unweighted one,
     is made once, and all fits use the same engine seed, so that mechanisms do not differ by noise
-    of the sampler. Re-weighting leaves less slack below the bound, but may worsen estimates: a
-    warning names the candidates whose mean it moved away from the data.
+    of the sampler. Re-weighting leaves less slack below the bound, but may worsen estimates: set
+    the same mechanism without it beside.
 
     Comparing several candidates on the confidential data and publishing one of them is a choice
     that the guarantee does not cover; to publish several, release each anew.
@@ -151,10 +137,6 @@ def compare(
     refits : int, default 0
         As of a release, where it is 10. 0 takes weights as fixed, as the papers do: a release costs
         that or more.
-    workers : int, default 1
-        Processes that work on mechanisms at once; does not change the results.
-    executor : Executor, optional
-        In place of `workers`; it is not shut down.
 
     Returns
     -------
@@ -183,24 +165,30 @@ def compare(
         on_not_converged=on_not_converged,
         progress=progress,
     )
-    check_count(workers, "workers")
-    if workers > 1 or executor is not None:
-        asked = _released_in_parallel(session, mechanisms, m, drawn, workers, executor, refits)
-    else:
-        asked = {
-            name: _released(
-                _Task(
-                    session=session,
-                    mechanism=mechanism,
-                    n_synthetic=m,
-                    n_drawn=drawn,
-                    name=name,
-                    refits=refits,
-                )
-            )
-            for name, mechanism in mechanisms.items()
-        }
-    return _compared(session, asked)
+    releases = {
+        name: mechanism.release_from(
+            replace(session, progress=named_progress(session.progress, name)),
+            n_synthetic=m,
+            n_draws_released=drawn,
+            refits=refits,
+        )
+        for name, mechanism in mechanisms.items()
+    }
+    column, outcome = session.bound.synthesized[0], outcome_of(session.bound)
+    columns = {DATA: [session.bound.table[column]]}
+    columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
+    by_source = {
+        source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
+        for source, sets in columns.items()
+    }
+    return Comparison(
+        releases=releases,
+        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
+        estimates=_tidy(by_source),
+        outcome=column,
+        fits_made=session.n_fits,
+        session=session,
+    )
 
 
 def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> dict[str, FloatArray]:
@@ -221,7 +209,7 @@ def _checked_model(mechanisms: Any) -> Any:
     if not isinstance(mechanisms, Mapping) or not mechanisms:
         example = "{'LW': ph.LipschitzWeighted(model)}"
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
-    models = []
+    first = next(iter(mechanisms))
     for name, mechanism in mechanisms.items():
         if not isinstance(name, str) or not name or name == DATA:
             raise InvalidInput(
@@ -231,134 +219,12 @@ def _checked_model(mechanisms: Any) -> Any:
             raise InvalidInput(
                 f"mechanisms[{name!r}] must be a mechanism: found {type(mechanism).__name__}"
             )
-        models.append((name, mechanism.model))
-    first, model = models[0]
-    for name, other in models[1:]:
-        if other != model:
+        if mechanism.model != mechanisms[first].model:
             raise InvalidInput(
-                f"all mechanisms must be over one model: {first!r} has {model}, {name!r} {other}"
+                f"all mechanisms must be over one model: {first!r} has {mechanisms[first].model}, "
+                f"{name!r} {mechanism.model}"
             )
-    return model
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Task:
-    """One mechanism and the session whose fits it may use."""
-
-    session: FitSession
-    mechanism: PseudoPosteriorMechanism
-    n_synthetic: int
-    n_drawn: int
-    name: str
-    refits: int
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Released:
-    """The release of one mechanism, the fits it asked for, and the session that made them."""
-
-    release: Release
-    asked: set[tuple[Any, ...]]
-    session: FitSession
-
-
-def _released(task: _Task) -> _Released:
-    """Runs in any process."""
-    shared = {f.name: getattr(task.session, f.name) for f in fields(task.session)}  # fits, too
-    shared["progress"] = named_progress(task.session.progress, task.name)
-    recording = _RecordingSession(**shared)
-    release = task.mechanism.release_from(
-        recording,
-        n_synthetic=task.n_synthetic,
-        n_draws_released=task.n_drawn,
-        refits=task.refits,
-    )
-    made = {key[0] for key in (*recording.store.sampled, *recording.store.exact)}
-    whole = {fit for fit in recording.asked if fit[0] in made}  # refits without a record are not
-    return _Released(release=release, asked=whole, session=recording)
-
-
-def _released_in_parallel(
-    session: FitSession,
-    mechanisms: Mapping[str, PseudoPosteriorMechanism],
-    n_synthetic: int,
-    n_drawn: int,
-    workers: int,
-    executor: Executor | None,
-    refits: int,
-) -> dict[str, _Released]:
-    """The same releases; each worker starts from the unweighted fit, which nearly all need."""
-    session.unweighted()
-    chains = max(1, (os.cpu_count() or 1) // workers) if executor is None else None
-    sent = replace(
-        session, progress=None, settings=replace(session.settings, parallel_chains=chains)
-    )
-    tasks, before = [], Counter[str]()
-    for name, mechanism in mechanisms.items():  # of equal mechanisms each takes draws of its own
-        stream = mechanism.stream()
-        store = replace(session.store, released={stream: (n_drawn,) * before[stream]})
-        fresh = replace(sent, store=store)
-        before[stream] += 1
-        tasks.append(
-            _Task(
-                session=fresh,
-                mechanism=mechanism,
-                n_synthetic=n_synthetic,
-                n_drawn=n_drawn,
-                name=name,
-                refits=refits,
-            )
-        )
-    finished, work = {}, {"workers": workers, "executor": executor, "progress": session.progress}
-    for task, made in finished_tasks(_released, tasks, "mechanisms", **work):  # type: ignore[arg-type]
-        finished[task.name] = made
-        session.take_fits(made.session)
-    return {name: finished[name] for name in mechanisms}
-
-
-def _compared(session: FitSession, released: Mapping[str, _Released]) -> Comparison:
-    releases = {name: one.release for name, one in released.items()}
-    alone = sum(len(one.asked) for one in released.values())
-    column = session.bound.synthesized[0]
-    outcome = outcome_of(session.bound)
-    columns = {DATA: [session.bound.table[column]]}
-    columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
-    by_source = {
-        source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
-        for source, sets in columns.items()
-    }
-    moved = moved_away(session, releases, column)
-    if moved:
-        text = moved_away_text(moved, column, levels=bool(outcome.shares))
-        warnings.warn(text, stacklevel=3)
-    return Comparison(
-        releases=releases,
-        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
-        estimates=_tidy(by_source),
-        outcome=column,
-        moved_away=moved,
-        fits_made=session.n_fits,
-        fits_saved=max(0, alone - session.n_fits),
-        session=session,
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _RecordingSession(FitSession):
-    """The same session, with a record of the fits that one mechanism asks for."""
-
-    asked: set[tuple[Any, ...]] = field(default_factory=set, repr=False)
-
-    def fit(
-        self, alpha: FloatArray, *, cap: float | Cap | None = None, **options: Any
-    ) -> PosteriorFit:
-        key = None if cap is None else Cap.of(cap).key
-        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), key))
-        return super().fit(alpha, cap=cap, **options)
-
-    def exact_fit(self, alpha: FloatArray, *, cap: Cap, **options: Any) -> PosteriorFit:
-        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), cap.key, "exact"))
-        return super().exact_fit(alpha, cap=cap, **options)
+    return mechanisms[first].model
 
 
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
@@ -390,18 +256,13 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
 
 
 def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
+    columns = ["statistic", "source", "estimate", "lower", "upper"]
     rows = [
-        {
-            "statistic": statistic,
-            "source": source,
-            "estimate": estimates.estimate[k],
-            "lower": estimates.lower[k],
-            "upper": estimates.upper[k],
-        }
+        (statistic, source, of.estimate[k], of.lower[k], of.upper[k])
         for k, statistic in enumerate(by_source[DATA].statistics)
-        for source, estimates in by_source.items()
+        for source, of in by_source.items()
     ]
-    tidy: pd.DataFrame = pd.DataFrame(rows)
+    tidy: pd.DataFrame = pd.DataFrame(rows, columns=columns)
     return tidy
 
 
@@ -453,10 +314,10 @@ class Outcome:
     def _averages(self) -> list[tuple[str, Callable[[FloatArray], FloatArray]]]:
         """Names, and numbers whose mean is the mean or a share."""
 
-        def at(place: int) -> Callable[[FloatArray], FloatArray]:
-            return lambda values: (values == place).astype(np.float64)
+        def at(code: int) -> Callable[[FloatArray], FloatArray]:
+            return lambda values: (values == code).astype(np.float64)
 
-        averages = [(name, at(place)) for name, place in self.shares.items()] or [(_MEAN, present)]
+        averages = [(name, at(code)) for name, code in self.shares.items()] or [(_MEAN, present)]
         if self.missing:
             averages.append(("share missing", lambda values: np.isnan(values).astype(np.float64)))
         return averages
@@ -504,36 +365,3 @@ def means_of(session: FitSession, fit: PosteriorFit, n_draws: int, column: str) 
     tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
     outcome = outcome_of(session.bound)
     return np.array([outcome.averaged(table[column]) for table in tables])
-
-
-def moved_away(
-    session: FitSession, releases: Mapping[str, Release], column: str
-) -> tuple[str, ...]:
-    """Releases whose re-weighting took the mean, or a share, further from the data's by over 3
-    standard errors of the simulated means and half a standard error of the data's. Confidential."""
-    outcome, n = outcome_of(session.bound), session.bound.n
-    target = outcome.averaged(session.bound.table[column])
-    own_error = outcome.spread() / np.sqrt(n)
-    draws = min(_DRAWS, max(20, _RECORDS_OF_MEANS // n))
-    moved = []
-    for name, release in releases.items():
-        path = release.reweighted
-        if path is None or path.fit is path.start:
-            continue
-        before, after = (means_of(session, fit, draws, column) for fit in (path.start, path.fit))
-        further = abs(after.mean(axis=0) - target) - abs(before.mean(axis=0) - target)
-        error = np.sqrt(before.var(axis=0) / len(before) + after.var(axis=0) / len(after))
-        if (further > np.maximum(_ERRORS * error, _MATERIAL * own_error)).any():
-            moved.append(name)
-    return tuple(moved)
-
-
-def moved_away_text(names: tuple[str, ...], column: str, *, levels: bool = False) -> str:
-    """Warning to the data owner; which candidates these are is confidential."""
-    several = len(names) > 1
-    return (
-        f"re-weighting took the {'shares' if levels else 'mean'} of {column!r} further from the "
-        f"data in {', '.join(names)}: "
-        f"{'their' if several else 'its'} weights rise most where records are likely already; "
-        "compare with the same mechanism without re-weighting before you choose"
-    )

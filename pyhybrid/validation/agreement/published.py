@@ -23,7 +23,7 @@ from pyhybrid.core.errors import NotConverged, SamplingError
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.measures.arrays.estimates import STATISTICS, summaries
+from pyhybrid.measures.estimates import STATISTICS, summaries
 from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.models import Beta, BetaRegression, MixtureRegression, NegativeBinomial, Poisson
 from pyhybrid.privacy.log_lik import LogLik

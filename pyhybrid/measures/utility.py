@@ -1,4 +1,16 @@
-"""Distributions of data frames: columns one by one, and one- and two-way tables."""
+r"""Distributions: columns one by one, tables of counts, confidence intervals of estimates.
+
+**Tables of counts.** With a the counts of the data scaled to n_syn and b those of the set, over
+cells not empty in both: Voas-Williamson :math:`\sum (a - b)^2 / ((a + b)/2)`, with an expectation
+near (d - 1)(1 + n_syn/n) for d cells if both are samples of one population.
+
+References
+----------
+[JC] Jiang (2025), short course on data privacy.
+Voas, Williamson (2001), Geographical and Environmental Modeling 5:177-200; Raab, Nowok, Dibben
+(2021), arXiv:2109.12717.
+Karr, Kohnen, Oganian, Reiter, Sanil (2006), The American Statistician 60:224-232.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +23,148 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, IntArray, check_choice, check_count
+from pyhybrid.core.checks import FloatArray, IntArray, check_count, check_numeric
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.estimates import (
-    STATISTICS,
-    avg_ecdf,
-    effective_size,
-    estimates,
-    max_ecdf,
-)
-from pyhybrid.measures.arrays.utility import TABLE_STATISTICS, TableDistance, table_distance
-from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
+from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, effective_size, estimates, max_ecdf
+from pyhybrid.measures.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
 """Names of the sources of estimates."""
 
 _FEWER_ABOVE = 20_000_000
 _MOST_LEVELS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDistance:
+    """Distance of two tables of counts.
+
+    Attributes
+    ----------
+    statistic : float
+        Voas-Williamson, from 0; 0 for equal shares.
+    ratio : float
+        Over its expectation for two samples of one population; near 1 there, 0 for equal shares.
+    total_variation : float
+        Half the sum of absolute differences of shares, in [0, 1].
+    n_cells : int
+        Cells that are not empty in both.
+    """
+
+    statistic: float
+    ratio: float
+    total_variation: float
+    n_cells: int
+
+
+def table_distance(data: Any, synthetic: Any) -> TableDistance:
+    """Compare two tables of counts of the same cells.
+
+    Parameters
+    ----------
+    data, synthetic : array_like, of one shape
+        Counts >= 0, in any number of dimensions, each of sum above 0.
+
+    Raises
+    ------
+    InvalidInput
+        For unlike shapes, negative or infinite counts, or an empty table.
+
+    Examples
+    --------
+    >>> round(table_distance([10, 10], [5, 15]).statistic, 3)
+    5.333
+    """
+    a, b = check_numeric(data, "data"), check_numeric(synthetic, "synthetic")
+    for name, counts in (("data", a), ("synthetic", b)):
+        if not np.isfinite(counts).all() or (counts < 0).any() or counts.sum() == 0:
+            raise InvalidInput(f"counts of {name} must be finite and >= 0, some above 0")
+    if a.shape != b.shape:
+        raise InvalidInput(f"tables must have the same cells: found {a.shape} and {b.shape}")
+    n, n_syn = a.sum(), b.sum()
+    filled = (a > 0) | (b > 0)
+    a, b = a[filled] * (n_syn / n), b[filled]
+    statistic = float(np.sum((a - b) ** 2 / ((a + b) / 2)))
+    expected = (a.size - 1) * (1 + n_syn / n)
+    return TableDistance(
+        statistic=statistic,
+        ratio=statistic / expected if a.size > 1 else 0.0,
+        total_variation=float(np.abs(a - b).sum() / (2 * n_syn)),
+        n_cells=int(a.size),
+    )
+
+
+def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
+    """Half of [overlap / original length + overlap / synthetic length].
+
+    overlap = min(upper ends) - max(lower ends); for disjoint intervals minus their distance. The
+    measure is 1 for equal intervals and at most 0 for disjoint ones, without a lower limit.
+
+    Parameters
+    ----------
+    original, synthetic : array_like, shape (2,) or (2, p)
+        Lower and upper ends, finite; lower < upper. Two equal intervals may have no length.
+
+    Returns
+    -------
+    ndarray, shape () or (p,)
+
+    Raises
+    ------
+    InvalidInput
+        For unlike shapes, ends that are not finite, or an interval without length.
+
+    References
+    ----------
+    [JC], utility of inference.
+
+    Examples
+    --------
+    >>> float(interval_overlap([0, 2], [1, 3]))
+    0.5
+    """
+    first, second = check_numeric(original, "original"), check_numeric(synthetic, "synthetic")
+    if first.shape != second.shape or first.shape[:1] != (2,) or first.ndim > 2:
+        raise InvalidInput(
+            "original and synthetic must share a shape (2,) or (2, p): found "
+            f"{first.shape} and {second.shape}"
+        )
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise InvalidInput("ends of intervals must be finite")
+    equal = (first == second).all(axis=0)
+    lengths = [ends[1] - ends[0] for ends in (first, second)]
+    if ((np.minimum(*lengths) <= 0) & ~equal).any():
+        raise InvalidInput("intervals must have a length above 0: lower < upper")
+    shared = np.minimum(first[1], second[1]) - np.maximum(first[0], second[0])
+    with np.errstate(invalid="ignore"):
+        overlap = 0.5 * (shared / lengths[0] + shared / lengths[1])
+    return np.asarray(np.where(equal, 1.0, overlap))
+
+
+def standardised_difference(original: Any, synthetic: Any, standard_error: Any) -> FloatArray:
+    """abs(original - synthetic) / standard error of the original estimate, from 0.
+
+    Parameters
+    ----------
+    original, synthetic : array_like, shape () or (p,)
+        Point estimates, finite.
+    standard_error : array_like, shape () or (p,)
+        Of the original ones, above 0.
+    """
+    parts = [
+        check_numeric(values, name)
+        for values, name in (
+            (original, "original"),
+            (synthetic, "synthetic"),
+            (standard_error, "standard_error"),
+        )
+    ]
+    if len({part.shape for part in parts}) > 1 or not all(np.isfinite(p).all() for p in parts):
+        raise InvalidInput("original, synthetic and standard_error must be finite, of one shape")
+    if not (parts[2] > 0).all():
+        raise InvalidInput("standard_error must be above 0")
+    return np.asarray(np.abs(parts[0] - parts[1]) / parts[2])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,20 +212,20 @@ def column_utility(
     resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
     generator = generator_of(rng)
     distances: list[dict[str, Any]] = []
-    found: list[pd.DataFrame] = []
+    parts: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
         truth, *sets = (
             table[column].dropna().to_numpy(np.float64)
             for table in (tables.real, *tables.synthetic)
         )
-        own, *others = _present_weights(tables, column, tables.weights())
+        weight_data, *weight_sets = _present_weights(tables, column, tables.weights())
         even, *evens = _present_weights(tables, column, tables.weights(averaged=True))
         gaps = [
             (
-                max_ecdf(truth, each, weights=even, synthetic_weights=w),
-                avg_ecdf(truth, each, weights=even, synthetic_weights=w),
+                max_ecdf(truth, values, weights=even, synthetic_weights=w),
+                avg_ecdf(truth, values, weights=even, synthetic_weights=w),
             )
-            for each, w in zip(sets, evens, strict=True)
+            for values, w in zip(sets, evens, strict=True)
         ]
         missing, *absent = _missing_shares(tables, column)
         distances.append(
@@ -100,19 +237,22 @@ def column_utility(
                 "missing_synthetic": float(np.mean(absent)),
             }
         )
-        sources: list[tuple[str, Any, Any]] = [(DATA, truth, own), (SYNTHETIC, sets, others)]
+        sources: list[tuple[str, Any, Any]] = [
+            (DATA, truth, weight_data),
+            (SYNTHETIC, sets, weight_sets),
+        ]
         for source, values, weight in sources:
             summary = estimates(
                 values, statistics=statistics, n_resamples=resamples, weights=weight, rng=generator
             )
             rows = {"column": column, "statistic": summary.statistics, "source": source}
             ends = {name: getattr(summary, name) for name in ("estimate", "lower", "upper")}
-            found.append(pd.DataFrame({**rows, **ends}))
+            parts.append(pd.DataFrame({**rows, **ends}))
     named = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
     tidy = ["column", "statistic", "source", "estimate", "lower", "upper"]
     return ColumnUtility(
         distances=pd.DataFrame(distances, columns=named),
-        estimates=pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=tidy),
+        estimates=pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=tidy),
     )
 
 
@@ -120,8 +260,8 @@ def _present_weights(
     tables: Tables, column: str, weights: Sequence[FloatArray | None]
 ) -> list[FloatArray | None]:
     """Weights of the records with a value, of the data and of each set."""
-    given = zip(weights, (tables.real, *tables.synthetic), strict=True)
-    return [w if w is None else w[table[column].notna().to_numpy()] for w, table in given]
+    pairs = zip(weights, (tables.real, *tables.synthetic), strict=True)
+    return [w if w is None else w[table[column].notna().to_numpy()] for w, table in pairs]
 
 
 def _missing_shares(tables: Tables, column: str) -> list[float]:
@@ -140,20 +280,18 @@ class TableUtility:
         column, statistic, ratio, total_variation, n_cells; in the order of the columns.
     two_way : DataFrame
         first, second, and the same; worst ratio first. Empty for one column.
-    statistic : {"voas_williamson", "freeman_tukey"}
     """
 
     one_way: pd.DataFrame
     two_way: pd.DataFrame
-    statistic: str
 
     def matrix(self) -> pd.DataFrame:
         """Ratios of pairs as a symmetric table, those of single columns on its diagonal."""
         names = list(self.one_way["column"])
         square = np.diag(self.one_way["ratio"].to_numpy(dtype=np.float64))
         for first, second, ratio in self.two_way[["first", "second", "ratio"]].to_numpy().tolist():
-            own = names.index(first), names.index(second)
-            square[own] = square[own[::-1]] = ratio
+            cell = names.index(first), names.index(second)
+            square[cell] = square[cell[::-1]] = ratio
         ratios: pd.DataFrame = pd.DataFrame(square, index=names, columns=names)
         return ratios
 
@@ -164,7 +302,6 @@ def table_utility(
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
-    statistic: str = "voas_williamson",
     n_bins: int = 5,
     weights: str | None = None,
 ) -> TableUtility:
@@ -174,8 +311,6 @@ def table_utility(
     ----------
     real, synthetic, columns, categorical, weights
         As in `pyhybrid.measures.propensity_utility`.
-    statistic : {"voas_williamson", "freeman_tukey"}
-        See `pyhybrid.measures.arrays.utility`.
     n_bins : int, default 5
         Cells of a column of numbers, between quantiles of the data; at least 2. Values that many
         records share keep a cell of their own. Missing values are a cell, too; of categories the
@@ -189,7 +324,6 @@ def table_utility(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    check_choice(statistic, "statistic", TABLE_STATISTICS)
     bins = check_count(n_bins, "n_bins", at_least=2)
     names = list(tables.real.columns)
     cells = {name: _cells(tables, name, bins) for name in names}
@@ -197,9 +331,9 @@ def table_utility(
         None if weight is None else weight * (effective_size(weight) / weight.sum())
         for weight in tables.weights()
     ]
-    one = [{"column": a, **_distance([cells[a]], counted, statistic)} for a in names]
+    one = [{"column": a, **_distance([cells[a]], counted)} for a in names]
     two = [
-        {"first": a, "second": b, **_distance([cells[a], cells[b]], counted, statistic)}
+        {"first": a, "second": b, **_distance([cells[a], cells[b]], counted)}
         for a, b in combinations(names, 2)
     ]
     shown = ["first", "second", "statistic", "ratio", "total_variation", "n_cells"]
@@ -207,25 +341,22 @@ def table_utility(
     return TableUtility(
         one_way=pd.DataFrame(one),
         two_way=pairs.sort_values("ratio", ascending=False, kind="stable", ignore_index=True),
-        statistic=statistic,
     )
 
 
 def _distance(
-    parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None], statistic: str
+    parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None]
 ) -> dict[str, float]:
     """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables;
     `counted` says as how many each record counts, None for one each."""
-    sizes = [1 + max(int(each.max()) for each in part) for part in parts]
+    sizes = [1 + max(int(codes.max()) for codes in part) for part in parts]
     crossed = [
-        np.bincount(np.ravel_multi_index(own, sizes), weights, minlength=int(np.prod(sizes)))
-        for own, weights in zip(zip(*parts, strict=True), counted, strict=True)
+        np.bincount(np.ravel_multi_index(codes, sizes), weights, minlength=int(np.prod(sizes)))
+        for codes, weights in zip(zip(*parts, strict=True), counted, strict=True)
     ]
-    found: list[TableDistance] = [
-        table_distance(crossed[0], counts, statistic=statistic) for counts in crossed[1:]
-    ]
+    distances = [table_distance(crossed[0], counts) for counts in crossed[1:]]
     return {
-        name: float(np.mean([getattr(each, name) for each in found]))
+        name: float(np.mean([getattr(distance, name) for distance in distances]))
         for name in ("statistic", "ratio", "total_variation", "n_cells")
     }
 
@@ -237,9 +368,9 @@ def _cells(tables: Tables, column: str, n_bins: int) -> list[IntArray]:
         codes = [values.cat.codes.to_numpy(dtype=np.intp) + 1 for values in everything]
         counts = np.bincount(codes[0], minlength=1 + len(everything[0].cat.categories))
         order = np.argsort(-counts[1:], kind="stable")
-        place = np.zeros(counts.size, dtype=np.intp)
-        place[1 + order] = np.minimum(np.arange(1, counts.size), _MOST_LEVELS)
-        return [place[each] for each in codes]
+        cell_of = np.zeros(counts.size, dtype=np.intp)
+        cell_of[1 + order] = np.minimum(np.arange(1, counts.size), _MOST_LEVELS)
+        return [cell_of[values_codes] for values_codes in codes]
     edges = _edges(everything[0].dropna().to_numpy(), n_bins)
     return [
         np.where(values.isna(), 0, 1 + np.searchsorted(edges, values.to_numpy())).astype(np.intp)

@@ -41,10 +41,10 @@ def check_weights(weights: Any, n: int, name: str = "weights") -> FloatArray | N
     """Design weights (n,), finite and above 0; None if none are given or all are 1."""
     if weights is None:
         return None
-    own = check_vector(weights, name, length=n)
+    vector = check_vector(weights, name, length=n)
     message = name + " must be finite and above 0: element {} is not; leave such records out"
-    check_each(np.isfinite(own) & (own > 0), message)
-    return None if (own == 1).all() else own
+    check_each(np.isfinite(vector) & (vector > 0), message)
+    return None if (vector == 1).all() else vector
 
 
 def average_one(weights: FloatArray) -> FloatArray:
@@ -83,23 +83,23 @@ def _statistics(
     """Statistics (k, r) under each row of weights (r, n): quantiles are R's type 7 of a table that
     holds each record as often as its weight says (Akinshin 2023, arXiv:2304.07265, sec. 2)."""
     total = weights.sum(axis=1)
-    found = np.empty((len(probabilities), len(weights)))
+    values = np.empty((len(probabilities), len(weights)))
     middle = ordered[ordered.size // 2]  # sums of differences keep more digits
     start = np.zeros((len(weights), 1))
     through = np.hstack([start, np.cumsum(weights, axis=1)])
     sums = np.hstack([start, np.cumsum(weights * (ordered - middle), axis=1)])
     step = np.minimum(1.0, total / ordered.size)
-    for place, p in enumerate(probabilities):
+    for k, p in enumerate(probabilities):
         if p is None:
-            found[place] = weights @ ordered / total
+            values[k] = weights @ ordered / total
             continue
         low = (total - step) * p
         ends = [
             np.array([np.interp(*row) for row in zip(at, through, sums, strict=True)])
             for at in (low, low + step)
         ]
-        found[place] = middle + (ends[1] - ends[0]) / step
-    return found
+        values[k] = middle + (ends[1] - ends[0]) / step
+    return values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,8 +202,8 @@ def estimates(
     estimate = np.zeros(len(probabilities))
     resampled = np.zeros((len(probabilities), n_resamples))
     for ordered, weight in sets:
-        for place, p in enumerate(probabilities):
-            estimate[place] += _statistic(ordered, p, weight) / len(sets)
+        for k, p in enumerate(probabilities):
+            estimate[k] += _statistic(ordered, p, weight) / len(sets)
         if weight is None:
             drawn = np.array(
                 [_resampled(ordered, p, n_resamples, generator) for p in probabilities]
@@ -277,8 +277,8 @@ def _ecdf_differences(
 ) -> tuple[FloatArray, FloatArray | None]:
     """F_data - F_syn at every pooled value, shape (n + n_syn,), and the values' weights."""
     first, second = (
-        _ordered(_finite(values, name), given, f"weights of {name}")
-        for values, name, given in (
+        _ordered(_finite(values, name), weight, f"weights of {name}")
+        for values, name, weight in (
             (data, "data", weights),
             (synthetic, "synthetic", synthetic_weights),
         )
@@ -289,7 +289,7 @@ def _ecdf_differences(
     heights = _heights(*first, pooled) - _heights(*second, pooled)
     if first[1] is None and second[1] is None:
         return heights, None
-    ones = [np.ones(values.size) if own is None else own for values, own in (first, second)]
+    ones = [np.ones(values.size) if w is None else w for values, w in (first, second)]
     return heights, np.concatenate(ones)[order]
 
 
@@ -308,10 +308,10 @@ def _statistic(ordered: FloatArray, p: float | None, weight: FloatArray | None =
         return float(_statistics(ordered, weight[None, :], [p])[0, 0])
     if p is None:
         return float(ordered.mean())
-    place = (ordered.size - 1) * p
-    low = int(place)
+    position = (ordered.size - 1) * p
+    low = int(position)
     high = min(low + 1, ordered.size - 1)
-    return float(_between(ordered[low], ordered[high], place - low))
+    return float(_between(ordered[low], ordered[high], position - low))
 
 
 def _resampled(
@@ -321,13 +321,13 @@ def _resampled(
     if p is None:
         return np.concatenate(list(_mean_blocks(ordered, n_resamples, rng)))
     # A resample is ordered[floor(n U)] for n uniform U; its order statistics are those of U.
-    n, place = ordered.size, (ordered.size - 1) * p
-    rank = int(place) + 1
+    n, position = ordered.size, (ordered.size - 1) * p
+    rank = int(position) + 1
     low = rng.beta(rank, n - rank + 1, n_resamples)
     if rank == n:
         return _at(ordered, low)
     high = low + (1 - low) * rng.beta(1, n - rank, n_resamples)
-    return np.asarray(_between(_at(ordered, low), _at(ordered, high), place - int(place)))
+    return np.asarray(_between(_at(ordered, low), _at(ordered, high), position - int(position)))
 
 
 def _at(ordered: FloatArray, uniform: FloatArray) -> FloatArray:
@@ -362,12 +362,12 @@ def _weighted_sets(values: Any, weights: Any) -> list[tuple[FloatArray, FloatArr
         raise InvalidInput("values must be a vector or at least one set: found none")
     if not nested:
         return [_ordered(_finite(values, "values"), weights, "weights")]
-    given = [None] * len(values) if weights is None else weights
-    if not isinstance(given, (list, tuple)) or len(given) != len(values):
+    by_set = [None] * len(values) if weights is None else weights
+    if not isinstance(by_set, (list, tuple)) or len(by_set) != len(values):
         raise InvalidInput(f"weights of {len(values)} sets must be as many vectors, or None each")
     return [
-        _ordered(_finite(each, f"set {place}"), own, f"weights of set {place}")
-        for place, (each, own) in enumerate(zip(values, given, strict=True), start=1)
+        _ordered(_finite(one_set, f"set {number}"), weight, f"weights of set {number}")
+        for number, (one_set, weight) in enumerate(zip(values, by_set, strict=True), start=1)
     ]
 
 

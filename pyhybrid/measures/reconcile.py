@@ -16,7 +16,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.estimates import average_one, check_weights
+from pyhybrid.measures.estimates import average_one, check_weights
 from pyhybrid.measures.survey import survey_weights
 
 _DATA = "the data"
@@ -37,8 +37,8 @@ class Tables:
     def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
         """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
         over their mean, so that a set without weights counts as much as one with."""
-        given = self.survey_weights or [None] * (1 + len(self.synthetic))
-        return [average_one(w) if averaged and w is not None else w for w in given]
+        weights = self.survey_weights or [None] * (1 + len(self.synthetic))
+        return [average_one(w) if averaged and w is not None else w for w in weights]
 
     def is_number(self, column: str) -> bool:
         """Whether the column holds numbers or dates."""
@@ -50,10 +50,10 @@ class Tables:
         """
         values, missing = [], []
         for column in columns:
-            own = table[column] if self.is_number(column) else table[column].cat.codes
+            numbers = table[column] if self.is_number(column) else table[column].cat.codes
             gone = table[column].isna().to_numpy()
-            values.append(np.where(gone, 0.0, own.to_numpy(dtype=np.float64)))
-            if any(each[column].isna().any() for each in (self.real, *self.synthetic)):
+            values.append(np.where(gone, 0.0, numbers.to_numpy(dtype=np.float64)))
+            if any(other[column].isna().any() for other in (self.real, *self.synthetic)):
                 missing.append(gone.astype(np.float64))
         return np.column_stack([*values, *missing])
 
@@ -84,7 +84,7 @@ def reconcile_tables(
     if isinstance(real, Tables):
         return real
     sets = synthetic_sets(synthetic)
-    names = tuple(f"synthetic set {place}" for place in range(1, len(sets) + 1))
+    names = tuple(f"synthetic set {number}" for number in range(1, len(sets) + 1))
     tables = dict(zip((_DATA, *names), (real, *sets), strict=True))
     for name, table in tables.items():
         _check_table(table, name)
@@ -99,8 +99,8 @@ def reconcile_tables(
         values = {name: table[column].reset_index(drop=True) for name, table in tables.items()}
         read[column] = _read_column(column, values, as_codes=column in categorical)
     data, *others = (
-        pd.DataFrame({column: parts[place] for column, parts in read.items()})
-        for place in range(len(tables))
+        pd.DataFrame({column: parts[number] for column, parts in read.items()})
+        for number in range(len(tables))
     )
     return Tables(real=data, synthetic=tuple(others), names=names, survey_weights=read_weights)
 
@@ -111,8 +111,8 @@ def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     if len(real) != len(synthetic):
         return False
     for column in real.columns.intersection(synthetic.columns):
-        own, other = (table[column].astype(str).to_numpy() for table in (real, synthetic))
-        if (own == other).all() and (own != own[0]).any():
+        true, other = (table[column].astype(str).to_numpy() for table in (real, synthetic))
+        if (true == other).all() and (true != true[0]).any():
             return True
     return False
 
@@ -139,8 +139,8 @@ def _read_weights(
     read: list[FloatArray | None] = []
     for table, name in zip([real, *sets], [_DATA, *names], strict=True):
         try:
-            own = survey_weights(table[weights], weights) if weights in table.columns else None
-            read.append(check_weights(own, len(table)))
+            vector = survey_weights(table[weights], weights) if weights in table.columns else None
+            read.append(check_weights(vector, len(table)))
         except InvalidInput as error:
             raise InvalidInput(f"{error} (in {name})") from None
     return tuple(read)

@@ -1,4 +1,19 @@
-"""pMSE and SPECKS of data frames: by logistic regression or CART, with their null expectation."""
+r"""Propensity scores: how well a classifier tells synthetic records from the data, pMSE and SPECKS.
+
+Data and synthetic records are stacked, N = n + n_syn rows; p_i is the fitted probability that row i
+is synthetic and c = n_syn / N. [JC], [SN18]:
+
+.. math:: \text{pMSE} = \frac1N \sum_i (p_i - c)^2,
+
+0 if no row can be told apart, c (1 - c) if every row can (1/4 at equal sizes). A classifier finds
+chance differences, so pMSE is set against its null expectation: what it would be if both were
+samples of one population.
+
+References
+----------
+[JC] Jiang (2025), short course on data privacy.
+[SN18] Snoke, Raab, Nowok, Dibben, Slavkovic (2018), J. Royal Stat. Soc. A 181:663-688.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +26,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import linalg
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_count, check_flag
+from pyhybrid.core.checks import (
+    BoolArray,
+    FloatArray,
+    check_choice,
+    check_count,
+    check_flag,
+    check_numeric,
+    check_vector,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.utility import (
-    NULLS,
-    NullPmse,
-    logistic_propensities,
-    null_pmse,
-    orthonormal_design,
-    pmse,
-    specks,
-)
-from pyhybrid.measures.tables.reconcile import keeps_rows, reconcile_tables
+from pyhybrid.measures.estimates import check_weights, max_ecdf
+from pyhybrid.measures.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
+
+NULLS = ("population", "data", "paired")
+_MOST_STEPS, _STEEPEST = 100, 35.0
 
 CLASSIFIERS = ("logistic", "cart")
 
@@ -35,6 +54,157 @@ _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
 _MOST_LEVELS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class NullPmse:
+    """Mean and standard deviation of pMSE where nothing but chance tells the rows apart."""
+
+    mean: float
+    sd: float
+
+
+def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
+    """Mean squared distance of propensities from the share of synthetic rows; in [0, 1].
+
+    Parameters
+    ----------
+    propensities : array_like, shape (N,)
+        Probability of being synthetic, in [0, 1].
+    is_synthetic : array_like of bool, shape (N,)
+    weights : array_like, shape (N,), optional
+        Design weights above 0: means are weighted, and c is the share of weight that is synthetic.
+
+    References
+    ----------
+    [SN18] sec. 3.
+
+    Examples
+    --------
+    >>> pmse([0.0, 0.0, 1.0, 1.0], [False, False, True, True])
+    0.25
+    """
+    p, label = _checked(propensities, is_synthetic)
+    weight = check_weights(weights, p.size)
+    if weight is None:
+        return float(np.mean((p - label.mean()) ** 2))
+    return float(np.average((p - np.average(label, weights=weight)) ** 2, weights=weight))
+
+
+def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
+    """Kolmogorov-Smirnov distance of the propensities of data and synthetic rows, in [0, 1].
+
+    Parameters as in `pmse`. 0 if the two have one distribution, 1 if a threshold parts them.
+    """
+    p, label = _checked(propensities, is_synthetic)
+    weight = check_weights(weights, p.size)
+    by_kind = (None, None) if weight is None else (weight[label], weight[~label])
+    return max_ecdf(p[label], p[~label], weights=by_kind[0], synthetic_weights=by_kind[1])
+
+
+def logistic_propensities(
+    basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
+    k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
+    y = is_synthetic.astype(np.float64)
+    weight = np.ones(y.size) if weights is None else weights
+    linear = np.zeros(y.size)
+    loss = _deviance(linear, y, weight)
+    for _ in range(_MOST_STEPS):
+        p = 1 / (1 + np.exp(-linear))
+        curved = weight * np.maximum(p * (1 - p), 1e-12)
+        information = basis.T @ (basis * curved[:, None])
+        step = basis @ linalg.solve(
+            information + 1e-12 * np.eye(basis.shape[1]),
+            basis.T @ (weight * (y - p)),
+            assume_a="pos",
+        )
+        new, lower = linear, loss
+        for half in range(30):
+            new = np.clip(linear + step / 2**half, -_STEEPEST, _STEEPEST)
+            lower = _deviance(new, y, weight)
+            if lower < loss:
+                break
+        if lower > loss - 1e-10 * (1 + loss):
+            break
+        linear, loss = new, lower
+    return np.asarray(1 / (1 + np.exp(-linear)))
+
+
+def orthonormal_design(columns: FloatArray) -> FloatArray:
+    """Orthonormal basis (N, rank) of an intercept and `columns` (N, p), whatever their units."""
+    n = columns.shape[0]
+    centered = columns - columns.mean(axis=0)
+    size = np.sqrt((centered**2).sum(axis=0))
+    constant = size <= 1e-10 * np.sqrt(n) * np.abs(columns).max(axis=0, initial=0)
+    varied = centered[:, ~constant] / size[~constant]
+    intercept = np.full((n, 1), 1 / np.sqrt(n))
+    if not varied.shape[1]:
+        return intercept
+    basis, triangle, _ = linalg.qr(varied, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > 1e-9 * diagonal[0]).sum())
+    return np.hstack([intercept, basis[:, :rank]])
+
+
+def null_pmse(
+    basis: FloatArray,
+    is_synthetic: BoolArray,
+    *,
+    null: str = "population",
+    weights: FloatArray | None = None,
+) -> NullPmse:
+    """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
+    synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "data", the
+    rows are a sample of a model fitted to the data, c (1-c)^2 (k-1) / N [SN18 sec. 3]; "paired",
+    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i."""
+    check_choice(null, "null", NULLS)
+    total, k = basis.shape
+    if weights is not None:
+        return _weighted_null(basis, is_synthetic, null, weights)
+    if null == "paired":
+        difference = basis[is_synthetic] - basis[~is_synthetic]
+        spread = difference.T @ difference / (4 * total)
+        return NullPmse(mean=float(np.trace(spread)), sd=float(np.sqrt(2) * linalg.norm(spread)))
+    c = float(is_synthetic.mean())
+    size = c * (1 - c) / total * (1 if null == "population" else 1 - c)
+    return NullPmse(mean=size * (k - 1), sd=size * float(np.sqrt(2 * (k - 1))))
+
+
+def _weighted_null(
+    basis: FloatArray, is_synthetic: BoolArray, null: str, weights: FloatArray
+) -> NullPmse:
+    c = float(weights[is_synthetic].sum() / weights.sum())
+    middle = weights @ basis / weights.sum()
+    term = (basis - middle) * (weights * np.where(is_synthetic, 1 - c, -c))[:, None]
+    if null == "paired":
+        term = term[is_synthetic] + term[~is_synthetic]
+    elif null == "data":
+        term = term[is_synthetic]
+    information = basis.T @ (basis * weights[:, None])
+    spread = linalg.solve(information, term.T @ term, assume_a="pos") / weights.sum()
+    # spread is similar to a symmetric matrix, the trace of whose square is that of spread.
+    variance = 2 * float(np.trace(spread @ spread))
+    return NullPmse(mean=float(np.trace(spread)), sd=max(variance, 0.0) ** 0.5)
+
+
+def _deviance(linear: FloatArray, y: FloatArray, weights: FloatArray) -> float:
+    return float(np.sum(weights * (np.logaddexp(0, linear) - y * linear)))
+
+
+def _checked(propensities: Any, is_synthetic: Any) -> tuple[FloatArray, BoolArray]:
+    p = check_vector(propensities, "propensities")
+    label = check_numeric(is_synthetic, "is_synthetic")
+    if label.shape != p.shape or not np.isin(label, (0, 1)).all():
+        raise InvalidInput(
+            f"is_synthetic must hold {p.size} values True or False: found shape {label.shape}"
+        )
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InvalidInput("propensities must lie in [0, 1]")
+    if not 0 < label.mean() < 1:
+        raise InvalidInput("is_synthetic must hold both kinds of rows: found one")
+    return p, label.astype(bool)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,7 +261,7 @@ def propensity_utility(
     Parameters
     ----------
     real, synthetic : DataFrame; DataFrame or sequence of m DataFrames
-        Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`, whose
+        Data and synthetic sets from anywhere; see `pyhybrid.measures.reconcile`, whose
         `Tables` may be given as `real` alone, without columns or weights.
     columns : sequence of str, optional
         What the classifier sees; all columns if omitted.
@@ -103,7 +273,7 @@ def propensity_utility(
     interactions : bool, default False
         With "logistic": products of all pairs of columns, too.
     null : {"auto", "population", "data", "paired"}
-        What pMSE is set against, see `pyhybrid.measures.arrays.utility.null_pmse`.
+        What pMSE is set against, see `pyhybrid.measures.propensity.null_pmse`.
         "auto": "paired" for a set with as many rows as the data and a column equal to theirs row
         by row, as partial synthesis leaves it; else "population". CART has no "data".
     n_permutations : int, default 20
@@ -151,14 +321,14 @@ def propensity_utility(
     generator = generator_of(rng)
     rows: list[dict[str, Any]] = []
     shown = None
-    given, *others = tables.weights(averaged=True)
-    for table, name, other in zip(tables.synthetic, tables.names, others, strict=True):
-        own = _null_of(tables.real, table, null, name)
+    weight_data, *weight_sets = tables.weights(averaged=True)
+    for table, name, weight_set in zip(tables.synthetic, tables.names, weight_sets, strict=True):
+        chosen_null = _null_of(tables.real, table, null, name)
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
         weight = None
-        if given is not None or other is not None:  # of a table without, each row counts once
-            pairs = zip((given, other), (tables.real, table), strict=True)
+        if weight_data is not None or weight_set is not None:  # without, each row counts once
+            pairs = zip((weight_data, weight_set), (tables.real, table), strict=True)
             weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in pairs])
         if classifier == "cart":
 
@@ -166,11 +336,13 @@ def propensity_utility(
                 if progress is not None:
                     progress("CART permutations", place * n + done, len(tables.synthetic) * n)
 
-            p, expected = _by_cart(stacked, label, own, n_permutations, generator, weight, said)
+            p, expected = _by_cart(
+                stacked, label, chosen_null, n_permutations, generator, weight, said
+            )
         else:
-            p, expected = _by_logistic(stacked, label, own, interactions, weight)
+            p, expected = _by_logistic(stacked, label, chosen_null, interactions, weight)
         shown = shown or (p[~label], p[label])
-        rows.append({**_compared(p, label, expected, weight), "null": own})
+        rows.append({**_compared(p, label, expected, weight), "null": chosen_null})
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
     assert shown is not None
     return PropensityUtility(
@@ -194,13 +366,13 @@ def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> s
 def _compared(
     p: FloatArray, label: BoolArray, expected: NullPmse, weight: FloatArray | None
 ) -> dict[str, float]:
-    found = pmse(p, label, weights=weight)
-    apart = found - expected.mean
+    distance = pmse(p, label, weights=weight)
+    apart = distance - expected.mean
     return {
-        "pmse": found,
+        "pmse": distance,
         "null_mean": expected.mean,
         "null_sd": expected.sd,
-        "ratio": found / expected.mean if expected.mean > 1e-15 else 0.0,
+        "ratio": distance / expected.mean if expected.mean > 1e-15 else 0.0,
         "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
         "specks": specks(p, label, weights=weight),
     }
@@ -233,19 +405,19 @@ def _main_effects(column: pd.Series) -> FloatArray:
         codes = column.cat.codes.to_numpy()
         frequent = np.argsort(-np.bincount(codes[codes >= 0]), kind="stable")[:_MOST_LEVELS]
         levels = np.sort(frequent)[1 if frequent.size == len(column.cat.categories) else 0 :]
-        own = (codes[:, None] == levels).astype(np.float64)
+        columns = (codes[:, None] == levels).astype(np.float64)
     else:
         values = column.to_numpy(dtype=np.float64)
         values = values / (np.nanmax(np.abs(values)) or 1.0)  # squares of 1e300 overflow
         mean = np.nanmean(values)
         spread = np.nanstd(values) or 1.0
-        own = ((np.where(np.isnan(values), mean, values) - mean) / spread)[:, None]
-    return np.hstack([own, missing]) if missing.any() else own
+        columns = ((np.where(np.isnan(values), mean, values) - mean) / spread)[:, None]
+    return np.hstack([columns, missing]) if missing.any() else columns
 
 
 def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
-    for place, first in enumerate(parts):
-        for second in parts[place + 1 :]:
+    for k, first in enumerate(parts):
+        for second in parts[k + 1 :]:
             yield (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
 
@@ -263,12 +435,13 @@ def _by_cart(
     seed = int(rng.integers(2**31))
     shuffled = [_shuffled(label, rng, paired=null == "paired") for _ in range(n_permutations)]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
-        found = threads.map(
-            lambda own: pmse(_cart(inputs, own, seed, weight), own, weights=weight), shuffled
+        permuted = threads.map(
+            lambda labels: pmse(_cart(inputs, labels, seed, weight), labels, weights=weight),
+            shuffled,
         )
         chance = []
-        for done, each in enumerate(found, start=1):
-            chance.append(each)
+        for done, value in enumerate(permuted, start=1):
+            chance.append(value)
             said(done, n_permutations)
     expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
     return _cart(inputs, label, seed, weight), expected

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite, check_numeric
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.combining import (
+from pyhybrid.measures.combining import (
     Combined,
     combine_fully_synthetic,
     combine_multiple_imputation,
@@ -21,9 +21,9 @@ from pyhybrid.measures.arrays.combining import (
     combine_noise_aware,
     combine_partially_synthetic,
 )
-from pyhybrid.measures.arrays.estimates import average_one
-from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
-from pyhybrid.measures.tables.reconcile import reconcile_tables
+from pyhybrid.measures.estimates import average_one
+from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.utility import interval_overlap, standardised_difference
 
 NESTED = "nested"
 """Sets that are syntheses of imputations [R04]."""
@@ -69,21 +69,21 @@ class Pooled:
         """Estimate, standard_error, df, lower, upper, p_value (of 0) and adjusted, by name."""
         from scipy import stats  # slow to import
 
-        found = self.combined
-        lower, upper = found.interval(level)
-        error = found.standard_error
+        combined = self.combined
+        lower, upper = combined.interval(level)
+        error = combined.standard_error
         ratio = np.divide(
-            np.abs(found.estimate), error, out=np.full(error.shape, np.inf), where=error > 0
+            np.abs(combined.estimate), error, out=np.full(error.shape, np.inf), where=error > 0
         )
-        ratio[(error == 0) & (found.estimate == 0)] = 0.0
+        ratio[(error == 0) & (combined.estimate == 0)] = 0.0
         columns = {
-            "estimate": found.estimate,
+            "estimate": combined.estimate,
             "standard_error": error,
-            "df": found.df,
+            "df": combined.df,
             "lower": lower,
             "upper": upper,
-            "p_value": 2 * stats.t.sf(ratio, found.df),
-            "adjusted": found.adjusted,
+            "p_value": 2 * stats.t.sf(ratio, combined.df),
+            "adjusted": combined.adjusted,
         }
         found_table: pd.DataFrame = pd.DataFrame(columns, index=pd.Index(self.names, name="term"))
         return found_table
@@ -122,7 +122,7 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
 
     References
     ----------
-    See `pyhybrid.measures.arrays.combining`.
+    See `pyhybrid.measures.combining`.
 
     Examples
     --------
@@ -135,18 +135,18 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
         nests = [_sequence(nest, f"models of imputation {i}") for i, nest in enumerate(nests, 1)]
         if len({len(nest) for nest in nests}) > 1:
             raise InvalidInput("the rule 'nested' needs as many syntheses of each imputation")
-    flat = [each for nest in nests for each in nest] if rule == NESTED else nests
-    named = [estimates_of(each, f"model {place}") for place, each in enumerate(flat, start=1)]
+    flat = [fit for nest in nests for fit in nest] if rule == NESTED else nests
+    named = [estimates_of(fit, f"model {number}") for number, fit in enumerate(flat, start=1)]
     names = named[0][0]
-    for place, (own, _, _) in enumerate(named, start=1):
-        if own != names:
-            unlike = sorted(set(own) ^ set(names)) or [own[0]]
+    for number, (terms, _, _) in enumerate(named, start=1):
+        if terms != names:
+            unlike = sorted(set(terms) ^ set(names)) or [terms[0]]
             raise InvalidInput(
-                f"models must have the same terms in one order: model {place} and model 1 differ "
+                f"models must have the same terms in one order: model {number} and model 1 differ "
                 f"in {str(unlike[0]).partition('[')[0]!r}"
             )
     shape = (len(nests), -1, len(names)) if rule == NESTED else (len(nests), len(names))
-    q, v = (np.array([each[part] for each in named]).reshape(shape) for part in (1, 2))
+    q, v = (np.array([fit[part] for fit in named]).reshape(shape) for part in (1, 2))
     options = {"size_ratio": size_ratio} if rule == "fully_synthetic" else {}
     return Pooled(names=names, combined=RULES[rule](q, v, **options), rule=rule, n_sets=len(flat))
 
@@ -181,7 +181,7 @@ def estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, Fl
 
 
 def _numbered(p: int) -> tuple[str, ...]:
-    return tuple(f"q{place}" for place in range(1, p + 1))
+    return tuple(f"q{number}" for number in range(1, p + 1))
 
 
 def _sequence(values: Any, name: str) -> list[Any]:
@@ -283,8 +283,8 @@ def model_utility(
 
     References
     ----------
-    [R03] and the others of `pyhybrid.measures.arrays.combining`, and
-    `pyhybrid.measures.arrays.utility`.
+    [R03] and the others of `pyhybrid.measures.combining`, and
+    `pyhybrid.measures.utility`.
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
     check_choice(rule, "rule", (*MODEL_RULES, NESTED))
@@ -302,8 +302,8 @@ def model_utility(
     names = ["the data", *tables.names]
     weighing = weights is not None
     fits = [
-        fit_model(table, formula, model, options or {}, name, own, weighing=weighing)
-        for table, name, own in zip(
+        fit_model(table, formula, model, options or {}, name, survey_weights, weighing=weighing)
+        for table, name, survey_weights in zip(
             (tables.real, *tables.synthetic), names, tables.weights(), strict=True
         )
     ]
@@ -424,11 +424,14 @@ def fit_model(
 
 def _for_patsy(formula: str, columns: Iterable[Any]) -> str:
     """The formula as patsy has names that are in backticks, or hold dots or spaces."""
-    odd = sorted((str(own) for own in columns if re.match(r"[^\W\d]\w*\W", str(own))), key=len)
+    odd = sorted((str(name) for name in columns if re.match(r"[^\W\d]\w*\W", str(name))), key=len)
     known = [rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in reversed(odd)]
-    found = re.compile("|".join(["`[^`]+`", "'[^']*'", '"[^"]*"', *known]))
-    return found.sub(lambda name: name[0] if name[0][0] in "'\"" else f"Q({name[0].strip('`')!r})",
-                     formula)  # fmt: skip
+    pattern = re.compile("|".join(["`[^`]+`", "'[^']*'", '"[^"]*"', *known]))
+
+    def quoted(match: re.Match[str]) -> str:
+        return match[0] if match[0][0] in "'\"" else f"Q({match[0].strip('`')!r})"
+
+    return pattern.sub(quoted, formula)
 
 
 def _weighted_fit(
@@ -445,17 +448,17 @@ def _weighted_fit(
     from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
     rows = np.asarray(built.data.row_labels, dtype=np.intp)  # tables are numbered from 0
-    own, used = average_one(weights[rows]), table.iloc[rows]
+    weight, used = average_one(weights[rows]), table.iloc[rows]
     families = {
         "logit": sm.families.Binomial,
         "probit": lambda: sm.families.Binomial(sm.families.links.Probit()),
         "poisson": sm.families.Poisson,
     }
     if model == "ols":
-        weighted = smf.wls(formula, used, weights=own, **options)
+        weighted = smf.wls(formula, used, weights=weight, **options)
     else:
         family = {"family": families[model]()} if model in families else {}
-        weighted = smf.glm(formula, used, var_weights=own, **family, **options)
+        weighted = smf.glm(formula, used, var_weights=weight, **family, **options)
     warnings.simplefilter("error", PerfectSeparationWarning)
     return weighted.fit()
 
@@ -465,16 +468,16 @@ def _with_zeros_and_ones(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
     words = set(table[outcome].dropna().astype(str)) if outcome in table else set()
     if not words or not words <= {"False", "True"}:
         return table
-    made: pd.DataFrame = table.copy(deep=False)
+    coded: pd.DataFrame = table.copy(deep=False)
     true = table[outcome].astype(object).map(str) == "True"
-    made[outcome] = np.where(table[outcome].isna(), np.nan, true)
-    return made
+    coded[outcome] = np.where(table[outcome].isna(), np.nan, true)
+    return coded
 
 
 def _without_data(reason: str, formula: str) -> str:
     """A reason given by others, with what stands neither in the formula nor in words left out."""
     return _VALUE.sub(
-        lambda found: found.group() if found.group().strip("'\"") in formula else "#", reason
+        lambda match: match.group() if match.group().strip("'\"") in formula else "#", reason
     )
 
 

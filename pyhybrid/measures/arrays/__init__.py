@@ -1,1 +1,0 @@
-"""Measures of utility and disclosure risk on arrays: numpy and scipy only."""

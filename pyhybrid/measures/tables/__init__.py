@@ -1,1 +1,0 @@
-"""The same measures on data frames, reconciled first."""
