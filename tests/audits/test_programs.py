@@ -18,7 +18,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.privacy.censoring import Cap, FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenRows
 from pyhybrid.privacy.conversions import bound_of_epsilon
 from tests.audits.enumeration import EPSILON, RELATIONS, ROUNDING, Array
 
@@ -121,16 +121,14 @@ def _neighbors(table: pd.DataFrame, other: float, relation: str) -> Iterator[pd.
             yield table.assign(y=table["y"].where(table.index != row, other))
 
 
-def _frozen(bound: Any) -> FrozenTerms:
+def _frozen(bound: Any) -> FrozenRows:
     """Rows of any records, the same for every neighbor."""
-    frozen: FrozenTerms = bound.frozen(
-        np.ones(bound.n), _center_of(bound.table), np.arange(bound.n)
-    )
+    frozen: FrozenRows = bound.frozen(np.ones(bound.n), _center_of(bound.table), np.arange(bound.n))
     return frozen
 
 
 def _cap(
-    bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenTerms | None
+    bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenRows | None
 ) -> float | Cap:
     """Cap that costs `times` epsilon: M, or unequal ends about a center made of each record alone,
     moved by the excess of frozen rows."""

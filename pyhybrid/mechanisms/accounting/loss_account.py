@@ -21,7 +21,6 @@ from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, FitStore, PosteriorFit
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.hypothetical_records import (
@@ -32,6 +31,7 @@ from pyhybrid.models.hypothetical_records import (
     predictor_grid,
     regression_of,
 )
+from pyhybrid.models.stan_model import BoundStanModel
 from pyhybrid.privacy.diagnostics import DEPTH
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, joined_terms
 from pyhybrid.privacy.leave_one_out import Refit, Refits, most_told, refit_loss
@@ -350,9 +350,7 @@ def _refit_without(
         chains=same,
         converged=refit.converged,
     )
-    if made.limit_holds or not isinstance(
-        without_survey(session.bound), BoundRegression | BoundParts
-    ):
+    if made.limit_holds or isinstance(without_survey(session.bound), BoundStanModel):
         return made
     farther = _stretched(refit.draws, session.bound.likelihood_parameters)
     with np.errstate(all="ignore"):

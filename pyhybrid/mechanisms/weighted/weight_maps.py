@@ -32,7 +32,6 @@ from pyhybrid.mechanisms.accounting.loss_account import risk_draws
 from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.steps import BoundParts, single_models
 from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.levels import (
@@ -41,7 +40,7 @@ from pyhybrid.models.families.levels import (
     Categorical,
     LevelModel,
 )
-from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.families.regression import BoundRegression, single_models
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import mu_of_epsilon, mu_of_release
 from pyhybrid.privacy.count_risk import count_without, pairwise_risk, radius_risk
@@ -565,11 +564,7 @@ class BudgetWeighted(PseudoPosteriorMechanism):
 
 def _predictors(bound: BoundModel) -> FloatArray:
     """The design matrix; no column for other models, all of whose records are taken as alike."""
-    inner = without_survey(bound)
-    if not isinstance(inner, BoundRegression | BoundParts):
-        return np.empty((bound.n, 0))
-    own = inner.matrix if isinstance(inner, BoundParts) else inner.design
-    return own.X
+    return bound.X
 
 
 def _regressions(bound: BoundModel) -> int:

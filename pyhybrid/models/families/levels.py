@@ -59,7 +59,12 @@ class LeveledModel(RegressionModel):
     numbers: ClassVar[tuple[Any, ...] | None] = None
     """Levels of a column of numbers that declares none; those that are there if None."""
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.zeros:
+            raise InvalidInput(f"zeros=True is for amounts and counts: found {self.name}")
+
+    def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
         design = read_design(
             self.formula, df, self._places, at, any_rank=self.any_rank,
             one_value=self.levels is not None,  # a refusal would tell of the last of another level
