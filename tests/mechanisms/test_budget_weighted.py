@@ -203,9 +203,9 @@ def test_amounts_have_weights_of_a_larger_mu_with_zeros_and_missing_values_too()
     age = np.arange(2000.0) % 60
     table = pd.DataFrame({"age": age, "kind": age % 2 > 0, "count": age // 2})
     table = table.assign(amount=np.where(age > 5, age / 3, 0.0), some=table["count"].where(age > 1))
-    zero, some = ph.Bernoulli("amount ~ kind"), ph.NormalRegression("some ~ kind")
-    two = ph.TwoPart(zero=zero, positive=ph.LogNormal("amount ~ kind"))
-    models = {"amounts": (ph.NormalRegression("age ~ kind"), two, ph.WithMissing(some)),
+    some = ph.NormalRegression("some ~ kind", missing=True)
+    two = ph.LogNormal("amount ~ kind", zeros=True)
+    models = {"amounts": (ph.NormalRegression("age ~ kind"), two, some),
               "counts": (ph.NegativeBinomial("count ~ kind"),),
               "levels": (ph.Bernoulli("kind ~ age"),)}  # fmt: skip
     mu = ph.arrays.mu_of_epsilon(1, 1e-6)
@@ -228,7 +228,7 @@ def test_rare_predictors_have_low_weights_under_models_of_several_regressions(ki
     but one has a regression of its own."""
     table = heavy(2000).assign(rare=np.where(np.arange(2000) % 100, "no", "yes"))
     table["visits"] = table["visits"].where(np.arange(2000) % 7 > 0)
-    model: Any = ph.WithMissing(ph.NegativeBinomial("visits ~ age + rare"))
+    model: Any = ph.NegativeBinomial("visits ~ age + rare", missing=True)
     if kind == "levels":
         table, model = table.assign(visits=np.arange(2000) % 5), ph.Categorical("visits ~ rare")
     bound = model.bind(table)

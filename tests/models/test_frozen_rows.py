@@ -1,0 +1,141 @@
+"""Frozen rows, also of models of several steps and of many levels: clipped as arrays are."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.privacy.censoring import Cap, FrozenParts
+from tests.models.targets import AtPoints
+from tests.refusals import refuses
+
+BERNOULLI, LOG_NORMAL = ph.Bernoulli("y ~ x"), ph.LogNormal("y ~ x")
+COUNTS = np.array([0, 0, 0, 1, 2, 5])
+AMOUNTS = np.array([0.0, 0.0, -2.5, -0.4, 0.7, 1.3, 6.0])
+MODELS: dict[str, tuple[Any, Any]] = {
+    "two parts": (ph.TwoPart(zero=BERNOULLI, positive=LOG_NORMAL, negative=LOG_NORMAL), AMOUNTS),
+    "zero inflated": (ph.ZeroInflated(ph.Poisson("y ~ x")), COUNTS),
+    "missing": (
+        ph.WithMissing(value=ph.TwoPart(zero=BERNOULLI, positive=LOG_NORMAL)),
+        np.array([0.0, 0.0, np.nan, 0.7, 1.3, 6.0]),
+    ),
+    "poisson": (ph.Poisson("y ~ x"), COUNTS),
+    "negative binomial": (ph.NegativeBinomial("y ~ 1"), COUNTS),
+    "bernoulli": (ph.Bernoulli("y ~ x", levels=(0, 1)), np.array([0, 1])),
+    "beta": (ph.Beta("y ~ 1"), np.array([0.1, 0.3, 0.35, 0.6, 0.9])),
+    "levels": (ph.Categorical("y ~ x", levels=(0, 1, 2)), np.array([0, 1, 2])),
+    "levels in order": (ph.Ordinal("y ~ x", levels=(0, 1, 2)), np.array([0, 1, 2])),
+}
+
+
+def bound_to(model: Any, values: Any, n: int, rng: np.random.Generator) -> Any:
+    """`n` records, all values among them."""
+    y = np.concatenate([values, rng.choice(values, n - values.size)])
+    return model.bind(pd.DataFrame({"x": rng.integers(0, 4, n) / 2 - 1.0, "y": y}))
+
+
+def terms_of(bound: Any, draws: Any) -> Any:
+    terms = bound.log_lik(draws)
+    return np.hstack(list(terms.make()))[:, terms.row_of]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
+    """Excess and region: Stan's log density under one cap less that under another, in numpy."""
+    model, values = MODELS[name]
+    rng = np.random.default_rng(5)
+    new, old = (bound_to(model, values, n, rng) for n in (40, 20))
+    weight = rng.uniform(0.5, 1, 20)
+    one = ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=1.0))
+    points = 0.5 * rng.normal(size=(30, one.n_unconstrained))
+    at = one.quantities(points)
+    draws = AtPoints(at)
+    best = int(terms_of(old, draws).sum(axis=1).argmax())
+    middle = AtPoints({k: v[best : best + 1] for k, v in at.items()})
+    center, before = (terms_of(bound, middle)[0] for bound in (new, old))
+    frozen = old.frozen(weight, before, np.arange(20))
+    assert frozen.n == 20
+    caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=frozen, region=1.0 * k)
+            for k in (1, 2)]  # fmt: skip
+    density = [
+        ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=cap)).log_density(points)
+        for cap in caps
+    ]
+    f, moved = terms_of(new, draws), weight * (terms_of(old, draws) - before)
+    before_draws = old.frozen_log_lik(frozen, draws)
+    expected, beyond = [], []
+    for cap in caps:
+        excess = (moved - np.clip(moved, -cap.below, cap.above)).mean(axis=1)
+        np.testing.assert_allclose(cap.excess(before_draws), excess, rtol=1e-9, atol=1e-12)
+        terms = np.clip(f - center + excess[:, None], -cap.below, cap.above)
+        clipped = new.log_lik(draws).clipped_total(
+            np.ones(40), cap.below, cap.above, center, excess
+        )
+        np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
+        beyond.append(np.maximum(-moved.mean(axis=1) - cap.farthest, 0))
+        own = cap.beyond(before_draws)
+        np.testing.assert_allclose(own, cap.steep * beyond[-1], rtol=1e-9, atol=1e-9)
+        expected.append(terms.sum(axis=1) - cap.steep * beyond[-1])
+    found, wanted = density[0] - density[1], expected[0] - expected[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
+    assert {bool(own) for own in beyond[0] > 0} == {True, False}, "within the region and beyond"
+    assert np.abs(excess).max() > 0.01
+
+
+@pytest.mark.parametrize("name", ["two parts", "zero inflated", "missing"])
+def test_terms_are_made_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, values = MODELS[name]
+    old = bound_to(model, values, 20, np.random.default_rng(6))
+    one = ProgramAtPoints(old.program, old.stan_data(np.ones(20), cap=1.0))
+    draws = AtPoints(one.quantities(np.full((3, one.n_unconstrained), 0.1)))
+    terms = old.frozen_log_lik(old.frozen(np.ones(20), np.zeros(20), np.arange(20)), draws)
+    whole = list(terms.make())
+    assert len(whole) == 1
+    monkeypatch.setattr("pyhybrid.models.composite.steps._BLOCK_ELEMENTS", 6)
+    blocks = list(terms.make())
+    assert [own.shape for own in blocks[:-1]] == [(3, 2)] * (len(blocks) - 1)
+    assert len(blocks) > 2
+    np.testing.assert_array_equal(np.hstack(blocks), whole[0])
+
+
+def test_frozen_records_must_be_whole() -> None:
+    model, values = MODELS["two parts"]
+    rng = np.random.default_rng(1)
+    old = bound_to(model, values, 20, rng)
+    frozen = old.frozen(np.ones(20), np.zeros(20), np.arange(20))
+    assert isinstance(frozen, FrozenParts)
+    assert repr(frozen) == "<FrozenParts of 20 records>"
+    own = {name: getattr(frozen, name) for name in ("alpha", "count", "center", "at_zero")}
+    says = "for each record that reaches a step"
+    refuses(says, FrozenParts, **own, parts={}, reached=frozen.reached)
+    own["at_zero"] = own["at_zero"][:-1]
+    refuses("of one length", FrozenParts, **own, parts=frozen.parts, reached=frozen.reached)
+
+
+@pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])
+def test_without_the_excess_rare_levels_are_given_up(model: Any) -> None:
+    """Why chains found another mode: where the common level is surer than it is, most terms gain
+    the cap and few lose it, whatever these would lose unclipped. With the excess all of them lose.
+    """
+    y = np.repeat([0, 1, 2], [800, 100, 100])
+    bound = model("y ~ 1", levels=(0, 1, 2)).bind(pd.DataFrame({"y": y}))
+
+    def at(*shares: float) -> Any:
+        """Draws of one point, at which the levels have these shares."""
+        share = np.array(shares)
+        below = np.log(share[:-1].cumsum()) - np.log(share[::-1].cumsum()[::-1][1:])
+        own = {"beta": np.log(share[1:] / share[0])[None]} if model is ph.Categorical else {
+            "beta": -below[:1], "threshold": below
+        }  # fmt: skip
+        return AtPoints({name: value[None] for name, value in own.items()})
+
+    truth, gone = (terms_of(bound, at(*s))[0] for s in ((0.8, 0.1, 0.1), (0.998, 0.001, 0.001)))
+    assert (gone - truth).sum() < -500, "the likelihood without a cap"
+    cap = 0.1
+    alone = np.clip(gone - truth, -cap, cap)
+    assert alone.sum() > 50, "the control: a mode of the censored posterior without the excess"
+    excess = np.mean(gone - truth - alone)
+    assert np.clip(gone - truth + excess, -cap, cap).sum() == pytest.approx(-1000 * cap)
