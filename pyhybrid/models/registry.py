@@ -18,8 +18,8 @@ from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.default_model import DefaultModel, has_zeros, name_and_options
 from pyhybrid.models.families.amounts import BoundedModel, Gamma
 from pyhybrid.models.families.counts import CountModel
-from pyhybrid.models.families.regression import RegressionModel
 from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.two_block import BlockModel
 
 
 def within(model: Any, lower: float | None, upper: float | None) -> Any:
@@ -80,14 +80,15 @@ def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
     """The model with what a public reference tells where nothing is given: decimals, and whether
     the outcome may be missing."""
     outcome = reference[parse_formula(formula, reference).outcome]
-    if not isinstance(model, RegressionModel):
+    if not isinstance(model, BlockModel):
         return model
     if outcome.isna().any():
         model = replace(model, missing=True)
     if pd.api.types.is_numeric_dtype(outcome) and model.given_decimals is None:
         read = decimals_of(outcome.dropna().to_numpy(dtype=np.float64))
         decimals = kind_of(outcome).form.decimals if read is None else read
-        return replace(model, decimals=decimals)
+        own: Any = model
+        return replace(own, decimals=decimals)  # type: ignore[no-any-return]
     return model
 
 

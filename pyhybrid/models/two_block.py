@@ -11,7 +11,7 @@ block is confidential and must not shape the coding.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import support_said
-from pyhybrid.models.families.levels import Bernoulli
+from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import (
     BoundRegression,
     Parameters,
@@ -74,31 +75,64 @@ def check_one_block(bound: BoundModel) -> None:
         )
 
 
-def bind_blocks(model: RegressionModel, df: pd.DataFrame) -> BoundBlocks:
-    """Join a model with ``zeros`` or ``missing`` to `df`; raises InvalidInput as `Model.bind`."""
-    check_formulas(df, [model.formula])
-    outcome = sides_of(model.formula)[0]
-    column = df[outcome]
-    at, blocks = np.arange(len(df)), list[Block]()
-    if model.missing:
-        blocks.append(_indicator(model.formula, df, "missing", at, column.isna()))
-        at = at[column.notna().to_numpy(dtype=bool)]
-    if model.zeros:
-        if not is_number(column):
-            raise InvalidInput(f"zeros=True needs a numeric outcome: {outcome!r} is {column.dtype}")
-        blocks.append(_indicator(model.formula, df, "zero", at, column == 0))
-        at = at[(column.iloc[at] != 0).to_numpy(dtype=bool)]
-    value = replace(model, zeros=False, missing=False).bind_at(df, at)
-    return BoundBlocks(
-        model=model, table=df, blocks=(*blocks, Block(name="value", bound=value, at=at))
-    )
+@dataclass(frozen=True)
+class BlockModel(RegressionModel):
+    """A model whose outcome may be missing, or 0.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    zeros, missing : bool, keyword
+        True if the outcome may be 0, or missing, by a Bernoulli model of the same formula under its
+        default prior; the model itself is then of the other records, and draws no 0. The charge is
+        for all blocks together; only mechanisms with weights take such a model.
+    """
+
+    _: KW_ONLY
+    zeros: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag(self.missing, "missing")
+        if check_flag(self.zeros, "zeros") and isinstance(self, LeveledModel):
+            raise InvalidInput(f"zeros=True is for amounts and counts: found {self.name}")
+
+    def describe(self) -> dict[str, Any]:
+        blocks = {name: True for name in ("zeros", "missing") if getattr(self, name)}
+        return {**super().describe(), **blocks}
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        forms = super().forms(df)
+        return {k: replace(v, missing=True) for k, v in forms.items()} if self.missing else forms
+
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        if not (self.zeros or self.missing):
+            return self.bind_at(df)
+        check_formulas(df, [self.formula])
+        outcome = sides_of(self.formula)[0]
+        column = df[outcome]
+        at, blocks = np.arange(len(df)), list[Block]()
+        if self.missing:
+            blocks.append(_indicator(self.formula, df, "missing", at, column.isna()))
+            at = at[column.notna().to_numpy(dtype=bool)]
+        if self.zeros:
+            if not is_number(column):
+                raise InvalidInput(
+                    f"zeros=True needs a numeric outcome: {outcome!r} is {column.dtype}"
+                )
+            blocks.append(_indicator(self.formula, df, "zero", at, column == 0))
+            at = at[(column.iloc[at] != 0).to_numpy(dtype=bool)]
+        value = Block(name="value", bound=self.bind_at(df, at), at=at)
+        return BoundBlocks(model=self, table=df, blocks=(*blocks, value))
 
 
 def _indicator(formula: str, df: pd.DataFrame, name: str, at: Positions, yes: pd.Series) -> Block:
     """The block that says which of the records at `at` (k,) are `yes` (n,)."""
     outcome = sides_of(formula)[0]
     decided = with_columns(df, {outcome: yes.to_numpy(dtype=bool, na_value=False)})
-    return Block(name=name, bound=Bernoulli(formula).bind_at(decided, at), at=at)
+    return Block(name=name, bound=Indicator(formula).bind_at(decided, at), at=at)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,7 +140,7 @@ class BoundBlocks:
     """A model in blocks joined to a table, a `BoundModel`; the last block is that of the values.
     The blocks are sampled one after the other. Confidential."""
 
-    model: RegressionModel
+    model: BlockModel
     table: pd.DataFrame
     blocks: tuple[Block, ...]
     first_try: ClassVar[None] = None

@@ -33,9 +33,9 @@ from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET, MechanismSettings
 from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import without_survey
+from pyhybrid.models.families.bernoulli import BoundLevels
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.levels import (
-    BoundLevels,
     BoundManyLevels,
     Categorical,
     LevelModel,

@@ -18,7 +18,6 @@ from pyhybrid.models.families.coefficients import PRIORS, LinearModel
 from pyhybrid.models.families.regression import (
     Offset,
     Parameters,
-    RegressionModel,
     refuse_outside,
     refuse_rows,
 )
@@ -32,10 +31,11 @@ from pyhybrid.models.initialization import (
     sized_hints,
 )
 from pyhybrid.models.scoring import GammaLaw, Law, NormalLaw
+from pyhybrid.models.two_block import BlockModel
 
 
 @dataclass(frozen=True)
-class TransformedModel(RegressionModel):
+class TransformedModel(BlockModel):
     """A model of t(y / unit), y continuous.
 
     Parameters
@@ -113,7 +113,7 @@ class TransformedModel(RegressionModel):
 
 
 @dataclass(frozen=True)
-class BoundedModel(RegressionModel):
+class BoundedModel(BlockModel):
     """A model of a continuous outcome that may have a declared range.
 
     Parameters

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
@@ -158,16 +158,11 @@ class RegressionModel(ABC):
     program : {"default", "published"}, keyword
         "published" samples the program as the papers print or describe it (stan/published), of the
         models that have one: the same posterior, by longer chains.
-    zeros, missing : bool, keyword
-        True if the outcome may be 0, or missing, by a Bernoulli model of the same formula; this
-        model is then of the other records. See `pyhybrid.models.two_block`.
     """
 
     formula: str
     _: KW_ONLY
     program: str = "default"
-    zeros: bool = False
-    missing: bool = False
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
@@ -175,8 +170,6 @@ class RegressionModel(ABC):
     def __post_init__(self) -> None:
         """Check the settings; classes below check their own and call this."""
         check_program(self)
-        check_flag(self.zeros, "zeros")
-        check_flag(self.missing, "missing")
 
     @property
     def name(self) -> str:
@@ -186,8 +179,7 @@ class RegressionModel(ABC):
     def describe(self) -> dict[str, Any]:
         """Public settings of the model."""
         program = {} if self.program == "default" else {"program": self.program}
-        blocks = {name: True for name in ("zeros", "missing") if getattr(self, name)}
-        return {"model": self.name, "formula": self.formula, **program, **blocks}
+        return {"model": self.name, "formula": self.formula, **program}
 
     @property
     def any_rank(self) -> bool:
@@ -219,11 +211,7 @@ class RegressionModel(ABC):
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """Join the model to `df`; raises InvalidInput as `read_design` does, and for outcomes the
         model cannot take."""
-        if not (self.zeros or self.missing):
-            return self.bind_at(df)
-        from pyhybrid.models.two_block import bind_blocks  # whose blocks are models of this class
-
-        return bind_blocks(self, df)
+        return self.bind_at(df)
 
     def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
         """The model itself, joined to `df` or to its records at the positions `at` (k,) alone."""
@@ -249,9 +237,7 @@ class RegressionModel(ABC):
         """Form of the outcome's column in a strict release, by its name, if it is declared."""
         name = sides_of(self.formula)[0]
         own = self.form_of(df[name]) if list(df.columns).count(name) == 1 else None
-        if own is None:
-            return {}
-        return {name: replace(own, missing=True) if self.missing else own}
+        return {} if own is None else {name: own}
 
     def form_of(self, column: pd.Series) -> Form | None:
         """Numbers of the decimals given, for `column`; None if none are."""
@@ -584,8 +570,8 @@ def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -
 
 def single_models(bound: Any) -> list[Any]:
     """The models of the blocks of a bound model, or it alone; of a survey's model, those within."""
-    own = [getattr(bound, "inner", bound), *(b.bound for b in bound.blocks)]
-    return [getattr(each, "inner", each) for each in own[1:] or own]
+    models = [block.bound for block in bound.blocks] or [bound]
+    return [getattr(each, "inner", each) for each in models]
 
 
 def designs_of(bound: Any) -> list[Design]:
