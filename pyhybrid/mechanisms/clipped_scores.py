@@ -185,11 +185,6 @@ class ClippedScores(NoiseMechanism):
                 "model must be a built-in pyhybrid model, such as ph.Poisson('y ~ x'): found "
                 f"{getattr(self.model, '__name__', type(self.model).__name__)}"
             )
-        if self.model.zeros or self.model.missing:
-            raise InvalidInput(
-                "model must be without zeros= and missing=: clipped scores are of one model: "
-                "release whether the outcome is 0, or missing, as a column of its own"
-            )
         check_positive(self.epsilon, "epsilon")
         check_delta(self.delta)
         check_choice(self.relation, "relation", RELATIONS)
@@ -585,11 +580,12 @@ def _bound_after(
         kept = values.astype(object).where(known, drawn[name].astype(object))
         table = with_columns(table, {name: form.cast(form.read(kept))})
     matrix, coded = _coded_by(public.design, table)
+    outcome[~(present & coded)] = np.nan
     return replace(
         public,
         table=df,
         scoring=step.model.scoring(matrix),
-        outcome=np.where(present & coded, outcome, np.nan),
+        outcome=outcome,
     )
 
 

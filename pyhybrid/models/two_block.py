@@ -24,7 +24,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import (
@@ -33,9 +33,10 @@ from pyhybrid.models.families.regression import (
     Positions,
     RegressionModel,
 )
-from pyhybrid.models.formula.design import check_formulas
+from pyhybrid.models.formula.design import Matrix, check_formulas
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
+from pyhybrid.models.scoring import BlockScoring, Scoring
 from pyhybrid.privacy.log_lik import LogLik
 
 _BLOCK_ELEMENTS = 2_000_000
@@ -86,7 +87,8 @@ class BlockModel(RegressionModel):
     zeros, missing : bool, keyword
         True if the outcome may be 0, or missing, by a Bernoulli model of the same formula under its
         default prior; the model itself is then of the other records, and draws no 0. The charge is
-        for all blocks together; only mechanisms with weights take such a model.
+        for all blocks together. Mechanisms with weights and `pyhybrid.ClippedScores` take such a
+        model, a cap does not.
     """
 
     _: KW_ONLY
@@ -106,6 +108,31 @@ class BlockModel(RegressionModel):
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         forms = super().forms(df)
         return {k: replace(v, missing=True) for k, v in forms.items()} if self.missing else forms
+
+    def scoring(self, matrix: Matrix) -> Scoring:
+        names = [name for name in ("missing", "zeros") if getattr(self, name)]
+        own = self.scoring_of_values(matrix)
+        if not names:
+            return own
+        indicator = Indicator(self.formula).scoring_of_values(matrix)
+        blocks = [(name.removesuffix("s"), indicator) for name in names]
+        return BlockScoring(blocks=(*blocks, ("value", own)))
+
+    def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        values = super().outcome_numbers(column)
+        if not (self.zeros or self.missing):
+            return values
+        gone, numbers = column.isna().to_numpy(dtype=bool), numbers_in(column)
+        blocks = [gone.astype(np.float64)] if self.missing else []
+        if self.zeros:
+            blocks.append(np.where(np.isfinite(numbers), numbers == 0, np.nan))
+            values = np.where(numbers == 0, np.nan, values)
+        return np.column_stack([*blocks, values])
+
+    @property
+    def declared_form(self) -> Form:
+        form = super().declared_form
+        return replace(form, missing=True) if self.missing else form
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         if not (self.zeros or self.missing):

@@ -226,7 +226,7 @@ class Categorical(LevelModel):
     program_name: ClassVar[str] = "categorical"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
-    def scoring(self, matrix: Matrix) -> Scoring:
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
         levels = tuple(str(level) for level in self._declared)
         return CategoricalScoring(
@@ -339,7 +339,7 @@ class Ordinal(LevelModel):
             )
         return levels
 
-    def scoring(self, matrix: Matrix) -> Scoring:
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
         return OrdinalScoring(
             X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),

@@ -135,7 +135,7 @@ class Beta(ProportionModel):
             )
         super().check_outcome(design, index)
 
-    def scoring(self, matrix: Matrix) -> Scoring:
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return LinearScoring(
             law=BetaLaw(), X=matrix.X, offset=matrix.offset, columns=("logit(phi)",),
             prior_sd=np.ones(1), share=True,

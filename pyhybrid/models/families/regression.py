@@ -288,6 +288,10 @@ class RegressionModel(ABC):
 
     def scoring(self, matrix: Matrix) -> Scoring:
         """Scores at the rows of a design matrix, under normal priors; see `Scoring`."""
+        return self.scoring_of_values(matrix)
+
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
+        """The same of the model itself, without blocks."""
         raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
     def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
