@@ -52,12 +52,8 @@ def _one_line(error: Exception) -> str:
 _OPTIONS = (
     (r"ph\.Table\(\.\.\., types=\{\.\.\.\}\) or reference= \((.+?)\)", r"\1"),
     (r"take a model with prior='normal'", "give --model NAME:prior=normal"),
-    (r"take ph\.WithMissing\(model\)", "give --model NAME:missing=model"),
-    (r"take ph\.WithMissing\(.*?\)", "give --model NAME:missing=predictors"),
-    (
-        r"complete=True declares: (.*); leave it out",
-        r"missing=predictors says: \1; give --model NAME:missing=model",
-    ),
+    (r"\bgive the model missing=True", "give --model NAME:missing=true"),
+    (r"\bzeros=True\b", "zeros=true"),
     (r"holds_no_released_record=True of .*?\((--holds-no-released-record)\)", r"\1"),
     (r"\((?:drop|ids|keep)=, (--\w+ (?:'[^']*'|[^ ]+))\)", r"(\1)"),
     (r"; declare missing=True in .*", '. Set "missing": true for it in the --types file'),

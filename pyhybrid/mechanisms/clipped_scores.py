@@ -591,11 +591,12 @@ def _bound_after(
         kept = values.astype(object).where(known, drawn[name].astype(object))
         table = with_columns(table, {name: form.cast(form.read(kept))})
     matrix, coded = _coded_by(public.design, table)
+    outcome[~(present & coded)] = np.nan
     return replace(
         public,
         table=df,
         scoring=step.model.scoring(matrix),
-        outcome=np.where(present & coded, outcome, np.nan),
+        outcome=outcome,
     )
 
 

@@ -110,10 +110,6 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
     "censored amounts": ("numbers", censored(AMOUNTS)),
     "censored levels": ("texts", censored(ph.Bernoulli("y ~ x", levels=("a", "b")))),
     "censored codes": ("whole", censored(ph.Ordinal("y ~ x", levels=tuple(range(1, 10))))),
-    "with missing counts": ("gaps", censored(ph.WithMissing(POISSON))),
-    "with missing amounts": ("gaps", censored(ph.WithMissing(AMOUNTS))),
-    "with missing levels": (
-        "texts with gaps", censored(ph.WithMissing(ph.Bernoulli("y ~ x", levels=("a", "b"))))),
     "table of marginals": ("gaps", table(TYPES["y"])),
     "table of tenths": ("numbers", table(ph.Amounts(
         lower=0, upper=20, center=5, unit=3, decimals=1))),
