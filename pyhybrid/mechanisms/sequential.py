@@ -464,8 +464,9 @@ def _check_priors(bounds: Sequence[Joined]) -> None:
     made: set[str] = set()
     for place, bound in enumerate(bounds, start=1):
         read = [name for name in bound.predictors if name in made]
-        models = [getattr(own, "model", None) for own in single_models(bound)]
-        if read and not all(getattr(own, "any_rank", True) for own in models):
+        fitted = [] if isinstance(bound, Counted) else single_models(bound)
+        models = [getattr(one, "model", None) for one in fitted]
+        if read and not all(getattr(model, "any_rank", True) for model in models):
             raise InvalidInput(
                 f"step {place} must have a normal prior: it is strict and reads {read[0]!r}, "
                 "synthesized before, and under the published prior all records decide whether its "

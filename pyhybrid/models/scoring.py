@@ -353,29 +353,24 @@ class BlockScoring(Scoring):
     def blocks_at(self, theta: FloatArray) -> list[tuple[str, Scoring, FloatArray]]:
         ends = np.cumsum([scoring.d for _, scoring in self.blocks])[:-1]
         pairs = zip(self.blocks, np.split(theta, ends), strict=True)
-        return [(name, scoring, coordinates) for (name, scoring), coordinates in pairs]
+        return [(name, scoring, at) for (name, scoring), at in pairs]
 
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
         stacked = []
-        for (_, scoring, coordinates), of_block in zip(self.blocks_at(theta), y.T, strict=True):
-            reached = np.isfinite(of_block)[:, None]
-            stacked.append(np.where(reached, scoring.scores(coordinates, of_block), 0.0))
+        for (_, scoring, at), outcome in zip(self.blocks_at(theta), y.T, strict=True):
+            reached = np.isfinite(outcome)[:, None]
+            stacked.append(np.where(reached, scoring.scores(at, outcome), 0.0))
         return np.hstack(stacked)
 
     def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
         total = np.zeros(len(y))
-        for (_, scoring, coordinates), of_block in zip(self.blocks_at(theta), y.T, strict=True):
-            reached = np.isfinite(of_block)
-            total += np.where(reached, scoring.log_lik(coordinates, of_block), 0.0)
+        for (_, scoring, at), outcome in zip(self.blocks_at(theta), y.T, strict=True):
+            total += np.where(np.isfinite(outcome), scoring.log_lik(at, outcome), 0.0)
         return total
 
     def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        drawn = np.column_stack(
-            [
-                scoring.simulate(coordinates, rng)
-                for _, scoring, coordinates in self.blocks_at(theta)
-            ]
-        )
+        blocks = self.blocks_at(theta)
+        drawn = np.column_stack([scoring.simulate(at, rng) for _, scoring, at in blocks])
         left = np.ones(len(drawn), dtype=bool)
         for place in range(1, len(self.blocks)):
             left &= drawn[:, place - 1] == 0
@@ -383,7 +378,7 @@ class BlockScoring(Scoring):
         return drawn
 
     def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        priors = [scoring.prior(coordinates) for _, scoring, coordinates in self.blocks_at(theta)]
+        priors = [scoring.prior(at) for _, scoring, at in self.blocks_at(theta)]
         gradients, precisions = zip(*priors, strict=True)
         return np.concatenate(gradients), np.asarray(linalg.block_diag(*precisions))
 
@@ -394,12 +389,12 @@ class BlockScoring(Scoring):
     def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
         pairs = zip(self.blocks, y.T, strict=True)
         return np.concatenate(
-            [scoring.start(of_block, noisy_counts, noise_sd) for (_, scoring), of_block in pairs]
+            [scoring.start(outcome, noisy_counts, noise_sd) for (_, scoring), outcome in pairs]
         )
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
         return {
             f"{name}_{block}": values
-            for block, scoring, coordinates in self.blocks_at(theta)
-            for name, values in scoring.parameters(coordinates).items()
+            for block, scoring, at in self.blocks_at(theta)
+            for name, values in scoring.parameters(at).items()
         }

@@ -63,7 +63,7 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
     "0/1": (RNG.integers(0, 2, N), "Bernoulli", "levels=(0, 1)"),
     "rating": (RATING, "Ordinal", "levels=(1, 2, 3, 4, 5)"),
     "counts": (COUNTS, "NegativeBinomial", "lower=0"),
-    "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "Gamma",
+    "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "LogNormal",
                           "zeros=True"),
     "counts and zeros": (np.resize(np.where(RATING > 2, COUNTS + 9, 0), 600), "NegativeBinomial",
                          "zeros=True"),
