@@ -6,7 +6,8 @@ histogram of the outcome. What is released is an estimate with its known error: 
 synthetic sets, drawn from it, costs no more.
 
 What one record can change: its outcome enters the bin counts of the start and one term of each
-sum, and nothing else. Predictors, the number and order of records, family, levels, decimals and
+sum, and nothing else. Of a model with zeros or missing values the scores of its blocks are stacked
+and clipped as one. Predictors, the number and order of records, family, levels, decimals and
 ends are public: declared, or published as they are. An outcome that the model does not take (text,
 a missing or negative number) counts as absent; no error, warning or setting depends on it.
 """
@@ -22,7 +23,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
@@ -34,6 +35,7 @@ from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
+from pyhybrid.models.two_block import VALUE_OF
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta, compose_mu, mu_of_epsilon
@@ -484,24 +486,32 @@ class ClippedScores(NoiseMechanism):
         self, matrix: Matrix, theta: FloatArray, rng: np.random.Generator
     ) -> pd.DataFrame:
         """The column drawn anew at theta (d,), in its declared form."""
-        form, scoring = self.model.declared_form, self.model.scoring(matrix)
+        *indicators, (_, values, of_values) = self.model.scoring(matrix).blocks_at(theta)
+        drawn, left = np.full(len(matrix.X), None, dtype=object), np.arange(len(matrix.X))
+        for name, indicator, of_indicator in indicators:
+            yes = indicator.rows(left).simulate(of_indicator, rng) == 1
+            drawn[left[yes]] = VALUE_OF[name]
+            left = left[~yes]
+        drawn[left] = self._values(values.rows(left), of_values, left.size, rng)
+        form = self.model.declared_form
+        made: pd.DataFrame = form.cast(pd.Series(drawn, name=self.outcome)).to_frame()
+        return made
+
+    def _values(
+        self, scoring: Scoring, theta: FloatArray, n: int, rng: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Levels, or numbers within the declared ends, drawn at theta (d,): shape (n,)."""
+        form = self.model.declared_form
         if form.levels is not None:
             levels = np.array([*form.levels], dtype=object)
-            values: Any = levels[scoring.simulate(theta, rng).astype(np.intp)]
-        else:
+            return np.asarray(levels[scoring.simulate(theta, rng).astype(np.intp)])
 
-            def outcomes(rows: Any) -> FloatArray:
-                drawn = scoring.rows(rows).simulate(theta, rng)
-                return np.asarray(self.model.from_support(drawn, form.decimals))
+        def outcomes(rows: Any) -> FloatArray:
+            drawn = scoring.rows(rows).simulate(theta, rng)
+            return np.asarray(self.model.from_support(drawn, form.decimals))
 
-            ends = self.model.support(form.dtype)
-            try:
-                values = draw_within(outcomes, len(matrix.X), ends)
-            except SamplingError:  # next to no probability within the ends at this theta
-                values = np.clip(outcomes(slice(None)), *ends)
-        column = pd.Series(values, name=self.outcome)
-        made: pd.DataFrame = form.cast(column).to_frame()
-        return made
+        ends = self.model.support(form.dtype)
+        return draw_within(outcomes, n, ends, apart=0.0 if self.model.zeros else None)
 
     def _charge(self, fit: ScoringFit, m: int) -> PrivacyCharge:
         return PrivacyCharge.strict(

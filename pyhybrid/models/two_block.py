@@ -40,8 +40,8 @@ from pyhybrid.models.scoring import BlockScoring, Scoring
 from pyhybrid.privacy.log_lik import LogLik
 
 _BLOCK_ELEMENTS = 2_000_000
-_VALUES = {"missing": np.nan, "zero": 0.0}
-"""What a record has of which a block says yes."""
+VALUE_OF = {"missing": np.nan, "zero": 0.0}
+"""What a record has of which a block says yes, by the block's name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,15 +119,19 @@ class BlockModel(RegressionModel):
         return BlockScoring(blocks=(*blocks, ("value", values)))
 
     def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        """As of other models; of one in blocks (n, B), NaN in blocks that a record does not reach,
+        and in all of them for what the model does not take."""
         values = super().outcome_numbers(column)
         if not (self.zeros or self.missing):
             return values
-        gone, numbers = column.isna().to_numpy(dtype=bool), numbers_in(column)
-        blocks = [gone.astype(np.float64)] if self.missing else []
-        if self.zeros:
-            blocks.append(np.where(np.isfinite(numbers), numbers == 0, np.nan))
-            values = np.where(numbers == 0, np.nan, values)
-        return np.column_stack([*blocks, values])
+        missing = column.isna().to_numpy(dtype=bool) & self.missing
+        zero = (numbers_in(column) == 0) & self.zeros
+        blocks, left = list[FloatArray](), missing | zero | np.isfinite(values)
+        for named, yes in ((self.missing, missing), (self.zeros, zero)):
+            if named:
+                blocks.append(np.where(left, yes, np.nan))
+                left = left & ~yes
+        return np.column_stack([*blocks, np.where(left, values, np.nan)])
 
     @property
     def declared_form(self) -> Form:
@@ -316,7 +320,7 @@ class BoundBlocks:
         for block in self.blocks[:-1]:
             matrix = block.bound.design.recoded(table)
             yes = block.bound.drawn(block.draws_of(draws), draw, rng, matrix, at) == 1
-            values[at[yes]] = _VALUES[block.name]
+            values[at[yes]] = VALUE_OF[block.name]
             at = at[~yes]
         own, like = self.blocks[-1].draws_of(draws), self.table[self.synthesized[0]]
         if at.size:

@@ -113,7 +113,7 @@ def mechanisms() -> dict[str, Callable[..., ph.Release]]:
         "given": by(ph.GivenWeights(MODEL, alpha=np.linspace(0.123456, 0.98765, 60))),
         "two parts": by(ph.LipschitzWeighted(amounts)),
         "missing values": lambda table: by(ph.Unweighted(missing))(
-            table.astype({"visits": "Float64"}).mask(table["age"] > 1.2)
+            table.assign(visits=table["visits"].astype("Float64").mask(table["age"] > 1.2))
         ),
         "sequential": by(ph.SequentialSynthesis(steps)),
         "perturbed_histogram": lambda table: histogram.release(table, n_synthetic=2),
