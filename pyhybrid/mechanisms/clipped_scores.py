@@ -528,6 +528,7 @@ class ClippedScores(NoiseMechanism):
                     "without looking at its confidential values.",
                     "Predictors, number and order of the records are public: neighbors differ in "
                     "the outcome of one record; where it is absent, its predictors stay.",
+                    *self.model.modeled,
                 ],
                 "not_covered": [
                     "Who is in the data: the guarantee hides values and their influence, not "
@@ -556,13 +557,13 @@ def release_in_sequence(
     coding, information, clip and center come from the first synthetic table, scores from the
     confidential rows. A record whose value cannot be coded so is absent from the step.
     """
+    _check_reads(steps, df)
     random, made, tables = streams(), [], [df] * m
     outcomes = [step.outcome for step in steps]
     synthesized: dict[str, Form] = {}
     for place, step in enumerate(steps, start=1):
-        later = [other.outcome for other in steps[place - 1 :]]
         try:
-            bound = _bound_after(step, df, tables[0], synthesized, later)
+            bound = _bound_after(step, df, tables[0], synthesized)
         except InvalidInput as error:
             raise InvalidInput(f"step {place}: {error}") from None
         numbers = random.child(f"step {place}")
@@ -572,17 +573,28 @@ def release_in_sequence(
     return made
 
 
+def _check_reads(steps: Sequence[ClippedScores], df: pd.DataFrame) -> None:
+    """Before a look at any outcome: no step reads what is synthesized later, or may be missing."""
+    forms = {step.outcome: step.model.declared_form for step in steps}
+    for place, step in enumerate(steps, start=1):
+        later = {other.outcome for other in steps[place:]}
+        for name in parse_formula(step.model.formula, df).predictors:
+            if name in later:
+                said = f"it must not read {name!r}, which is synthesized later"
+            elif name in forms and forms[name].missing:
+                said = f"it must not read {name!r}, which has missing=True"
+            else:
+                continue
+            raise InvalidInput(f"step {place}: {said}")
+
+
 def _bound_after(
     step: ClippedScores,
     df: pd.DataFrame,
     drawn: pd.DataFrame,
     synthesized: Mapping[str, Form],
-    later: Sequence[str],
 ) -> ScoredTable:
     """The step bound to the confidential records `df`, coded by the synthetic table `drawn`."""
-    read = [name for name in parse_formula(step.model.formula, df).predictors if name in later[1:]]
-    if read:
-        raise InvalidInput(f"it must not read {read[0]!r}, which is synthesized later")
     public = step.bind(drawn)
     before = [name for name in public.design.predictors if name in synthesized]
     outcome = step.model.outcome_numbers(df[step.outcome])

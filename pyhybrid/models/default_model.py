@@ -154,7 +154,7 @@ def has_zeros(kind: Kind, values: pd.Series) -> bool:
         return True
     if not isinstance(kind, Counts) or values.nunique() <= FEW + 1 or len(values) < _MANY:
         return False
-    size, share = _negative_binomial(values.to_numpy(dtype=np.float64))
+    size, share = negative_binomial_by_moments(values.to_numpy(dtype=np.float64))
     return bool((values == 0).mean() > share**size + _ZEROS)
 
 
@@ -277,11 +277,11 @@ def _from_normal(values: Any, *, half: float = 0.0) -> float:
 def _from_counts(values: Any) -> float:
     """Largest distance from the negative binomial of their mean and variance."""
     k = np.sort(np.asarray(values, np.float64))
-    size, share = _negative_binomial(k)
+    size, share = negative_binomial_by_moments(k)
     return _gap(k, betainc(size, k + 1, share))
 
 
-def _negative_binomial(k: FloatArray) -> tuple[float, float]:
+def negative_binomial_by_moments(k: FloatArray) -> tuple[float, float]:
     """Size and success probability of the negative binomial of a mean and variance."""
     mean = max(float(k.mean()), 1e-9)
     size = mean**2 / max(float(k.var()) - mean, 1e-9)

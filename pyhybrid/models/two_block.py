@@ -118,6 +118,15 @@ class BlockModel(RegressionModel):
         blocks = [(name.removesuffix("s"), indicator) for name in names]
         return BlockScoring(blocks=(*blocks, ("value", values)))
 
+    @property
+    def modeled(self) -> tuple[str, ...]:
+        """What a charge states of the blocks beside that of the values."""
+        named = {"missing": self.missing, "0": self.zeros}
+        what = " or ".join(name for name, given in named.items() if given)
+        outcome = sides_of(self.formula)[0]
+        said = f"Whether a value of {outcome} is {what} was modeled, too, and the charge covers it."
+        return (said,) if what else ()
+
     def outcome_numbers(self, column: pd.Series) -> FloatArray:
         """As of other models; of one in blocks (n, B), NaN in blocks that a record does not reach,
         and in all of them for what the model does not take."""
@@ -251,9 +260,7 @@ class BoundBlocks:
         (name,), ends = self.synthesized, self.value.model.declared_support
         if ends is not None and self.model.zeros:
             ends = min(ends[0], 0.0), max(ends[1], 0.0)
-        what = " or ".join({"missing": "missing", "zero": "0"}[b.name] for b in self.blocks[:-1])
-        covered = f"Whether a value of {name} is {what} was modeled, too, and the charge covers it."
-        return (covered, *support_said(name, ends))
+        return (*self.model.modeled, *support_said(name, ends))
 
     @property
     def density_above_one(self) -> bool:
