@@ -164,7 +164,7 @@ def test_forms_are_what_keeps_neighbors_alike(monkeypatch: pytest.MonkeyPatch) -
     """The control of the mechanisms: neither read nor cast in its form, a column tells."""
     for one in ("read", "cast"):
         monkeypatch.setattr(f"pyhybrid.models.columns.form.Form.{one}", lambda self, column: column)
-    for name in ("censored counts", "scores of amounts", "censored amounts"):
+    for name in ("censored counts", "censored amounts"):
         columns, release = STRICT[name]
         own = (pd.DataFrame({"y": y, "x": X}) for y in COLUMNS[columns].values())
         assert len({form_of(release(df).synthetic[0]["y"]) for df in own}) > 1
