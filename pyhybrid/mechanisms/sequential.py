@@ -251,7 +251,8 @@ class SequentialSynthesis(Mechanism):
             raise InvalidInput(f"each column must be synthesized once: {twice[0]!r} is not")
         made = release_in_sequence(steps, df, m, options.progress)
         whole = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]
-        parts, origin = [each.record for each in made], Origin(data=df)
+        parts = [step.record for step in made]
+        origin = Origin(data=df, steps=[step.origin(df) for step in steps])
         return self._joined(parts, whole, origin, streams(), warned=False)
 
     def _joined(

@@ -34,13 +34,14 @@ Remarks = Mapping[str, Mapping[str, float]]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
     """Data and models that the owner's report needs; never saved. Confidential. `session` is shared
-    by the fits; `remarks` is the mechanism's word on the data; `table` names the file, if there is
-    one."""
+    by the fits; `remarks` is the mechanism's word on the data; `without_privacy` gives estimates
+    without clip and noise; `table` names the file, if there is one."""
 
     data: pd.DataFrame
     model: Model | None = None
     session: FitSession | None = None
     remarks: Callable[[], Remarks] = dict
+    without_privacy: Callable[[], Mapping[str, float]] = dict
     steps: Sequence[Origin] = ()
     table: str = ""
 
@@ -48,8 +49,14 @@ class Origin:
         """Where step `place` of a sequence comes from, counted from 0; of this one's data."""
         if not self.steps:
             return self
-        own = self.steps[place]
-        return replace(self, model=own.model, session=own.session, steps=())
+        step = self.steps[place]
+        return replace(
+            self,
+            model=step.model,
+            session=step.session,
+            without_privacy=step.without_privacy,
+            steps=(),
+        )
 
     def __repr__(self) -> str:
         return f"<Origin of a release: {len(self.data)} confidential records>"

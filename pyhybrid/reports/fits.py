@@ -12,6 +12,7 @@ from pyhybrid.fitting.exact import ExactPosterior
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
+from pyhybrid.reports.figures import NORMAL
 from pyhybrid.reports.page import Section, Table, meanings, number_text, section
 
 if TYPE_CHECKING:
@@ -29,6 +30,36 @@ def bounds_section(
     )
     marked = ", ".join(f"{name} {each.lipschitz_bound:.2f}" for name, each in kept.items())
     return section(name, figures=[figure], marked=marked, **values)
+
+
+def estimates_section(release: Release) -> list[Section]:
+    """Published estimates beside those of the same model without clip and noise. Confidential."""
+    exact = {} if release.origin is None else release.origin.without_privacy()
+    if release.estimates is None or not exact:
+        return []
+    published = release.estimates.frame()
+    published = published.loc[published.index.isin(list(exact))]
+    alone = np.array([exact[name] for name in published.index])
+    half = NORMAL * published["std_error_without_noise"].to_numpy()
+    compared = published.rename(columns={
+        "estimate": "synthetic_estimate", "lower": "synthetic_lower", "upper": "synthetic_upper",
+    }).assign(estimate=alone, lower=alone - half, upper=alone + half)  # fmt: skip
+    rows = [
+        [
+            str(name), number_text(row.estimate), number_text(row.synthetic_estimate),
+            f"{number_text(row.synthetic_lower)} to {number_text(row.synthetic_upper)}",
+            number_text((row.synthetic_estimate - row.estimate) / row.std_error),
+        ]
+        for name, row in zip(compared.index, compared.itertuples(), strict=True)
+    ]  # fmt: skip
+    header = ["Coordinate", "Without privacy", "Published", "95 % interval", "Off, in its errors"]
+    return [
+        section(
+            "published estimates",
+            figures=[figures.plot_forest({"published": compared})],
+            tables=[Table(header=header, rows=rows, numbers=True)],
+        )
+    ]
 
 
 def bounds_by_weight(release: Release) -> Figure | None:

@@ -34,6 +34,7 @@ from pyhybrid.reports.fits import (
     bounds_by_weight,
     bounds_section,
     convergence_section,
+    estimates_section,
     exact_section,
     reweighting_section,
 )
@@ -136,6 +137,7 @@ def release_report(
                 *predictive_section(release),
             ],
         ),
+        *(replace(part, folded=True) for part in estimates_section(release)),
         *(replace(each, folded=True) for each in beside),
         *folded(
             "Privacy charge and single records",

@@ -113,3 +113,20 @@ def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
     error = refused("synthesize", "f.csv", "--calibration", "c", "--out", "no", "--ledger", "l",
                     "--local", *fitted)  # fmt: skip
     assert "must be strict, remove: found asymptotic local" in error
+
+
+@pytest.mark.normal_draws
+def test_a_strict_release_gives_the_center(calibration: Calibration) -> None:
+    """Of the same records: what was released is public, and the charges add."""
+    scores = ph.ClippedScores(MODEL, epsilon=4, delta=1e-3)
+    first = scores.release(survey(2))
+    made = ph.calibrate(MODEL, first, epsilon=1, **OPTIONS)
+    assert made.holds_no_released_record
+    assert made.center is not None
+    assert made.center.public
+    second = ph.Censored(calibration=made, check_modes=False).release(survey(2), **OPTIONS)
+    assert second.charge.kind == "strict"
+    assert 4.5 < ph.arrays.compose([first.charge, second.charge]) <= 5
+    local = ph.Unweighted(MODEL).release(survey(2), refits=0, **OPTIONS)
+    with pytest.raises(InvalidInput, match="must be strict: this one is asymptotic local"):
+        ph.calibrate(MODEL, local, epsilon=1, **OPTIONS)

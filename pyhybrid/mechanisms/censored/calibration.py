@@ -60,8 +60,9 @@ from pyhybrid.models.registry import described_model
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.censoring import FrozenRows
-from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon
+from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
 from pyhybrid.releases.folder import read_names
+from pyhybrid.releases.release import Release
 from pyhybrid.running.files import folder_aside, whole_only
 
 _FEWEST_FOR_VARIANCE = 20
@@ -362,9 +363,11 @@ def calibrate(
     ----------
     model : Model
         A built-in model without data-dependent transforms.
-    reference_data : DataFrame
+    reference_data : DataFrame or Release
         Historical or public records, not those to be released, as must be confirmed
-        (`holds_no_released_record`). They are not protected by releases of the new database.
+        (`holds_no_released_record`). They are not protected by releases of the new database. Or a
+        strict release, as by `pyhybrid.ClippedScores`, whose first synthetic set is public; of the
+        same records, its charge and that of the censored release add.
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
@@ -395,8 +398,10 @@ def calibrate(
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
+    records = reference_data
+    if isinstance(records, Release):
+        records, public, holds_no_released_record = _released_set(records), True, True
     try:
-        records = reference_data
         bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
         raise InvalidInput(f"reference: {error}") from None
@@ -449,6 +454,16 @@ def calibrate(
         rng = session.streams.generator("frozen rows of the reference")
         made = replace(made, center=with_frozen_rows(made.center, bound, made.weights(bound), rng))
     return replace(made, censored=made.drift(bound).censored_now)
+
+
+def _released_set(release: Release) -> pd.DataFrame:
+    """The first synthetic set of a strict release, which is public."""
+    if release.charge.kind != STRICT:
+        raise InvalidInput(
+            f"a release that a calibration is made from must be strict: this one is "
+            f"{release.charge.kind}"
+        )
+    return release.synthetic[0]
 
 
 def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:

@@ -1,0 +1,41 @@
+"""The owner's report shows published estimates beside those without clip and noise."""
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+
+import pyhybrid as ph
+from pyhybrid.reports.fits import estimates_section
+
+
+def _table() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=3000).round(3)
+    stays = rng.binomial(1, 1 / (1 + np.exp(-x)))
+    return pd.DataFrame({"x": x, "visits": rng.poisson(np.exp(1 + 0.3 * x)), "stays": stays})
+
+
+def test_estimates_stand_beside_those_of_another_library() -> None:
+    """Of statsmodels, whose maximum likelihood the prior hardly moves."""
+    table = _table()
+    release = ph.ClippedScores(ph.Poisson("visits ~ x"), epsilon=2).release(table)
+    (part,) = estimates_section(release)
+    shown = {row[0]: [float(cell) for cell in row[1:3]] for row in part.tables[0].rows}
+    fit = sm.Poisson(table["visits"], sm.add_constant(table["x"])).fit(disp=False)
+    for name, place in (("Intercept", 0), ("x", 1)):
+        assert abs(shown[name][0] - fit.params.iloc[place]) < 0.2 * fit.bse.iloc[place] + 5e-4
+        assert shown[name][1] == float(f"{ph.estimates(release)['estimate'][name]:.4g}")
+    assert len(part.pictures) == 1
+
+
+def test_each_step_of_a_sequence_has_its_own_and_a_loaded_release_none(tmp_path) -> None:
+    steps = [
+        ph.ClippedScores(ph.Bernoulli("stays ~ x", levels=(0, 1)), epsilon=1),
+        ph.ClippedScores(ph.Poisson("visits ~ stays"), epsilon=1),
+    ]
+    release = ph.SequentialSynthesis(steps).release(_table())
+    parts = [estimates_section(step)[0] for step in release.steps.values()]
+    names = [[row[0] for row in part.tables[0].rows] for part in parts]
+    assert names == [["Intercept", "x"], ["Intercept", "stays"]]
+    release.save(tmp_path / "out", report=False)
+    assert not estimates_section(ph.Release.load(tmp_path / "out"))
