@@ -142,7 +142,7 @@ class ClippedScores(NoiseMechanism):
     ----------
     model : Model
         Poisson, NegativeBinomial, Bernoulli, Categorical, Ordinal, NormalRegression, LogNormal,
-        Gamma, Beta or BetaRegression. Its levels, or decimals, must be declared. Coefficients have
+        Gamma, Beta or BetaRegression, with ``zeros=`` and ``missing=``. Its levels, or decimals, must be declared. Coefficients have
         the normal prior, whatever prior the model has.
     epsilon : float, default 1
         Of the whole release, any number of sets, nats.
