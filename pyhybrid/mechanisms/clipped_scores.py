@@ -142,8 +142,8 @@ class ClippedScores(NoiseMechanism):
     ----------
     model : Model
         Poisson, NegativeBinomial, Bernoulli, Categorical, Ordinal, NormalRegression, LogNormal,
-        Gamma, Beta or BetaRegression, with ``zeros=`` and ``missing=``. Its levels, or decimals, must be declared. Coefficients have
-        the normal prior, whatever prior the model has.
+        Gamma, Beta or BetaRegression, with ``zeros=`` and ``missing=``. Its levels, or decimals,
+        must be declared. Coefficients have the normal prior, whatever prior the model has.
     epsilon : float, default 1
         Of the whole release, any number of sets, nats.
     delta : float, default 1e-6
