@@ -16,8 +16,7 @@ calibration.json  model, extremes, scale, shift, cap, center, relation, levels, 
 draws.csv         reference draws of the likelihood's parameters, one column per scalar
 frozen.csv        rows of the reference, of which the excess and the region are made: one line for
                   each distinct record, its weight, count and center, and what its model reads of
-                  it; of a model of several steps columns have the step's name before a point, and
-                  are empty where a record does not reach it
+                  it
 ================= ===========================================================================
 """
 
@@ -68,7 +67,6 @@ from pyhybrid.running.files import folder_aside, whole_only
 _FEWEST_FOR_VARIANCE = 20
 _VERSION = 1
 _TERMS = ("alpha", "count", "center")
-_OF_STEP = ": "  # between the names of a step and of a column of its design
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
