@@ -365,6 +365,34 @@ def coverage(tables: int = 200, n: int = 4000, epsilon: float = 1.0) -> pd.DataF
     return pd.DataFrame(rows)
 
 
+def coverage_of_blocks(tables: int = 200, n: int = 4000, epsilon: float = 1.0) -> None:
+    """The same of models in blocks: income of which a fifth is 0, counts of which 15 % are missing.
+    Whether a value is there follows the first four coefficients, the value the next ones."""
+    x, of_block, of_value = "I((age - 50) / 10) + sex", [-1.7, 0.3, -0.2], [0.0, 0.1, 0.2]
+    income = ph.LogNormal(f"y ~ {x}", decimals=0, unit=20_000, zeros=True)
+    counts = ph.NegativeBinomial(f"y ~ {x}", missing=True)
+    for model, last in ((income, np.log(0.6)), (counts, np.log(2.0))):
+        truth, inside = np.array([*of_block, *of_value, last]), []
+        for seed in range(tables):
+            rng = np.random.default_rng(seed)
+            table = pd.DataFrame({"age": rng.integers(20, 80, n), "sex": rng.choice(["f", "m"], n)})
+            X = np.column_stack([np.ones(n), (table["age"] - 50) / 10, table["sex"] == "m"])
+            gone = rng.random(n) < 1 / (1 + np.exp(-(X @ truth[:3])))
+            rate = np.exp(X @ truth[3:6])
+            if model is income:
+                amount = np.maximum(np.round(20_000 * rate * rng.lognormal(0, 0.6, n)), 1)
+                table["y"] = np.where(gone, 0, amount)
+            else:
+                table["y"] = np.where(gone, np.nan, rng.poisson(rate * rng.gamma(2, 0.5, n)))
+            shown = ph.estimates(ph.ClippedScores(model, epsilon=epsilon).release(table))
+            inside.append((shown["lower"] <= truth) & (truth <= shown["upper"]))
+        shares = np.mean(inside, axis=1)
+        error = shares.std() / tables**0.5
+        print(
+            f"{model.name} in blocks: {shares.mean():.3f}, standard error {error:.3f}", flush=True
+        )
+
+
 def times(sizes: Sequence[int] = (4406, 100_000, 1_000_000)) -> None:
     """CPU seconds and largest memory of one release of counts on ten coefficients."""
     for n in sizes:

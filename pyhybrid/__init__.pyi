@@ -43,9 +43,6 @@ from .models import NormalRegression as NormalRegression
 from .models import Ordinal as Ordinal
 from .models import Poisson as Poisson
 from .models import StanModel as StanModel
-from .models import TwoPart as TwoPart
-from .models import WithMissing as WithMissing
-from .models import ZeroInflated as ZeroInflated
 from .models.columns.kinds import Amounts as Amounts
 from .models.columns.kinds import Counts as Counts
 from .models.columns.kinds import Nominal as Nominal

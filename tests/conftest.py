@@ -132,8 +132,6 @@ EVERY_FOURTH = frozenset((
     "::test_the_target_moves_with_the_weighted_and_clipped_terms_alone",
     "tests/models/test_formulas.py::test_a_design_codes_parts_of_its_table_alike",
     "tests/models/test_formulas.py::test_designs_are_those_that_r_made",
-    "tests/models/test_two_part.py::test_the_target_moves_with_the_clipped_sum_of_a_record",
-    "tests/models/test_with_missing.py::test_the_last_value_that_is_there_is_not_told_by_a_refusal",
     "tests/privacy/test_weight_sensitivity.py"
     "::test_no_charge_is_below_that_of_the_exact_posteriors",
     "tests/releases/test_ledger.py::test_a_ledger_takes_no_release_of_other_data",

@@ -59,8 +59,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "column twice": (lambda: LW.release(pd.concat([DF, DF[["age"]]], axis=1)), "occurs more than"),
     "strings": (lambda: LW.release(DF.astype(str)), r"pd\.to_numeric"),
     "text outcome": (lambda: _released("sex ~ age"), "take the model categorical"),
-    "missing outcome": (lambda: LW.release(_missing("visits")), r"row 3.*ph\.WithMissing\(model\)"),
-    "missing predictor": (lambda: LW.release(_missing("age")), r"row 3.*WithMissing\(model, comp"),
+    "missing outcome": (lambda: LW.release(_missing("visits")), r"row 3.*missing=True"),
+    "missing predictor": (lambda: LW.release(_missing("age")), r"row 3.*whole table"),
     "infinite predictor": (lambda: LW.release(DF.assign(age=DF["age"] / 0)), "must be finite"),
     "negative count": (lambda: LW.release(DF.assign(visits=DF["visits"] - 9)), "count >= 0"),
     # mechanisms and models

@@ -34,22 +34,18 @@ from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import (
     MODELS,
-    Bernoulli,
     DefaultModel,
     Model,
     StanModel,
-    TwoPart,
-    WithMissing,
-    ZeroInflated,
     default_name,
 )
 from pyhybrid.models.default_model import in_units
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.registry import BUILT, chosen_model, declared_by, name_and_settings
+from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
 
 OWN_PROGRAM = "stan"
-MODEL_NAMES = (*BUILT, OWN_PROGRAM)
+MODEL_NAMES = (*MODELS, OWN_PROGRAM)
 """What --model can name."""
 
 _SHARED = f"""
@@ -58,9 +54,9 @@ real (argument): Confidential records, .csv or .parquet.
 synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
 formula: As in R, e.g. 'visits ~ age + region'.
 model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.
-    beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
-    missing=model, or a Stan program of your own: stan:program=my.stan, whose charges
-    are local. Give it once, or once for each formula.
+    beta:lower=0,upper=100, bernoulli:levels=no+yes, lognormal:zeros=true, any with missing=true,
+    or a Stan program of your own: stan:program=my.stan, whose charges are local. Give it once,
+    or once for each formula.
     [default: by the column's values; a note names it]
 accounting: Accounting of epsilon: lipschitz, range, gaussian. [default: lipschitz]
 delta: Probability by which exp(epsilon) may be exceeded, below 1 / n. By Gaussian accounting
@@ -138,68 +134,23 @@ def check_once(given: Sequence[str], what: str) -> None:
         raise InvalidInput(f"each {what} must be given once: {twice[0]!r} is there twice")
 
 
-_MISSING = ("refuse", "model", "predictors")
-
-
 def build_model(text: Model | str | None, formula: str) -> Model:
     """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
 
     Without a name it is for counts, or refuses; see `pyhybrid.models.DefaultModel`.
 
-    E.g. ``"beta:lower=0,upper=100"``, ``"two_part:positive=lognormal,decimals=0"``, either with
-    ``missing=model``, or ``missing=predictors`` if the outcome has none (and
-    ``fill=age=40+size=2``, ``marked=age+size``), for `pyhybrid.WithMissing`, or
+    E.g. ``"beta:lower=0,upper=100"``, ``"lognormal:zeros=true,missing=true,decimals=0"``, or
     ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
     formula's design matrix; errors as in `build_mechanism`.
     """
     if not isinstance(text, str):
         return text or DefaultModel(formula)
     name, given = named(text)
-    missing = check_choice(given.pop("missing", "refuse"), "missing", _MISSING)
-    fill, marked = _numbers_by_name(given.pop("fill", "")), None
-    if "marked" in given:
-        marked = tuple(filter(None, map(str.strip, given.pop("marked").split("+"))))
-    model = _single_model(name, given, formula)
-    if missing != "refuse":
-        complete = True if missing == "predictors" else None
-        return WithMissing(model, fill=fill, marked=marked, complete=complete)  # type: ignore[arg-type]
-    if fill is not None or marked is not None:
-        raise InvalidInput("fill and marked go with missing=model or missing=predictors")
-    return model
-
-
-def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
     if name == OWN_PROGRAM:
         return _stan_model(given, formula)
-    if name == "two_part":
-        return _two_part(given, formula)
-    if name == "zero_inflated":
-        counts: Any = _single_model(given.pop("count", "negative_binomial"), given, formula)
-        return ZeroInflated(counts)
     cls: Any = MODELS[check_choice(name, "--model", MODEL_NAMES)]
     model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
     return model
-
-
-def _two_part(given: dict[str, Any], formula: str) -> TwoPart:
-    """``two_part:positive=NAME,negative=NAME,point=0,...``: further options are those of the models
-    of the amounts; amounts below 0 and their sign have an intercept alone."""
-    names = {part: given.pop(part) for part in ("positive", "negative") if part in given}
-    point = converted(given.pop("point", "0"), float, "point")
-    constant = f"{formula.partition('~')[0]}~ 1"
-    amounts = {"positive": _single_model(names.get("positive", "lognormal"), given, formula)}
-    others = {}
-    if "negative" in names:
-        amounts["negative"] = _single_model(names["negative"], given, constant)
-        others["sign"] = Bernoulli(constant)
-    return TwoPart(zero=Bernoulli(formula), point=point, **amounts, **others)  # type: ignore[arg-type]
-
-
-def _numbers_by_name(text: str) -> dict[str, float] | None:
-    """``age=40+income=0`` as a mapping; None for no text."""
-    pairs = (each.partition("=") for each in filter(None, text.split("+")))
-    own = {name.strip(): converted(value, float, f"fill of {name}") for name, _, value in pairs}
-    return own or None
 
 
 def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
@@ -389,8 +340,7 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
         note(f"predictors are fitted in units of about their spread: {scaled}")
     model = chosen_model(scaled, df, of_reference=of_reference)
     own, settings = name_and_settings(model)
-    said = [f"point={settings['point']}"] if "point" in settings else []
-    said += [f"missing={settings['missing']}"] if "missing" in settings else []
+    said = [f"{block}=true" for block in ("zeros", "missing") if block in settings]
     own = ":".join([own, ",".join(said)]) if said else own
     if own != (default_name(formula, df) or "negative_binomial"):
         note(f"model chosen by the column's values: {own}; --model chooses another")

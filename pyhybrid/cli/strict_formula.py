@@ -125,12 +125,23 @@ def _steps(
     whole = 1.0 if given["epsilon"] is None else given["epsilon"]
     share = epsilon_of_mu(mu_of_epsilon(whole, delta) / math.sqrt(len(formulas)), delta)
     return [
-        ClippedScores(
+        _declared(
             build_model(model, formula), relation=relation, delta=delta, unit=given["unit"],
             **{"epsilon": whole if len(formulas) == 1 else share, **own},
         )
         for model, formula, own in zip(models, formulas, settings, strict=True)
     ]  # fmt: skip
+
+
+def _declared(model: Any, **settings: Any) -> ClippedScores:
+    """The mechanism; what must be declared is named as --model takes it."""
+    try:
+        return ClippedScores(model, **settings)
+    except InvalidInput as error:
+        if "must be declared" not in str(error):
+            raise
+        how = "levels=A+B" if "levels" in str(error) else "decimals=0"
+        raise InvalidInput(f"{error}; here --model NAME:{how}") from None
 
 
 def _check_names(df: pd.DataFrame, outcomes: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -191,6 +192,15 @@ class WarmStart:
     inv_metric: tuple[FloatArray, ...] | None
     step_size: FloatArray
 
+    def of_block(self, name: str) -> WarmStart:
+        """The start of one of the blocks of `Draws.of_blocks`, by its own names of variables."""
+        end = f"_{name}"
+        inits = tuple(
+            {key.removesuffix(end): value for key, value in own.items() if key.endswith(end)}
+            for own in self.inits
+        )
+        return WarmStart(inits=inits, inv_metric=None, step_size=self.step_size)
+
     def inits_of(self, chains: int) -> list[Mapping[str, Any]]:
         """Initial values of so many chains, those of this start repeated where they are fewer."""
         return [self.inits[chain % len(self.inits)] for chain in range(chains)]
@@ -322,6 +332,40 @@ class Draws:
                 ),
                 seconds=ran.seconds + more.provenance.seconds,
                 notes=tuple(dict.fromkeys((*ran.notes, *more.provenance.notes))),
+            ),
+        )
+
+    @classmethod
+    def of_blocks(cls, blocks: Mapping[str, Draws]) -> Draws:
+        """Draws of independent blocks side by side: variables with the name of their block after
+        theirs, and the last draws of each chain where a block has more than another."""
+        length = min(draws.energy.shape[1] for draws in blocks.values())
+        runs = [draws.provenance for draws in blocks.values()]
+        programs = StanProgram(name="", text="".join(run.program_sha256 for run in runs))
+
+        def together(name: str, join: Callable[[Any], Any]) -> Any:
+            return join([getattr(draws, name)[:, -length:] for draws in blocks.values()])
+
+        return cls(
+            variables={
+                f"{name}_{block}": values[:, -length:]
+                for block, draws in blocks.items()
+                for name, values in draws.variables.items()
+            },
+            divergent=together("divergent", partial(np.any, axis=0)),
+            treedepth=together("treedepth", partial(np.max, axis=0)),
+            energy=together("energy", partial(np.sum, axis=0)),
+            step_size=np.min([draws.step_size for draws in blocks.values()], axis=0),
+            inv_metric=None,
+            parameters=tuple(
+                f"{name}_{block}" for block, draws in blocks.items() for name in draws.parameters
+            ),
+            provenance=replace(
+                runs[0],
+                program="_and_".join(run.program for run in runs),
+                program_sha256=programs.sha256,
+                seconds=sum(run.seconds for run in runs),
+                notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
             ),
         )
 

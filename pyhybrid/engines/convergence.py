@@ -10,7 +10,7 @@ same numbers column by column, and takes longer to import than many fits take.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -91,6 +91,23 @@ class Diagnostics:
     def converged(self) -> bool:
         """True if nothing fails the rule."""
         return not self.problems
+
+
+def worst_of(blocks: Mapping[str, Diagnostics]) -> Diagnostics:
+    """The worst of blocks that were sampled one after the other, each named in its problems."""
+    every = list(blocks.values())
+    name, worst = max(blocks.items(), key=lambda item: item[1].max_rhat)
+    return replace(
+        worst,
+        min_ess_bulk=min(each.min_ess_bulk for each in every),
+        min_ess_tail=min(each.min_ess_tail for each in every),
+        worst=f"{worst.worst} of {name}",
+        n_divergent=max(each.n_divergent for each in every),
+        n_max_treedepth=max(each.n_max_treedepth for each in every),
+        n_draws=min(each.n_draws for each in every),
+        problems=tuple(f"{n}: {text}" for n, each in blocks.items() for text in each.problems),
+        attempts=max(each.attempts for each in every),
+    )
 
 
 def diagnose(

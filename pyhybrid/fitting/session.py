@@ -49,16 +49,18 @@ from pyhybrid.engines import (
     diagnose,
     resolve_engine,
 )
+from pyhybrid.engines.convergence import worst_of
 from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.steps import advice_on_scale
 from pyhybrid.models.composite.survey_weighted import weight_columns_to_approve
 from pyhybrid.models.families.amounts import advice_on_unit
 from pyhybrid.models.families.published import remedy_if_published
+from pyhybrid.models.families.regression import advice_on_scale
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
@@ -358,6 +360,23 @@ class FitSession:
     # --- Sampling --------------------------------------------------------------------------------
 
     def _sample(
+        self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
+    ) -> tuple[Draws, Diagnostics]:
+        if not self.bound.blocks:
+            return self._sample_one(alpha, cap, label, warm_start)
+        if cap is not None:
+            check_one_block(self.bound)
+        fits = {}
+        for block in self.bound.blocks:
+            own = replace(self, bound=block.bound, streams=self.streams.child(block.name))
+            start = None if warm_start is None else warm_start.of_block(block.name)
+            fits[block.name] = own._sample_one(
+                alpha[block.at], None, f"{label}, {block.name}", start
+            )
+        draws = Draws.of_blocks({name: fit[0] for name, fit in fits.items()})
+        return draws, worst_of({name: fit[1] for name, fit in fits.items()})
+
+    def _sample_one(
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)

@@ -6,7 +6,8 @@ histogram of the outcome. What is released is an estimate with its known error: 
 synthetic sets, drawn from it, costs no more.
 
 What one record can change: its outcome enters the bin counts of the start and one term of each
-sum, and nothing else. Predictors, the number and order of records, family, levels, decimals and
+sum, and nothing else. Of a model with zeros or missing values the scores of its blocks are stacked
+and clipped as one. Predictors, the number and order of records, family, levels, decimals and
 ends are public: declared, or published as they are. An outcome that the model does not take (text,
 a missing or negative number) counts as absent; no error, warning or setting depends on it.
 """
@@ -22,7 +23,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
-from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
@@ -34,6 +35,7 @@ from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
+from pyhybrid.models.two_block import VALUE_OF
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta, compose_mu, mu_of_epsilon
@@ -140,8 +142,8 @@ class ClippedScores(NoiseMechanism):
     ----------
     model : Model
         Poisson, NegativeBinomial, Bernoulli, Categorical, Ordinal, NormalRegression, LogNormal,
-        Gamma, Beta or BetaRegression. Its levels, or decimals, must be declared. Coefficients have
-        the normal prior, whatever prior the model has.
+        Gamma, Beta or BetaRegression, with ``zeros=`` and ``missing=``. Its levels, or decimals,
+        must be declared. Coefficients have the normal prior, whatever prior the model has.
     epsilon : float, default 1
         Of the whole release, any number of sets, nats.
     delta : float, default 1e-6
@@ -493,24 +495,32 @@ class ClippedScores(NoiseMechanism):
         self, matrix: Matrix, theta: FloatArray, rng: np.random.Generator
     ) -> pd.DataFrame:
         """The column drawn anew at theta (d,), in its declared form."""
-        form, scoring = self.model.declared_form, self.model.scoring(matrix)
+        *indicators, (_, values, of_values) = self.model.scoring(matrix).blocks_at(theta)
+        drawn, left = np.full(len(matrix.X), None, dtype=object), np.arange(len(matrix.X))
+        for name, indicator, of_indicator in indicators:
+            yes = indicator.rows(left).simulate(of_indicator, rng) == 1
+            drawn[left[yes]] = VALUE_OF[name]
+            left = left[~yes]
+        drawn[left] = self._values(values.rows(left), of_values, left.size, rng)
+        form = self.model.declared_form
+        made: pd.DataFrame = form.cast(pd.Series(drawn, name=self.outcome)).to_frame()
+        return made
+
+    def _values(
+        self, scoring: Scoring, theta: FloatArray, n: int, rng: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Levels, or numbers within the declared ends, drawn at theta (d,): shape (n,)."""
+        form = self.model.declared_form
         if form.levels is not None:
             levels = np.array([*form.levels], dtype=object)
-            values: Any = levels[scoring.simulate(theta, rng).astype(np.intp)]
-        else:
+            return np.asarray(levels[scoring.simulate(theta, rng).astype(np.intp)])
 
-            def outcomes(rows: Any) -> FloatArray:
-                drawn = scoring.rows(rows).simulate(theta, rng)
-                return np.asarray(self.model.from_support(drawn, form.decimals))
+        def outcomes(rows: Any) -> FloatArray:
+            drawn = scoring.rows(rows).simulate(theta, rng)
+            return np.asarray(self.model.from_support(drawn, form.decimals))
 
-            ends = self.model.support(form.dtype)
-            try:
-                values = draw_within(outcomes, len(matrix.X), ends)
-            except SamplingError:  # next to no probability within the ends at this theta
-                values = np.clip(outcomes(slice(None)), *ends)
-        column = pd.Series(values, name=self.outcome)
-        made: pd.DataFrame = form.cast(column).to_frame()
-        return made
+        ends = self.model.support(form.dtype)
+        return draw_within(outcomes, n, ends, apart=0.0 if self.model.zeros else None)
 
     def _charge(self, fit: ScoringFit, m: int) -> PrivacyCharge:
         return PrivacyCharge.strict(
@@ -527,6 +537,7 @@ class ClippedScores(NoiseMechanism):
                     "without looking at its confidential values.",
                     "Predictors, number and order of the records are public: neighbors differ in "
                     "the outcome of one record; where it is absent, its predictors stay.",
+                    *self.model.modeled,
                 ],
                 "not_covered": [
                     "Who is in the data: the guarantee hides values and their influence, not "
@@ -555,13 +566,13 @@ def release_in_sequence(
     coding, information, clip and center come from the first synthetic table, scores from the
     confidential rows. A record whose value cannot be coded so is absent from the step.
     """
+    _check_reads(steps, df)
     random, made, tables = streams(), [], [df] * m
     outcomes = [step.outcome for step in steps]
     synthesized: dict[str, Form] = {}
     for place, step in enumerate(steps, start=1):
-        later = [other.outcome for other in steps[place - 1 :]]
         try:
-            bound = _bound_after(step, df, tables[0], synthesized, later)
+            bound = _bound_after(step, df, tables[0], synthesized)
         except InvalidInput as error:
             raise InvalidInput(f"step {place}: {error}") from None
         numbers = random.child(f"step {place}")
@@ -571,17 +582,28 @@ def release_in_sequence(
     return made
 
 
+def _check_reads(steps: Sequence[ClippedScores], df: pd.DataFrame) -> None:
+    """Before a look at any outcome: no step reads what is synthesized later, or may be missing."""
+    forms = {step.outcome: step.model.declared_form for step in steps}
+    for place, step in enumerate(steps, start=1):
+        later = {other.outcome for other in steps[place:]}
+        for name in parse_formula(step.model.formula, df).predictors:
+            if name in later:
+                said = f"it must not read {name!r}, which is synthesized later"
+            elif name in forms and forms[name].missing:
+                said = f"it must not read {name!r}, which has missing=True"
+            else:
+                continue
+            raise InvalidInput(f"step {place}: {said}")
+
+
 def _bound_after(
     step: ClippedScores,
     df: pd.DataFrame,
     drawn: pd.DataFrame,
     synthesized: Mapping[str, Form],
-    later: Sequence[str],
 ) -> ScoredTable:
     """The step bound to the confidential records `df`, coded by the synthetic table `drawn`."""
-    read = [name for name in parse_formula(step.model.formula, df).predictors if name in later[1:]]
-    if read:
-        raise InvalidInput(f"it must not read {read[0]!r}, which is synthesized later")
     public = step.bind(drawn)
     before = [name for name in public.design.predictors if name in synthesized]
     outcome = step.model.outcome_numbers(df[step.outcome])
@@ -600,11 +622,12 @@ def _bound_after(
         kept = values.astype(object).where(known, drawn[name].astype(object))
         table = with_columns(table, {name: form.cast(form.read(kept))})
     matrix, coded = _coded_by(public.design, table)
+    outcome[~(present & coded)] = np.nan
     return replace(
         public,
         table=df,
         scoring=step.model.scoring(matrix),
-        outcome=np.where(present & coded, outcome, np.nan),
+        outcome=outcome,
     )
 
 

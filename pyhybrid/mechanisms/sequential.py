@@ -33,8 +33,7 @@ from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram, PerturbedHis
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import Form, as_levels, levels_declared
-from pyhybrid.models.composite.steps import designs_of, single_models
-from pyhybrid.models.composite.with_missing import WithMissing
+from pyhybrid.models.families.regression import designs_of, single_models
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.terms import Factor
 from pyhybrid.models.formula.values import kind_of, with_columns
@@ -371,7 +370,6 @@ def _with_levels_declared(
     bound = bounds[place - 1]
     if isinstance(bound, Counted) or not _is_strict(mechanism, bound):
         return bound
-    _check_marked(bound, bounds[: place - 1], place)
     before = {column for each in bounds[: place - 1] for column in each.synthesized}
     read = [name for name in bound.predictors if name in before]
     own = {name: declared[name] for name in read if name in declared}
@@ -403,31 +401,6 @@ def _with_levels_declared(
     for name, levels in own.items():
         table[name] = pd.Categorical(df[name].astype(object), categories=list(levels))
     return _bound(mechanism, table, place)
-
-
-def _check_marked(bound: BoundModel, before: Sequence[Joined], place: int) -> None:
-    """Which predictors have a level or an indicator for missing values is declared, where those
-    that are synthesized before may be missing: read from their true values, no epsilon covers it.
-    """
-    model = getattr(bound, "model", None)
-    if not isinstance(model, WithMissing) or model.marked is not None:
-        return
-    gaps = {name for each in before for name in _may_be_missing(each)}
-    read = [name for name in bound.predictors if name in gaps]
-    if read:
-        raise InvalidInput(
-            f"whether {read[0]!r} may be missing must be declared: step {place} is strict and "
-            "reads it, and it is synthesized before, by true values of all records; give marked= "
-            "with all predictors that may be missing (--model NAME:marked="
-            f"{'+'.join(read)})"
-        )
-
-
-def _may_be_missing(bound: Joined) -> tuple[str, ...]:
-    if isinstance(bound, BoundTables):
-        return bound.missing
-    model = getattr(bound, "model", None)
-    return bound.synthesized if isinstance(model, WithMissing) and not model.complete else ()
 
 
 def _taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:
@@ -492,8 +465,9 @@ def _check_priors(bounds: Sequence[Joined]) -> None:
     made: set[str] = set()
     for place, bound in enumerate(bounds, start=1):
         read = [name for name in bound.predictors if name in made]
-        models = [getattr(own, "model", None) for own in single_models(bound)]
-        if read and not all(getattr(own, "any_rank", True) for own in models):
+        fitted = [] if isinstance(bound, Counted) else single_models(bound)
+        models = [getattr(one, "model", None) for one in fitted]
+        if read and not all(getattr(model, "any_rank", True) for model in models):
             raise InvalidInput(
                 f"step {place} must have a normal prior: it is strict and reads {read[0]!r}, "
                 "synthesized before, and under the published prior all records decide whether its "

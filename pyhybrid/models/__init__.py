@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted
-from pyhybrid.models.composite.two_part import TwoPart, ZeroInflated
-from pyhybrid.models.composite.with_missing import WithMissing
 from pyhybrid.models.default_model import DefaultModel, default_name
 from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
 from pyhybrid.models.families.counts import NegativeBinomial, Poisson
@@ -34,9 +32,6 @@ __all__ = [
     "Poisson",
     "StanModel",
     "SurveyWeighted",
-    "TwoPart",
-    "WithMissing",
-    "ZeroInflated",
     "default_name",
 ]
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, no_such_attribute
@@ -36,6 +37,20 @@ class Model(Protocol):
         """Public settings of the model, as plain JSON types."""
 
 
+class Block(Protocol):
+    """A model joined to the records at the positions `at` (k,); `name` is the suffix of its
+    variables."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def bound(self) -> BoundModel: ...
+
+    @property
+    def at(self) -> npt.NDArray[np.intp]: ...
+
+
 class BoundModel(Protocol):
     """A model joined to n confidential records."""
 
@@ -44,8 +59,17 @@ class BoundModel(Protocol):
         """Number of records."""
 
     @property
+    def X(self) -> FloatArray:
+        """Design matrix, shape (n, K)."""
+
+    @property
     def program(self) -> StanProgram:
         """The Stan program that is sampled."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Models of parts of the records that are sampled one after the other; empty for a model
+        that is sampled as one."""
 
     @property
     def synthesized(self) -> tuple[str, ...]:

@@ -28,15 +28,14 @@ from pyhybrid.models.columns.kinds import (
     SemiContinuous,
 )
 from pyhybrid.models.columns.kinds import Real as RealKind
-from pyhybrid.models.columns.kinds import kind_of as kind_of_column
 from pyhybrid.models.columns.support import FEW, TRANSFORMS, check_many_counts
-from pyhybrid.models.composite.steps import WIDE
 from pyhybrid.models.families.counts import NegativeBinomial
+from pyhybrid.models.families.regression import WIDE
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.formula.terms import divided, parse_formula
 from pyhybrid.models.formula.values import kind_of
 
-_POINT, _ZEROS = 0.2, 0.1  # of the values
+_ZEROS = 0.1  # of the values
 _MANY = 500  # values that two regressions need at a small epsilon
 _NEARER = 0.05  # to a normal distribution than to that of counts, as hours worked with zeros are
 SHARED = 20  # records that set an effect at least: each of k has a mu of about 1 / sqrt(k)
@@ -61,8 +60,8 @@ class DefaultModel(NegativeBinomial):
 
 @dataclass(frozen=True)
 class ModelRule:
-    """One row: a model of `pyhybrid.models.registry.BUILT` with `options`, for columns of a kind,
-    where the rule applies to it."""
+    """One row: a model of `pyhybrid.models.MODELS` with `options`, for columns of a kind, where the
+    rule applies to it."""
 
     model: str
     why: str
@@ -91,13 +90,9 @@ def _under_dispersed(kind: Counts) -> bool:
     return unit**2 < center and center >= _FAR_FROM_ZERO * unit
 
 
-def _logarithms(kind: Amounts | SemiContinuous) -> dict[str, Any]:
+def _logarithms(kind: Amounts) -> dict[str, Any]:
     center, unit = kind.typical or (0.0, 1.0)
     return {"unit": center if center > 0 else unit, "decimals": kind.decimals}
-
-
-def _parts(kind: SemiContinuous) -> dict[str, Any]:
-    return {**_logarithms(kind), "negative": kind.lower is None or kind.lower < 0}
 
 
 def _signed(kind: RealKind | Counts) -> dict[str, Any]:
@@ -118,17 +113,11 @@ RULES: tuple[ModelRule, ...] = (
     ModelRule("ordinal", "levels in order", Ordered, _levels),
     ModelRule("categorical", "levels in no order", Nominal, _levels),
     ModelRule(
-        "zero_inflated", "counts, and zeros beyond them", Counts,
-        lambda kind: {name: own for name, own in _counts(kind).items() if name != "lower"},
-        lambda kind: kind.extra_zeros,
-    ),
-    ModelRule(
         "normal", "whole numbers of less spread than counts have by chance",
         Counts, _signed, lambda kind: _under_dispersed(kind),
     ),
     ModelRule("negative_binomial", "counts", Counts, _counts),
     ModelRule("lognormal", "amounts above 0: their logarithms", Amounts, _logarithms),
-    ModelRule("two_part", "zeros, and amounts on each side of them", SemiContinuous, _parts),
     ModelRule("normal", "numbers of any sign", RealKind, _signed),
 )  # fmt: skip
 """Which model a column gets, by its kind: the first row that applies."""
@@ -158,23 +147,15 @@ def name_for_levels(n_levels: int, *, ordered: bool) -> str:
     return "ordinal" if ordered else "categorical"
 
 
-def point_mass(values: pd.Series, *, counted: bool) -> float | None:
-    """The number that a fifth of the values are, or more, and no other half as many: 40 hours, or
-    where amounts are cut off; or 0, of `counted` ones of which more are 0 than a negative binomial
-    has, by a tenth. Other zeros the rules of kinds see."""
-    if not pd.api.types.is_numeric_dtype(values) or values.nunique() <= FEW + 1:
-        return None
-    counts, n = values.value_counts(), len(values)
-    point, most, second = float(counts.index[0]), counts.iloc[0], counts.iloc[1]
-    if n < _MANY:
-        return None
-    if point and most >= _POINT * n and 2 * second <= most:
-        others_whole = isinstance(kind_of_column(values[values != point]), Counts)
-        return None if others_whole and not point.is_integer() else point
-    if not counted:
-        return None
-    size, share = _negative_binomial(values.to_numpy(dtype=np.float64))
-    return 0.0 if counts.get(0, 0) / n > share**size + _ZEROS else None
+def has_zeros(kind: Kind, values: pd.Series) -> bool:
+    """True for amounts of which many are 0, and for 500 counts or more of which more are 0 than a
+    negative binomial has, by a tenth."""
+    if isinstance(kind, SemiContinuous):
+        return True
+    if not isinstance(kind, Counts) or values.nunique() <= FEW + 1 or len(values) < _MANY:
+        return False
+    size, share = negative_binomial_by_moments(values.to_numpy(dtype=np.float64))
+    return bool((values == 0).mean() > share**size + _ZEROS)
 
 
 def name_and_options(
@@ -296,11 +277,11 @@ def _from_normal(values: Any, *, half: float = 0.0) -> float:
 def _from_counts(values: Any) -> float:
     """Largest distance from the negative binomial of their mean and variance."""
     k = np.sort(np.asarray(values, np.float64))
-    size, share = _negative_binomial(k)
+    size, share = negative_binomial_by_moments(k)
     return _gap(k, betainc(size, k + 1, share))
 
 
-def _negative_binomial(k: FloatArray) -> tuple[float, float]:
+def negative_binomial_by_moments(k: FloatArray) -> tuple[float, float]:
     """Size and success probability of the negative binomial of a mean and variance."""
     mean = max(float(k.mean()), 1e-9)
     size = mean**2 / max(float(k.var()) - mean, 1e-9)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import linalg, special
 from scipy.special import expit, logit
 
 from pyhybrid.core.checks import FloatArray
@@ -75,6 +75,10 @@ class Scoring(ABC):
     def looks(self) -> int:
         """Histograms that `start` reads."""
         return 1
+
+    def blocks_at(self, theta: FloatArray) -> list[tuple[str, Scoring, FloatArray]]:
+        """Name, scoring and coordinates of each block of a model, that of the values last."""
+        return [("value", self, theta)]
 
 
 def numeric_scores(scoring: Scoring, theta: FloatArray, y: FloatArray) -> FloatArray:
@@ -325,3 +329,72 @@ class OrdinalScoring(Scoring):
         thresholds = self._thresholds(theta)[0]
         beta = np.append(-thresholds[0], theta[len(thresholds) :])
         return {"beta": beta[None], "threshold": thresholds[None]}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BlockScoring(Scoring):
+    """Blocks that share no coordinates: whether an outcome is missing, or 0, and its value where it
+    is neither. Scores are stacked, so that a record is clipped as a whole. An outcome is a row of
+    numbers (B,), one for each block, NaN where the record does not reach it."""
+
+    blocks: tuple[tuple[str, Scoring], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(f"{block}: {name}" for block, own in self.blocks for name in own.names)
+
+    @property
+    def linear(self) -> FloatArray:
+        return np.asarray(linalg.block_diag(*(scoring.linear for _, scoring in self.blocks)))
+
+    def rows(self, at: Any) -> BlockScoring:
+        return BlockScoring(blocks=tuple((name, own.rows(at)) for name, own in self.blocks))
+
+    def blocks_at(self, theta: FloatArray) -> list[tuple[str, Scoring, FloatArray]]:
+        ends = np.cumsum([scoring.d for _, scoring in self.blocks])[:-1]
+        pairs = zip(self.blocks, np.split(theta, ends), strict=True)
+        return [(name, scoring, at) for (name, scoring), at in pairs]
+
+    def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        stacked = []
+        for (_, scoring, at), outcome in zip(self.blocks_at(theta), y.T, strict=True):
+            reached = np.isfinite(outcome)[:, None]
+            stacked.append(np.where(reached, scoring.scores(at, outcome), 0.0))
+        return np.hstack(stacked)
+
+    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        total = np.zeros(len(y))
+        for (_, scoring, at), outcome in zip(self.blocks_at(theta), y.T, strict=True):
+            total += np.where(np.isfinite(outcome), scoring.log_lik(at, outcome), 0.0)
+        return total
+
+    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        blocks = self.blocks_at(theta)
+        drawn = np.column_stack([scoring.simulate(at, rng) for _, scoring, at in blocks])
+        left = np.ones(len(drawn), dtype=bool)
+        for place in range(1, len(self.blocks)):
+            left &= drawn[:, place - 1] == 0
+            drawn[~left, place] = np.nan
+        return drawn
+
+    def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        priors = [scoring.prior(at) for _, scoring, at in self.blocks_at(theta)]
+        gradients, precisions = zip(*priors, strict=True)
+        return np.concatenate(gradients), np.asarray(linalg.block_diag(*precisions))
+
+    @property
+    def looks(self) -> int:
+        return sum(scoring.looks for _, scoring in self.blocks)
+
+    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        pairs = zip(self.blocks, y.T, strict=True)
+        return np.concatenate(
+            [scoring.start(outcome, noisy_counts, noise_sd) for (_, scoring), outcome in pairs]
+        )
+
+    def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
+        return {
+            f"{name}_{block}": values
+            for block, scoring, at in self.blocks_at(theta)
+            for name, values in scoring.parameters(at).items()
+        }

@@ -215,6 +215,7 @@ class BoundStanModel:
     model: StanModel
     table: pd.DataFrame
     design: Design | None = None
+    blocks: ClassVar[tuple[()]] = ()
     first_try: ClassVar[None] = None  # nothing is known of how its parameters lie
     grid_form: ClassVar[None] = None
     takes_center: ClassVar[bool] = False
@@ -229,6 +230,11 @@ class BoundStanModel:
     @property
     def n(self) -> int:
         return len(self.table)
+
+    @property
+    def X(self) -> FloatArray:
+        """Design matrix (n, K) of the formula; without columns if there is none."""
+        return np.empty((self.n, 0)) if self.design is None else self.design.X
 
     @property
     def synthesized(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ public. Nothing here is part of a strict release."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,13 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import decimals_of
+from pyhybrid.models.default_model import negative_binomial_by_moments
 
 _FEW_NUMBERS, _MOST_LEVELS = 10, 30
 _MOST_DECIMALS = 4
+_MANY = 0.02  # of the records: from here on zeros and missing values get a block
+_HEAPED = 4  # times as frequent as any other value
+_NO_ZERO = 0.01  # probability of a zero among counts that have none of their own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,12 @@ class SuggestedModel:
     name: str
     holds: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_block(self, option: str, of: str) -> SuggestedModel:
+        """The same, with a block for zeros or missing values."""
+        return replace(
+            self, holds=f"{self.holds}, and {of}", settings={**self.settings, option: True}
+        )
 
     def __str__(self) -> str:
         """As on the command line: ``lognormal:decimals=2,unit=1000``."""
@@ -43,13 +53,13 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
 
     Levels give Bernoulli, Categorical or, in an order, Ordinal; whole numbers counts, or levels if
     there are few; other numbers shares within 0 and 1, amounts above 0 by the shape of their
-    logarithms, or numbers of any sign. Missing values are not modeled: they count as absent.
+    logarithms, or numbers of any sign. From 2 % on, missing values, and zeros that the family does
+    not have, are modeled in blocks of their own; fewer count as absent.
 
     Raises
     ------
     InvalidInput
-        For columns without values, of one value, of text of too many levels, and of zeros among
-        amounts.
+        For columns without values, of one value, and of text of too many levels.
     """
     held = column.dropna()
     if _is_number(held):
@@ -57,10 +67,12 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
     if held.nunique() < 2:
         raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
     made = _of_numbers(held) if _is_number(held) else _of_levels(held, str(column.name))
-    if len(held) == len(column):
-        return made
-    holds = f"{made.holds}, and missing values, which will have synthetic ones"
-    return SuggestedModel(name=made.name, holds=holds, settings=made.settings)
+    missing = float(column.isna().mean())
+    if missing >= _MANY:
+        return made.with_block("missing", "missing values")
+    if len(held) < len(column):
+        return replace(made, holds=f"{made.holds}, and missing values, which get synthetic ones")
+    return made
 
 
 def _is_number(column: pd.Series) -> bool:
@@ -100,6 +112,33 @@ def _of_numbers(column: pd.Series) -> SuggestedModel:
             name="ordinal", holds=f"{len(levels)} whole numbers, taken as levels in order",
             settings={"levels": levels},
         )  # fmt: skip
+    zeros = _zeros_apart(y, counts=whole and not _looks_like_amounts(y))
+    if zeros is None:
+        return _of_many_numbers(y)
+    made = _of_many_numbers(y[y != 0])
+    if zeros:
+        return made.with_block("zeros", "zeros")
+    return replace(made, holds=f"{made.holds}, and a few zeros, which get amounts")
+
+
+def _zeros_apart(y: FloatArray, *, counts: bool) -> bool | None:
+    """True if zeros need a block of their own, False if they are few that the family of the other
+    values does not have, None if it has them: counts, and numbers of any sign about 0."""
+    share, above = float((y == 0).mean()), y[y > 0]
+    if not share or above.size < 2:
+        return None
+    if y.min() < 0:
+        others = np.unique(y[y != 0], return_counts=True)[1]
+        return True if share >= max(_MANY, _HEAPED * others.max() / y.size) else None
+    if counts:
+        size, success = negative_binomial_by_moments(above)
+        return True if share >= _MANY and success**size < _NO_ZERO else None
+    return share >= _MANY
+
+
+def _of_many_numbers(y: FloatArray) -> SuggestedModel:
+    values = np.unique(y)
+    whole = bool((values == np.floor(values)).all())
     if whole and values[0] >= 0 and not _looks_like_amounts(y):
         if y.var() < y.mean():
             return _normal(y, 0, "whole numbers of less spread than counts have")
@@ -123,15 +162,9 @@ def _looks_like_amounts(y: FloatArray) -> bool:
 
 def _amounts(y: FloatArray, decimals: int) -> SuggestedModel:
     """Amounts above 0; their logarithms where these are the less skewed, else gamma."""
-    above = y[y > 0]
-    if above.size < y.size:
-        raise InvalidInput(
-            "amounts must be above 0 for clipped scores, and some are 0: release the whole table "
-            "(no --formula), which keeps zeros apart, or --mechanism lipschitz --model two_part"
-        )
-    unit = _round_number(float(np.median(above)))
+    unit = _round_number(float(np.median(y)))
     # Of a gamma, logarithms are skewed to the left by about half of its skewness.
-    skewed = _skewness(np.log(above)) > -0.25 * _skewness(above)
+    skewed = _skewness(np.log(y)) > -0.25 * _skewness(y)
     name = "lognormal" if skewed else "gamma"
     holds = "skewed amounts above 0" if skewed else "amounts above 0"
     return SuggestedModel(name=name, holds=holds, settings={"decimals": decimals, "unit": unit})

@@ -205,7 +205,7 @@ class Cap:
     above: float
     reference: FloatArray | None = None  # (n,) c_i = f_i(theta_ref), nats; 0 if None
     unit: npt.NDArray[np.intp] | None = None  # (n,) of each record, from 0; None if each is its own
-    frozen: FrozenTerms | None = None
+    frozen: FrozenRows | None = None
     region: float = np.inf  # its half width, in posterior standard deviations of the reference
 
     def __post_init__(self) -> None:
@@ -289,9 +289,12 @@ class Cap:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FrozenTerms:
-    """Distinct terms of a reference's records. Confidential if the reference is."""
+class FrozenRows:
+    """Distinct rows of a reference, as its model codes them. Confidential if the reference is."""
 
+    y: FloatArray  # (d,) outcomes on the scale of the likelihood
+    X: FloatArray  # (d, K) design
+    offset: FloatArray  # (d,)
     alpha: FloatArray  # (d,) weights, in [0, 1]
     count: npt.NDArray[np.int64]  # (d,) records of each
     center: FloatArray  # (d,) f_j(theta_ref), nats
@@ -324,37 +327,6 @@ class FrozenTerms:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.n} records>"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FrozenRows(FrozenTerms):
-    """Distinct rows of a reference, as its model codes them. Confidential if the reference is."""
-
-    y: FloatArray  # (d,) outcomes on the scale of the likelihood
-    X: FloatArray  # (d, K) design
-    offset: FloatArray  # (d,)
-
-    def some(self, rows: slice) -> FrozenRows:
-        """Some of them."""
-        return FrozenRows(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FrozenParts(FrozenTerms):
-    """Distinct records of a reference under a model of several steps: rows of those that reach each
-    step, in their order; a step that none reaches is not there. Confidential if it is."""
-
-    parts: Mapping[str, FrozenRows]
-    reached: Mapping[str, npt.NDArray[np.bool_]]  # by step, (d,) whether a record reaches it
-    at_zero: npt.NDArray[np.bool_]  # (d,) of a mixture, whether the count is 0; False elsewhere
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if any(reached.shape != self.count.shape for reached in self.reached.values()):
-            raise InvalidInput("frozen rows must be of one length, at least 1")
-        sizes = {name: part.count.size for name, part in self.parts.items()}
-        if sizes != {name: int(v.sum()) for name, v in self.reached.items() if v.any()}:
-            raise InvalidInput("frozen rows must be there for each record that reaches a step")
 
 
 def _content(value: Any) -> Any:

@@ -305,29 +305,3 @@ def test_quick_compares_two_engines_where_there_are_two(
     assert "Python and R agree on all" in found.verdict
     assert "embedded and cmdstan agree on all" in found.verdict  # and not said of R
     assert ">cmdstan</th>" in found.report()
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize(("model", "y"), [
-    (
-        ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x + g")),
-        lambda k: np.where(k % 4 == 0, 0.0, 1.5 + k % 7),
-    ),
-    (ph.ZeroInflated(ph.NegativeBinomial("y ~ x")), lambda k: (k % 4) * (k % 5)),
-    (ph.WithMissing(ph.Poisson("y ~ g")), lambda k: np.where(k % 6 == 0, np.nan, k % 5)),
-])  # fmt: skip
-def test_models_of_several_parts_agree_part_by_part(r: None, model: Any, y: Any) -> None:
-    k = np.arange(48)
-    table = pd.DataFrame({"y": y(k), "x": (k % 9) / 4, "g": np.where(k % 3 == 0, "a", "b")})
-    found = ph.validation.validate(table, model, engine="embedded", quick=True)
-    assert found.agrees, found.table[~found.table["agrees"]].to_string()
-    rows = [row.quantity for row in found.rows if row.part == "table"]
-    assert rows[0].startswith("outcome of ")
-    assert len(rows) == 4
-    assert {row.part for row in found.rows} >= {"same draws: embedded"}
-    bound = model.bind(table)
-    part = bound.parts[-1]
-    shifted = replace(part.bound.design, y=part.bound.design.y + 1)
-    broken = replace(part, bound=replace(part.bound, design=shifted))
-    wrong = posterior._design_rows(broken.bound, broken.at, "")
-    assert not next(iter(wrong)).agrees, "control"

@@ -38,6 +38,34 @@ def test_without_a_model_the_whole_command_is_shown_and_works(run, survey):
     assert (charge["epsilon"], charge["kind"], charge["delta"]) == (1.0, "strict", 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("pension ~ age", "and zeros: --model lognormal:decimals=2,unit=20000,zeros=true"),
+        ("seen ~ age + sex", "and missing values: --model negative_binomial:missing=true"),
+        ("vote ~ age", "and missing values: --model bernoulli:levels=no+yes,missing=true"),
+    ],
+)  # fmt: skip
+def test_zeros_and_missing_values_are_declared_by_the_command_shown(run, survey, formula, said):
+    outcome = formula.split(" ")[0]
+    gone = np.random.default_rng(2).random(len(survey)) < 0.2
+    survey["pension"] = np.where(gone, 0, survey["income"])
+    survey["seen"] = survey["visits"].astype("Int64").mask(gone)
+    survey["vote"] = survey["voted"].mask(gone)
+    survey[["age", "sex", outcome]].to_csv("survey.csv", index=False)
+    code, out, _ = run("synthesize", "survey.csv", "--formula", formula, "--out", "o",
+                       "--epsilon", "2")  # fmt: skip
+    assert code == 2
+    assert said in " ".join(out.split())
+    command = shlex.split(next(line for line in out.splitlines() if line.startswith("pyhybrid ")))
+    code, _, err = run(*command[1:])
+    assert code == 0, err
+    release = ph.Release.load("o")
+    assert release.charge.kind == "strict"
+    values = release.synthetic[0][outcome]
+    assert abs((values.isna() | (values == 0)).mean() - 0.25) < 0.15
+
+
 def test_a_dry_run_spends_nothing(run, survey):
     words = ("synthesize", "survey.csv", "--formula", "visits ~ age", "--model",
              "negative_binomial", "--out", "o", "--dry-run")  # fmt: skip

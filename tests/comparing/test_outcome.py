@@ -24,7 +24,7 @@ TABLE = pd.DataFrame({
 @pytest.mark.parametrize(("model", "names"), [
     (ph.Categorical("way ~ 1"), ["share of bus", "share of walk"]),
     (ph.Bernoulli("voted ~ 1"), ["share of False", "share of True"]),
-    (ph.WithMissing(ph.Poisson("visits ~ 1")), ["mean", "median", "q15", "q90", "share missing"]),
+    (ph.Poisson("visits ~ 1", missing=True), ["mean", "median", "q15", "q90", "share missing"]),
 ])  # fmt: skip
 def test_what_is_compared_of_an_outcome(model: Any, names: list[str]) -> None:
     found = compare(
@@ -63,13 +63,13 @@ def test_a_curve_refuses_levels_and_leaves_missing_values_out() -> None:
     with pytest.raises(InvalidInput, match="'way' has levels; take compare, which shows their"):
         ph.studies.risk_utility_curve(ph.Categorical("way ~ 1"), TABLE, scales=[1.0], **OPTIONS)
     found = ph.studies.risk_utility_curve(
-        ph.WithMissing(ph.Poisson("visits ~ 1")), TABLE, scales=[1.0], n_synthetic=2, **OPTIONS
+        ph.Poisson("visits ~ 1", missing=True), TABLE, scales=[1.0], n_synthetic=2, **OPTIONS
     )
     assert np.isfinite(found.table[["max_ecdf", "error_mean"]].to_numpy(dtype=float)).all()
 
 
 def test_the_owners_table_has_the_share_that_is_missing() -> None:
-    model = ph.WithMissing(ph.Poisson("visits ~ 1"))
+    model = ph.Poisson("visits ~ 1", missing=True)
     release = ph.Unweighted(model).release(TABLE, n_synthetic=2, **OPTIONS)
     shown = _outcome_table("visits", TABLE["visits"], {"plain": release})
     rows = list(zip(*(column.cells for column in shown.columns), strict=True))
@@ -83,7 +83,7 @@ def test_the_owners_table_has_the_share_that_is_missing() -> None:
 
 def test_count_weights_take_missing_values_as_alike() -> None:
     """Those with a value have the weights that they have among themselves."""
-    model = ph.WithMissing(ph.Poisson("visits ~ 1"))
+    model = ph.Poisson("visits ~ 1", missing=True)
     release = ph.CountWeighted(model, radius=1, kind="absolute").release(TABLE, **OPTIONS)
     there = TABLE["visits"].notna().to_numpy()
     alpha = release.confidential.alpha

@@ -245,16 +245,9 @@ def test_the_papers_prior_is_sampled_with_the_unit_metric_first() -> None:
     rng = np.random.default_rng(2)
     counts = rng.poisson(4, 300) * (rng.random(300) < 0.7)
     table = pd.DataFrame({"y": counts, "x": rng.normal(40, 9, 300)})
-    amounts = ph.TwoPart(positive=ph.Gamma("y ~ x"), zero=ph.Bernoulli("y ~ x", prior="published"))
-    for model in (ph.Poisson("y ~ x"), amounts):
-        asked, fit = _asked(model, table)
-        assert [(own.acceptance, own.metric) for own in asked] == [(0.8, "unit")]
-        assert fit.converged
-    mixed = (
-        ph.ZeroInflated(ph.Poisson("y ~ x")),
-        ph.ZeroInflated(ph.Poisson("y ~ x", prior="normal")),
-    )
-    assert [model.bind(table).first_try for model in mixed] == [None, FirstTry(acceptance=0.7)]
+    asked, fit = _asked(ph.Poisson("y ~ x"), table)
+    assert [(own.acceptance, own.metric) for own in asked] == [(0.8, "unit")]
+    assert fit.converged
 
 
 def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
@@ -269,12 +262,7 @@ def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
     assert ph.Poisson(f"y ~ {right}", prior="normal").bind(table).first_try == FirstTry(
         acceptance=0.7
     )
-    assert ph.ZeroInflated(ph.Poisson(f"y ~ {right}")).bind(table).first_try is None
-    two = ph.TwoPart(
-        positive=ph.Gamma("y ~ x0"), zero=ph.Bernoulli(f"y ~ {right}", prior="published")
-    )
     adapted = FirstTry(acceptance=0.8, metric="adapted")
-    assert two.bind(table).first_try == adapted
     assert SamplerSettings().standardized(adapted).metric == "adapted"
     assert SamplerSettings(metric="unit").standardized(adapted).metric == "unit"
 

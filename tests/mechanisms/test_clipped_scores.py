@@ -21,13 +21,17 @@ N = 300
 
 def survey(n=N, seed=1):
     rng = np.random.default_rng(seed)
-    return pd.DataFrame({
+    table = pd.DataFrame({
         "age": rng.integers(20, 80, n), "sex": rng.choice(["f", "m"], n),
         "person": np.arange(n) // 3, "w": rng.choice([0.5, 1.0, 2.0], n),
         "visits": rng.poisson(3, n), "voted": rng.choice(["no", "yes"], n),
         "income": np.round(rng.lognormal(10, 0.6, n), 2), "share": rng.beta(2, 5, n).round(3),
         "mood": rng.choice([1, 2, 3], n),
     })  # fmt: skip
+    table["pension"] = table["income"].where(rng.random(n) > 0.2, 0)
+    table["vote"] = table["voted"].where(rng.random(n) > 0.2, None)
+    seen = rng.poisson(9, n) * (rng.random(n) > 0.2)
+    return table.assign(seen=pd.Series(seen).astype("Int64").mask(rng.random(n) < 0.15))
 
 
 RIGHT = "I((age - 50) / 10) + sex"
@@ -37,6 +41,9 @@ MODELS = {
     "income": ph.LogNormal(f"income ~ {RIGHT}", decimals=2, unit=20_000),
     "share": ph.BetaRegression(f"share ~ {RIGHT}", decimals=3),
     "mood": ph.Ordinal(f"mood ~ {RIGHT}", levels=(1, 2, 3)),
+    "pension": ph.LogNormal(f"pension ~ {RIGHT}", decimals=2, unit=20_000, zeros=True),
+    "seen": ph.NegativeBinomial(f"seen ~ {RIGHT}", zeros=True, missing=True),
+    "vote": ph.Bernoulli(f"vote ~ {RIGHT}", levels=("no", "yes"), missing=True),
 }
 
 
@@ -72,7 +79,7 @@ def test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity(monkeypatch, o
     table = survey().astype({outcome: object})
     base, fit, drawn = seen_sums(monkeypatch, mechanism, table)
     absent = table.copy()
-    absent.loc[11, outcome] = None
+    absent.loc[11, outcome] = "none"  # nothing that a model takes; of some a missing value is
     for cell in ODD:
         other = table.copy()
         other.at[11, outcome] = cell
@@ -136,6 +143,56 @@ def test_broken_mechanisms_are_caught(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(clipped_scores.ClippedScores, "_design", reads_outcomes)
         assert not moved()[1]
+
+
+def test_blocks_that_are_clipped_one_by_one_are_caught(monkeypatch):
+    """The control of stacking: each block of a record has a norm of C, both have a larger one."""
+    mechanism = ph.ClippedScores(MODELS["pension"], epsilon=1)
+    table = survey()
+    table.loc[11, "pension"] = 1e14
+    absent = table.astype({"pension": object})
+    absent.loc[11, "pension"] = "none"
+    clip = clipped_scores.clip_scores
+
+    def worst():
+        before, after = (seen_sums(monkeypatch, mechanism, t)[0] for t in (table, absent))
+        return max(sum(int(v) ** 2 for v in a[0] - b[0]) / a[1] ** 2
+                   for a, b in zip(before, after, strict=True))  # fmt: skip
+
+    def one_by_one(scores, whitening, C):
+        of_zero = np.arange(scores.shape[1]) < 3
+        return sum(clip(1e3 * scores * own, whitening, C) for own in (of_zero, ~of_zero))
+
+    assert worst() <= 1
+    monkeypatch.setattr(clipped_scores, "clip_scores", one_by_one)
+    monkeypatch.setattr(clipped_scores, "whole_scores",
+                        lambda rows, C: np.trunc(rows * (2**30 / C)).astype(np.int64))  # fmt: skip
+    assert worst() > 1
+
+
+def test_what_no_block_takes_is_absent_from_all_of_them():
+    cells = pd.Series([3, 0, None, "n/a", -1, 2.5, float("inf")], dtype=object)
+    both = ph.Poisson("y ~ 1", zeros=True, missing=True).outcome_numbers(cells)
+    gone = np.nan
+    np.testing.assert_array_equal(both[:3], [[0, 0, 3], [0, 1, gone], [1, gone, gone]])
+    assert np.isnan(both[3:]).all()
+    zeros = ph.Poisson("y ~ 1", zeros=True).outcome_numbers(cells)
+    np.testing.assert_array_equal(zeros[:3], [[0, 3], [1, gone], [gone, gone]])
+
+
+def test_zeros_and_missing_values_come_back_in_their_shares():
+    """Within about 5 standard errors of a share at epsilon 8."""
+    table = survey(8000)
+    for outcome, of_block in (("pension", lambda y: y == 0), ("vote", pd.isna), ("seen", pd.isna)):
+        release = ph.ClippedScores(MODELS[outcome], epsilon=8).release(table)
+        values = release.synthetic[0][outcome]
+        assert abs(of_block(values).mean() - of_block(table[outcome]).mean()) < 0.04
+        assert (release.charge.kind, release.charge.epsilon) == ("strict", 8)
+    assert values.dtype == pd.Int64Dtype()
+    assert abs((values == 0).mean() - (table["seen"] == 0).mean()) < 0.04
+    assert [name for name in ph.estimates(release).index if "Intercept" in name] == [
+        "missing: Intercept", "zero: Intercept", "value: Intercept"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", [None, "person"])
@@ -371,6 +428,10 @@ def test_wrong_sequences_are_refused():
         ph.SequentialSynthesis(STEPS[1::-1]).release(table)
     with pytest.raises(ph.InvalidInput, match="each column must be synthesized once"):
         ph.SequentialSynthesis([STEPS[0], STEPS[0]]).release(table)
+    gaps = ph.Poisson("visits ~ voted", missing=True)
+    later = ph.ClippedScores(ph.Poisson("age ~ visits"))
+    with pytest.raises(ph.InvalidInput, match="step 2: it must not read 'visits', which has miss"):
+        ph.SequentialSynthesis([ph.ClippedScores(gaps), later]).release(table)
     mixed = [STEPS[0], ph.LipschitzWeighted(ph.Poisson("visits ~ voted"))]
     with pytest.raises(ph.InvalidInput, match="go with steps by clipped scores alone"):
         ph.SequentialSynthesis(mixed).release(table)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid.mechanisms.censored.calibration import frozen_table, read_frozen
-from tests.models.test_frozen_parts import MODELS, bound_to
+from tests.models.test_frozen_rows import MODELS, bound_to
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -24,14 +24,3 @@ def test_frozen_rows_come_back(name: str) -> None:
     for wrong in (table.drop(columns=table.columns[-1]), table.assign(more="1")):
         with pytest.raises((ValueError, KeyError)):
             read_frozen(wrong, bound.design_columns)
-
-
-def test_a_step_that_no_frozen_record_reaches_stays_empty() -> None:
-    model, values = MODELS["two parts"]
-    bound = bound_to(model, values, 30, np.random.default_rng(3))
-    above = np.flatnonzero(bound.table["y"].to_numpy() > 0)
-    frozen = bound.frozen(np.ones(30), np.zeros(30), above)
-    assert sorted(frozen.parts) == ["positive", "sign", "zero"]
-    text = frozen_table(frozen).to_csv(index=False)
-    again = read_frozen(pd.read_csv(io.StringIO(text), dtype=str), bound.design_columns)
-    assert again.key == frozen.key

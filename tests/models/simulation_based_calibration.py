@@ -262,12 +262,12 @@ MODELS["lognormal"] = replace(
     outcome=lambda rng, t: np.exp(rng.normal(DESIGN @ t["beta"], t["sigma"])),
 )  # fmt: skip
 MODELS["gamma"] = Calibrated(
-    model=ph.Gamma("y ~ x", upper=30.0, **_NORMAL),
+    model=ph.Gamma("y ~ x", **_NORMAL),
     prior=lambda rng, size: {
         "beta": _normal_coefficients(rng, size), "shape": rng.exponential(size=size),
     },
     inside=lambda d: _within(_eta(d), -4, 4) & _within(d["shape"], 0.3, 8),
-    outcome=lambda rng, t: _truncated_gamma(rng, t, 30.0),
+    outcome=lambda rng, t: rng.gamma(t["shape"], np.exp(DESIGN @ t["beta"]) / t["shape"]),
     usable=lambda y: bool(np.ptp(y) > 0 and y.min() > 1e-100),
     ranked={**_BETA, "shape": lambda d: d["shape"]}, noise=(0.001, 29.0),
 )  # fmt: skip
@@ -277,64 +277,6 @@ MODELS |= {
     for name, case in MODELS.items()
     if name in PUBLISHED or name == "mixture"
 }
-
-
-def _truncated_gamma(rng: np.random.Generator, t: Values, upper: float) -> FloatArray:
-    """By rejection, which the model's own replicates do not use."""
-    y = np.full(N, np.inf)
-    while (y > upper).any():
-        drawn = rng.gamma(t["shape"], np.exp(DESIGN @ t["beta"]) / t["shape"])
-        y = np.where(y > upper, drawn, y)
-    return y
-
-
-_OF_ZERO = MODELS["bernoulli"]
-
-
-def _two_part(rng: np.random.Generator, t: Values) -> FloatArray:
-    amount = np.exp(rng.normal(DESIGN @ t["beta_positive"], t["sigma_positive"]))
-    return np.where(rng.random(N) < special.expit(DESIGN @ t["beta_zero"]), 0.0, amount)
-
-
-MODELS["two_part"] = Calibrated(
-    model=ph.TwoPart(zero=_OF_ZERO.model, positive=MODELS["lognormal"].model),
-    prior=lambda rng, size: {
-        "beta_zero": _normal_coefficients(rng, size),
-        "beta_positive": _normal_coefficients(rng, size), "sigma_positive": _half_t(rng, size),
-    },
-    inside=lambda d: (
-        _within(d["beta_zero"] @ CORNERS.T, -4, 4)
-        & _within(d["beta_positive"] @ CORNERS.T, -8, 8)
-        & _within(d["sigma_positive"], 0.1, 8)
-    ),
-    outcome=_two_part, usable=lambda y: bool((y > 0).any()),
-    ranked={
-        "slope of zeros": lambda d: d["beta_zero"][:, 1],
-        "slope of amounts": lambda d: d["beta_positive"][:, 1],
-        "sigma": lambda d: d["sigma_positive"],
-    },
-    noise=(0.0, 0.001, 40.0),
-)  # fmt: skip
-
-MODELS["zero_inflated"] = Calibrated(
-    model=ph.ZeroInflated(
-        ph.Poisson("y ~ x", **_NORMAL), zero=ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5)
-    ),
-    prior=lambda rng, size: {
-        "beta_zero": 1.5 * rng.standard_normal((size, 1)),
-        "beta_count": _normal_coefficients(rng, size),
-    },
-    inside=lambda d: _within(d["beta_count"] @ CORNERS.T, -1, 4) & _within(d["beta_zero"], -3, 3),
-    outcome=lambda rng, t: np.where(
-        rng.random(N) < special.expit(t["beta_zero"][0]), 0.0,
-        rng.poisson(np.exp(DESIGN @ t["beta_count"])),
-    ),
-    usable=_varies,
-    ranked={
-        "extra zeros": lambda d: d["beta_zero"][:, 0],
-        "slope of counts": lambda d: d["beta_count"][:, 1],
-    },
-)  # fmt: skip
 
 
 def simulate(case: Calibrated, rng: np.random.Generator) -> tuple[Values, FloatArray, FloatArray]:

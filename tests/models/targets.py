@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.privacy.censoring import Cap
 
@@ -21,6 +21,12 @@ def draws_of(bound: Any, *, chains: int = 2, warmup: int = 100, draws: int = 40,
              alpha: Any = None, **data: Any) -> Any:  # fmt: skip
     """Draws of the embedded engine, unweighted unless told."""
     settings = SamplerSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=1)
+    if bound.blocks:
+        weights = np.ones(bound.n) if alpha is None else alpha
+        own = {"chains": chains, "warmup": warmup, "draws": draws, "seed": seed, **data}
+        return Draws.of_blocks({
+            b.name: draws_of(b.bound, alpha=weights[b.at], **own) for b in bound.blocks
+        })  # fmt: skip
     stan_data = bound.stan_data(np.ones(bound.n) if alpha is None else alpha, **data)
     return EmbeddedEngine().sample(bound.program, stan_data, seed=seed, settings=settings)
 

@@ -22,7 +22,7 @@ SIMULATIONS = {"beta": 200, "gamma": 25, "beta_regression, published": 25,
                "negative_binomial, published": 25}  # fmt: skip
 # The long run has all. Of the others the target density is held at points, in test_coefficients.py,
 # test_categorical.py and test_ordinal.py; a mixture takes a second for each database.
-RANKED = ("beta", "gamma", "lognormal", "two_part", "zero_inflated",
+RANKED = ("beta", "gamma", "lognormal",
           *(name for name in MODELS if "published" in name and "mixture" not in name))  # fmt: skip
 
 

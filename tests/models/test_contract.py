@@ -112,19 +112,6 @@ def _negative_binomial(eta: Any, at: dict[str, Any]) -> Any:
     return stats.nbinom(_column(at["phi"]), 1 / (1 + np.exp(eta) / _column(at["phi"])))
 
 
-def _extra_zeros(count: Law) -> Law:
-    def law(_: Any, at: dict[str, Any]) -> Finite:
-        design = DESIGN[:, : at["beta_zero"].shape[1]]
-        zero = special.expit(at["beta_zero"] @ design.T)
-        renamed = {"phi": at["phi_count"]} if "phi_count" in at else {}
-        own = count(at["beta_count"] @ DESIGN[:, :2].T, renamed)
-        p = (1 - zero)[..., None] * np.stack([own.pmf(k) for k in range(400)], axis=-1)
-        p[..., 0] += zero
-        return Finite(p)
-
-    return law
-
-
 _RNG = np.random.default_rng(11)
 _COUNTS = _RNG.negative_binomial(3, 3 / (3 + np.exp(1 + 0.4 * X)))
 _YES = _RNG.random(N) < special.expit(0.4 + 0.8 * X)
@@ -155,14 +142,6 @@ CASES: dict[str, Case] = {
         ph.Poisson("y ~ x", prior="published"), _COUNTS, lambda eta, _: stats.poisson(np.exp(eta))
     ),
     "negative binomial": Case(ph.NegativeBinomial("y ~ x"), _COUNTS, _negative_binomial),
-    "zeros and poisson": Case(
-        ph.ZeroInflated(ph.Poisson("y ~ x"), zero=ph.Bernoulli("y ~ x")), _COUNTS * _YES,
-        _extra_zeros(lambda eta, _: stats.poisson(np.exp(eta))),
-    ),
-    "zeros and negative binomial": Case(
-        ph.ZeroInflated(ph.NegativeBinomial("y ~ x")), _COUNTS * _YES,
-        _extra_zeros(_negative_binomial),
-    ),
     "bernoulli": Case(
         ph.Bernoulli("y ~ x", levels=(False, True)), _YES,
         lambda eta, _: stats.bernoulli(special.expit(eta)), coded=lambda y: np.asarray(y, int),
@@ -286,7 +265,7 @@ def test_the_target_moves_with_the_weighted_and_clipped_terms_alone(name: str, c
     )  # fmt: skip
 
 
-_SHAPING = ("beta", "beta_count", "phi", "lambda", "sigma")
+_SHAPING = ("beta", "phi", "lambda", "sigma")
 
 
 @MODELS

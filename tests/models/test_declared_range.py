@@ -25,16 +25,8 @@ def test_ends_of_a_model_are_kept_where_they_are_narrower() -> None:
 
 def test_missing_values_have_a_report() -> None:
     y = pd.Series(DATA["visits"].astype(float)).where(np.arange(N) % 7 > 0)
-    model = ph.WithMissing(ph.Poisson("y ~ 1"))
+    model = ph.Poisson("y ~ 1", missing=True)
     release = ph.Unweighted(model).release(pd.DataFrame({"y": y, "x": DATA["age"]}), seed=3,
                                            **SHORT)  # fmt: skip
     assert release.synthetic[0]["y"].isna().any()
     assert ph.reports.release_pages(release)
-
-
-def test_an_outcome_that_is_declared_complete_has_no_missing_values() -> None:
-    data = DATA[["age", "visits"]].assign(age=DATA["age"].where(np.arange(N) != 3))
-    model = ph.WithMissing(ph.Poisson("visits ~ age"), fill={"age": 0.5}, complete=True)
-    assert [part.name for part in model.bind(data).parts] == ["value"]
-    gone = data.assign(visits=data["visits"].where(np.arange(N) != 4))
-    refuses(r"must not be missing, as complete=True declares: row 4", model.bind, gone)

@@ -128,20 +128,15 @@ def test_a_count_too_large_for_its_dtype_widens_it() -> None:
     assert str(in_dtype_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
 
 
-_AMOUNT: Any = {"decimals": 0, "unit": 100.0}
 NAMED: dict[str, Any] = {
     "bernoulli:levels=no+yes,prior_scale=1":
         ph.Bernoulli("voted ~ age", levels=("no", "yes"), prior_scale=1.0),
     "mixture:n_components=5,transform=log":
         ph.MixtureRegression("y ~ x", n_components=5, transform="log"),
     "normal:unit=1000": ph.NormalRegression("y ~ x", unit=1000),
-    "zero_inflated:count=poisson,upper=90": ph.ZeroInflated(ph.Poisson("y ~ x", upper=90)),
-    "poisson:missing=model,fill=x=1+z=2.5":
-        ph.WithMissing(ph.Poisson("y ~ x + z"), fill={"x": 1.0, "z": 2.5}),
-    "two_part:negative=lognormal,decimals=0,unit=100,missing=model": ph.WithMissing(ph.TwoPart(
-        zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x", **_AMOUNT),
-        negative=ph.LogNormal("y ~ 1", **_AMOUNT), sign=ph.Bernoulli("y ~ 1"),
-    )),
+    "poisson:missing=true,upper=90": ph.Poisson("y ~ x + z", missing=True, upper=90),
+    "lognormal:zeros=true,missing=true,decimals=0,unit=100":
+        ph.LogNormal("y ~ x", zeros=True, missing=True, decimals=0, unit=100.0),
 }  # fmt: skip
 
 

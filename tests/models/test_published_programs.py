@@ -164,8 +164,6 @@ def test_releases_run_on_it_and_say_so() -> None:
     (lambda: MODELS["beta"].bind(TABLE).stan_data(
         ALPHA, cap=Cap(below=1.0, above=1.0, reference=np.zeros(N))
     ), "leave center, calibration and unit out"),
-    (lambda: ph.ZeroInflated(MODELS["poisson"]).bind(TABLE).program,
-        "must be of a single model"),
 ])  # fmt: skip
 def test_what_it_cannot_be_is_named(make: Any, words: str) -> None:
     refuses(words, make)

@@ -168,3 +168,72 @@ def test_cells_are_read_each_by_itself(model, cells, read):
     for place in range(len(cells)):
         alone = model.outcome_numbers(pd.Series([cells[place]], dtype=object))
         np.testing.assert_array_equal(alone, found[[place]])
+
+
+BLOCKS = {
+    "zeros": ph.LogNormal("y ~ x", decimals=2, zeros=True),
+    "both": ph.NegativeBinomial("y ~ x", zeros=True, missing=True),
+    "levels": ph.Categorical("y ~ x", levels=("a", "b", "c"), missing=True),
+}
+
+
+def blocks_of(name):
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"x": rng.normal(size=N), "y": 0.0})
+    scoring = BLOCKS[name].scoring(read_design("y ~ x", table, any_rank=True, one_value=True))
+    theta = point(scoring)
+    return scoring, theta, scoring.simulate(theta, np.random.default_rng(2))
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_scores_of_blocks_are_the_derivatives_of_their_sum(name):
+    """A record that reaches no block tells nothing; of one that does, each block it reaches."""
+    scoring, theta, y = blocks_of(name)
+    y[5] = np.nan
+    scores = scoring.scores(theta, y)
+    np.testing.assert_allclose(scores, numeric_scores(scoring, theta, y), rtol=1e-4, atol=2e-5)
+    assert (scores[5] == 0).all()
+    first = len(scoring.blocks[0][1].names)
+    gone = y[:, 0] == 1
+    assert gone.any()
+    assert (scores[gone][:, first:] == 0).all()
+    assert np.isnan(y[gone][:, 1:]).all()
+    for block, (label, own, coordinates) in enumerate(scoring.blocks_at(theta)):
+        reached = np.isfinite(y[:, block])
+        of_block = [name.startswith(f"{label}: ") for name in scoring.names]
+        alone = own.rows(reached).scores(coordinates, y[reached, block])
+        np.testing.assert_array_equal(scores[np.ix_(reached, of_block)], alone)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", BLOCKS)
+def test_expected_scores_of_blocks_are_zero(name, seed):
+    scoring, theta, _ = blocks_of(name)
+    rng = np.random.default_rng(100 + seed)
+    total = np.array([scoring.scores(theta, scoring.simulate(theta, rng)).sum(axis=0)
+                      for _ in range(100)])  # fmt: skip
+    error = total.std(axis=0, ddof=1) / 10
+    assert (np.abs(total.mean(axis=0)) < 5 * error).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_start_of_blocks_has_their_shares(seed):
+    """Noise of epsilon 1 in the counts of 4,000 records, of whom a fifth have no value."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"x": rng.normal(size=4000), "y": 0.0})
+    scoring = BLOCKS["zeros"].scoring(read_design("y ~ x", table, any_rank=True, one_value=True))
+    theta = np.array([-1.4, 0, 9.0, 0, -0.5])
+    y = scoring.simulate(theta, rng)
+    looks = []
+
+    def noisy(place, n_bins):
+        looks.append(n_bins)
+        known = place[np.isfinite(place)].astype(int)
+        return np.bincount(known, minlength=n_bins) + rng.normal(0, 50, n_bins)
+
+    start = scoring.start(y, noisy, 50.0)
+    assert len(looks) == scoring.looks
+    assert abs(start[0] + 1.4) < 0.4
+    assert abs(start[2] - 9) < 0.3
+    assert scoring.prior(theta)[1].shape == (5, 5)
+    assert set(scoring.parameters(theta)) == {"beta_zero", "beta_value", "sigma_value"}

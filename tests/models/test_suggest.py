@@ -34,14 +34,34 @@ def test_a_model_follows_from_kind_and_shape(seed):
         assert str(suggest_model(pd.Series(values, name="y"))).startswith(text)
 
 
-def test_missing_values_are_said_and_zeros_among_amounts_refused():
-    rng = np.random.default_rng(1)
-    income = np.round(rng.lognormal(10, 0.5, N), 2)
-    income[rng.random(N) < 0.1] = np.nan
-    assert "missing values" in suggest_model(pd.Series(income, name="income")).holds
-    income[:50] = 0
-    with pytest.raises(ph.InvalidInput, match="some are 0"):
-        suggest_model(pd.Series(income, name="income"))
+def blocks_of(values):
+    suggested = suggest_model(pd.Series(values, name="y"))
+    return suggested.name, sorted({"zeros", "missing"} & suggested.settings.keys())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_zeros_and_missing_values_get_blocks_where_they_are_many(seed):
+    rng = np.random.default_rng(seed)
+    income, few = np.round(rng.lognormal(10, 0.5, N), 2), np.arange(N) < 9
+    many, other = rng.random(N) < 0.1, rng.random(N) < 0.2
+    gone = np.where(many, np.nan, income)
+    assert blocks_of(gone) == ("lognormal", ["missing"])
+    assert blocks_of(np.where(other, 0, gone)) == ("lognormal", ["missing", "zeros"])
+    assert blocks_of(np.where(few, 0, income)) == ("lognormal", [])
+    assert "a few zeros" in suggest_model(pd.Series(np.where(few, 0, income))).holds
+    assert "missing values, which" in suggest_model(pd.Series(np.where(few, np.nan, income))).holds
+    assert blocks_of(np.where(many, 0, rng.poisson(30, N)))[1] == ["zeros"]
+    assert blocks_of(np.where(many, 0, rng.negative_binomial(8, 0.2, N))) == (
+        "negative_binomial", ["zeros"]
+    )  # fmt: skip
+    assert blocks_of(np.where(many, 0, rng.poisson(4, N)))[1] == []  # counts have zeros
+    assert blocks_of(np.where(other, 0, rng.normal(0, 900, N).round(2))) == ("normal", ["zeros"])
+    assert blocks_of(np.round(rng.normal(0, 20, N))) == ("normal", [])
+    assert blocks_of(np.where(many, 0, rng.beta(2, 5, N).round(3))) == (
+        "beta_regression",
+        ["zeros"],
+    )
+    assert blocks_of(np.where(many, None, rng.choice(["a", "b"], N))) == ("bernoulli", ["missing"])
 
 
 def test_skewed_turnover_is_not_normal():

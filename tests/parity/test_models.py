@@ -12,7 +12,7 @@ import pytest
 
 from pyhybrid.engines import ConvergenceRule, SamplerSettings, engine_by_name
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
-from pyhybrid.models.registry import BUILT
+from pyhybrid.models import MODELS
 from pyhybrid.validation.agreement import posterior
 from pyhybrid.validation.agreement.posterior import GENERATED
 from pyhybrid.validation.agreement.validation import ARITHMETIC, MONTE_CARLO, Row
@@ -59,7 +59,7 @@ def _assert_agree(rows: list[Row], tolerance: float) -> None:
 
 
 def test_generated_models_are_models() -> None:
-    assert set(GENERATED) == set(BUILT)
+    assert set(GENERATED) == set(MODELS)
     assert {"negative_binomial", "poisson", "beta", "beta_regression"} <= set(GENERATED)
 
 

@@ -33,6 +33,10 @@ def censored(model: Any) -> Callable[[pd.DataFrame], ph.Release]:
     return lambda df: mechanism.release(df, **OPTIONS)
 
 
+def scores(model: Any) -> Callable[[pd.DataFrame], ph.Release]:
+    return ph.ClippedScores(model, epsilon=50.0).release
+
+
 def marginals(**domain: Any) -> Callable[[pd.DataFrame], ph.Release]:
     own = ph.NoisyMarginals(
         domain={"y": ph.mechanisms.ColumnDomain(**domain)}, given=["x"], epsilon=50.0
@@ -110,10 +114,10 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
     "censored amounts": ("numbers", censored(AMOUNTS)),
     "censored levels": ("texts", censored(ph.Bernoulli("y ~ x", levels=("a", "b")))),
     "censored codes": ("whole", censored(ph.Ordinal("y ~ x", levels=tuple(range(1, 10))))),
-    "with missing counts": ("gaps", censored(ph.WithMissing(POISSON))),
-    "with missing amounts": ("gaps", censored(ph.WithMissing(AMOUNTS))),
-    "with missing levels": (
-        "texts with gaps", censored(ph.WithMissing(ph.Bernoulli("y ~ x", levels=("a", "b"))))),
+    "scores of amounts": ("numbers", scores(ph.LogNormal("y ~ x", decimals=1, zeros=True))),
+    "scores with gaps": ("gaps", scores(ph.Poisson("y ~ x", missing=True))),
+    "scores of texts with gaps": ("texts with gaps", scores(ph.Bernoulli(
+        "y ~ x", levels=("a", "b"), missing=True))),
     "table of marginals": ("gaps", table(TYPES["y"])),
     "table of tenths": ("numbers", table(ph.Amounts(
         lower=0, upper=20, center=5, unit=3, decimals=1))),
@@ -160,7 +164,7 @@ def test_forms_are_what_keeps_neighbors_alike(monkeypatch: pytest.MonkeyPatch) -
     """The control of the mechanisms: neither read nor cast in its form, a column tells."""
     for one in ("read", "cast"):
         monkeypatch.setattr(f"pyhybrid.models.columns.form.Form.{one}", lambda self, column: column)
-    for name in ("censored counts", "with missing counts", "censored amounts"):
+    for name in ("censored counts", "censored amounts"):
         columns, release = STRICT[name]
         own = (pd.DataFrame({"y": y, "x": X}) for y in COLUMNS[columns].values())
         assert len({form_of(release(df).synthetic[0]["y"]) for df in own}) > 1

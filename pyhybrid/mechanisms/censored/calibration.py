@@ -16,8 +16,7 @@ calibration.json  model, extremes, scale, shift, cap, center, relation, levels, 
 draws.csv         reference draws of the likelihood's parameters, one column per scalar
 frozen.csv        rows of the reference, of which the excess and the region are made: one line for
                   each distinct record, its weight, count and center, and what its model reads of
-                  it; of a model of several steps columns have the step's name before a point, and
-                  are empty where a record does not reach it
+                  it
 ================= ===========================================================================
 """
 
@@ -55,11 +54,11 @@ from pyhybrid.mechanisms.censored.center import (
 )
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
-from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.registry import described_model
+from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
-from pyhybrid.privacy.censoring import FrozenParts, FrozenRows, FrozenTerms
+from pyhybrid.privacy.censoring import FrozenRows
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
 from pyhybrid.releases.folder import read_names
 from pyhybrid.releases.release import Release
@@ -68,7 +67,6 @@ from pyhybrid.running.files import folder_aside, whole_only
 _FEWEST_FOR_VARIANCE = 20
 _VERSION = 1
 _TERMS = ("alpha", "count", "center")
-_OF_STEP = ": "  # between the names of a step and of a column of its design
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
@@ -240,7 +238,7 @@ class Calibration:
         frozen = center.frozen
         if frozen is None or self.draws.n_draws < _FEWEST_FOR_VARIANCE:
             return None
-        assert isinstance(bound, BoundRegression | BoundParts)
+        assert isinstance(bound, BoundRegression)
         ratio = bound.n / frozen.n
         new = bound.log_lik(self.draws).total(np.ones(bound.n))
         old = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
@@ -405,6 +403,7 @@ def calibrate(
         bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
         raise InvalidInput(f"reference: {error}") from None
+    check_one_block(bound)
     centered = bound.takes_center if center is None else check_flag(center, "center")
     if centered and not bound.takes_center:
         raise InvalidInput(
@@ -511,54 +510,22 @@ def _read_draws(table: pd.DataFrame, content: Mapping[str, Any]) -> Draws:
     return frozen_draws(values, provenance)
 
 
-def frozen_table(frozen: FrozenTerms) -> pd.DataFrame:
+def frozen_table(frozen: FrozenRows) -> pd.DataFrame:
     """Numbers, as they are written."""
-    terms: pd.DataFrame = pd.DataFrame({name: getattr(frozen, name) for name in _TERMS})
-    if isinstance(frozen, FrozenRows):
-        terms = terms.join(_row_numbers(frozen))
-        return terms
-    assert isinstance(frozen, FrozenParts)
-    terms["at_zero"] = frozen.at_zero.astype(int)
-    for name, rows in frozen.parts.items():
-        numbers = _row_numbers(rows).set_index(np.flatnonzero(frozen.reached[name]))
-        terms = terms.join(numbers.add_prefix(f"{name}."))
-    return terms
+    terms = {name: getattr(frozen, name) for name in _TERMS}
+    design = {f"X.{place}": column for place, column in enumerate(frozen.X.T)}
+    table: pd.DataFrame = pd.DataFrame({**terms, "y": frozen.y, "offset": frozen.offset, **design})
+    return table
 
 
-def _row_numbers(rows: FrozenRows) -> pd.DataFrame:
-    design = {f"X.{place}": column for place, column in enumerate(rows.X.T)}
-    numbers: pd.DataFrame = pd.DataFrame({"y": rows.y, "offset": rows.offset, **design})
-    return numbers
-
-
-def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenTerms:
+def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenRows:
     """Inverse of `frozen_table`, for a design of these columns; text is read exactly."""
-    terms = {name: table[name].to_numpy(dtype=np.float64) for name in ("alpha", "center")}
-    count = np.array([int(each) for each in table["count"]], dtype=np.int64)
-    if "at_zero" not in table.columns:
-        names = _names_of(len(columns))
-        if sorted(table.columns) != sorted([*_TERMS, *names]):
-            raise ValueError("frozen")
-        return FrozenRows(**terms, count=count, **_read(table, names))
-    steps = [each.partition(_OF_STEP)[0] for each in columns]
-    expected = [*_TERMS, "at_zero"]
-    parts, reached = {}, {}
-    for name in dict.fromkeys(steps):
-        names_of_step = [f"{name}.{each}" for each in _names_of(steps.count(name))]
-        reached_rows = np.zeros(len(table), dtype=bool)
-        if names_of_step[0] in table.columns:
-            expected += names_of_step
-            reached_rows = table[names_of_step[0]].notna().to_numpy(dtype=bool)
-            d = int(reached_rows.sum())
-            parts[name] = FrozenRows(
-                alpha=np.ones(d), count=np.ones(d, dtype=np.int64), center=np.zeros(d),
-                **_read(table.loc[reached_rows], names_of_step),
-            )  # fmt: skip
-        reached[name] = reached_rows
-    if list(table.columns) != expected or not table["at_zero"].isin(["0", "1"]).all():
+    names = _names_of(len(columns))
+    if sorted(table.columns) != sorted([*_TERMS, *names]):
         raise ValueError("frozen")
-    at_zero = (table["at_zero"] == "1").to_numpy(dtype=bool)
-    return FrozenParts(**terms, count=count, parts=parts, reached=reached, at_zero=at_zero)
+    count = np.array([int(each) for each in table["count"]], dtype=np.int64)
+    terms = {name: table[name].to_numpy(dtype=np.float64) for name in ("alpha", "center")}
+    return FrozenRows(**terms, count=count, **_read(table, names))
 
 
 def _names_of(n_columns: int) -> list[str]:

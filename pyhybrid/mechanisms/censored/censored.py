@@ -32,9 +32,9 @@ from pyhybrid.mechanisms.mechanism import Made
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
-from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.log_lik import unit_terms
@@ -207,7 +207,9 @@ class Censored(CappedMechanism):
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """The model joined to `df`, whose outcome is read in its declared form."""
-        return self.model.bind(read_in_forms(df, self.forms(df)))
+        bound = self.model.bind(read_in_forms(df, self.forms(df)))
+        check_one_block(bound)
+        return bound
 
     def make_from(self, session: FitSession, **options: Any) -> Made:
         """See `PseudoPosteriorMechanism.make_from`; the column made is in its declared form, as
@@ -446,7 +448,7 @@ def _log_lik(
     if session.units is None:
         excess, beyond = None, np.zeros(chosen.size)
         if fit.cap is not None and fit.cap.frozen is not None:
-            assert isinstance(session.bound, BoundRegression | BoundParts)
+            assert isinstance(session.bound, BoundRegression)
             frozen = session.bound.frozen_log_lik(fit.cap.frozen, draws).at(chosen)
             excess, beyond = fit.cap.excess(frozen), fit.cap.beyond(frozen)
         total = log_lik.clipped_total(fit.alpha, below, above, center, excess)

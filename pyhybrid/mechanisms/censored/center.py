@@ -38,10 +38,9 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
-from pyhybrid.privacy.censoring import Cap, FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenRows
 
 REGION = 10.0
 """Half width of the default region, in posterior standard deviations of the reference."""
@@ -58,7 +57,7 @@ class Center:
     sd: Mapping[str, float]  # of the grid's coordinates under the reference; empty without a grid
     region: float  # half width of the grid, in these
     public: bool  # True if the reference is public
-    frozen: FrozenTerms | None = field(default=None, repr=False)  # of the excess and the region
+    frozen: FrozenRows | None = field(default=None, repr=False)  # of the excess and the region
 
     def __post_init__(self) -> None:
         check_positive(self.region, "region")
@@ -129,7 +128,7 @@ class Center:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any], frozen: FrozenTerms | None = None) -> Center:
+    def from_dict(cls, fields: Mapping[str, Any], frozen: FrozenRows | None = None) -> Center:
         """Inverse of `as_dict`, with the frozen rows."""
         return cls(
             parameters={name: np.array(own, dtype=np.float64)
@@ -193,7 +192,7 @@ def with_frozen_rows(
 ) -> Center:
     """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows, at
     most 10,000 at random. A program of the user's own takes none."""
-    if not isinstance(bound, BoundRegression | BoundParts):
+    if not isinstance(bound, BoundRegression):
         return center
     terms = center.log_lik(bound)
     usable = np.flatnonzero(np.isfinite(terms))

@@ -66,8 +66,8 @@ def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, .
 
 
 def levels_declared(model: Any) -> tuple[Any, ...] | None:
-    """Levels that a model, or the one inside `pyhybrid.WithMissing`, declares for its outcome."""
-    return getattr(getattr(model, "value", model), "levels", None)
+    """Levels that a model declares for its outcome."""
+    return getattr(model, "levels", None)
 
 
 def outcome_levels(

@@ -132,6 +132,14 @@ class _BoundSurvey:
         return with_large_weights(self.inner.program)
 
     @property
+    def blocks(self) -> tuple[Any, ...]:
+        """Those of the model, under the same weights."""
+        return tuple(
+            replace(b, bound=replace(self, inner=b.bound, weight=self.weight[b.at]))  # type: ignore[type-var]
+            for b in self.inner.blocks
+        )
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         """Those of the model, and the column of weights."""
         return tuple(dict.fromkeys((*self.inner.predictors, self.model.weights)))
@@ -184,6 +192,10 @@ class _BoundSurvey:
     @property
     def n(self) -> int:
         return self.inner.n
+
+    @property
+    def X(self) -> FloatArray:
+        return self.inner.X
 
     @property
     def synthesized(self) -> tuple[str, ...]:

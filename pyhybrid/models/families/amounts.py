@@ -18,7 +18,6 @@ from pyhybrid.models.families.coefficients import PRIORS, LinearModel
 from pyhybrid.models.families.regression import (
     Offset,
     Parameters,
-    RegressionModel,
     refuse_outside,
     refuse_rows,
 )
@@ -32,10 +31,11 @@ from pyhybrid.models.initialization import (
     sized_hints,
 )
 from pyhybrid.models.laws import GammaLaw, Law, NormalLaw
+from pyhybrid.models.two_block import BlockModel
 
 
 @dataclass(frozen=True)
-class TransformedModel(RegressionModel):
+class TransformedModel(BlockModel):
     """A model of t(y / unit), y continuous.
 
     Parameters
@@ -91,7 +91,7 @@ class TransformedModel(RegressionModel):
         if TRANSFORMS[self.transform].positive:
             rules.append((
                 f"be above 0 for transform={self.transform!r}: {{}} is not; take a model with "
-                "zeros (--model two_part), signed_log or asinh, or leave such rows out",
+                "zeros=True if it is 0, or transform signed_log or asinh",
                 design.y <= 0,
             ))  # fmt: skip
         refuse_rows(design, index, rules)
@@ -113,7 +113,7 @@ class TransformedModel(RegressionModel):
 
 
 @dataclass(frozen=True)
-class BoundedModel(RegressionModel):
+class BoundedModel(BlockModel):
     """A model of a continuous outcome that may have a declared range.
 
     Parameters
@@ -370,7 +370,7 @@ class Gamma(LinearModel, BoundedModel):
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         rules = (
-            ("be above 0: {} is not; see TwoPart for zeros", design.y <= 0),
+            ("be above 0: {} is not; give zeros=True if it is 0", design.y <= 0),
             (f"be at most {LARGEST:.0f} in size: {{}} is larger", design.y > LARGEST),
         )
         refuse_rows(design, index, rules)

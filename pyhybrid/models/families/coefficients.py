@@ -163,7 +163,7 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         """Scores of one linear predictor."""
         raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
-    def scoring(self, matrix: Matrix) -> Scoring:
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
         return LinearScoring(
             law=self.law, X=matrix.X, offset=matrix.offset, columns=matrix.columns, prior_sd=scales

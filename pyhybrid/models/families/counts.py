@@ -25,12 +25,13 @@ from pyhybrid.models.initialization import (
     sized_hints,
 )
 from pyhybrid.models.laws import Law, NegativeBinomialLaw, PoissonLaw
+from pyhybrid.models.two_block import BlockModel
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
 
 
 @dataclass(frozen=True)
-class CountModel(LinearModel):
+class CountModel(BlockModel, LinearModel):
     """A model of whole numbers from `lower` to `upper`.
 
     Parameters

@@ -10,168 +10,29 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.columns.form import (
-    Form,
     OutcomeLevels,
     check_levels_given,
-    column_of,
-    form_of_levels,
-    level_places,
-    outcome_levels,
-    places_of_levels,
 )
-from pyhybrid.models.families.coefficients import PRIORS, LinearModel, prior_scales
+from pyhybrid.models.families.bernoulli import BoundLevels, Indicator, LeveledModel
+from pyhybrid.models.families.coefficients import prior_scales
 from pyhybrid.models.families.regression import (
-    BoundRegression,
     Offset,
     Parameters,
     Positions,
-    RegressionModel,
-    softplus,
 )
-from pyhybrid.models.formula.design import Design, Matrix, read_design
-from pyhybrid.models.grid import BernoulliForm, PoissonForm
-from pyhybrid.models.initialization import LOGIT, Family, log_of_levels, rough_levels, rough_ordinal
-from pyhybrid.models.laws import BernoulliLaw, Law
+from pyhybrid.models.formula.design import Design, Matrix
+from pyhybrid.models.initialization import log_of_levels, rough_levels, rough_ordinal
 from pyhybrid.models.scoring import CategoricalScoring, OrdinalScoring, Scoring
+from pyhybrid.models.two_block import BlockModel
 
 _BLOCK_ELEMENTS = 4_000_000
-
-
-@dataclass(frozen=True)
-class LeveledModel(RegressionModel):
-    """A regression of an outcome with levels, coded as places among these."""
-
-    _: KW_ONLY
-    levels: tuple[Any, ...] | None = None
-    ordered: ClassVar[bool] = False
-    numbers: ClassVar[tuple[Any, ...] | None] = None
-    """Levels of a column of numbers that declares none; those that are there if None."""
-
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundLevels:
-        design = read_design(
-            self.formula, df, self._places, at, any_rank=self.any_rank,
-            one_value=self.levels is not None,  # a refusal would tell of the last of another level
-        )  # fmt: skip
-        self.check_outcome(design, df.index)
-        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
-        levels = self.levels_of(values, design.outcome)
-        bound = BoundLevels if isinstance(self, LinearModel) else BoundManyLevels
-        return bound(model=self, table=df, design=design, at=at, levels=levels)
-
-    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
-        """Levels of the outcome's column."""
-        return outcome_levels(values, name, self.levels, self.numbers)
-
-    def form_of(self, column: pd.Series) -> Form | None:
-        """The levels given, or those of logicals, and of categories and numbers that are known."""
-        return form_of_levels(column, self.levels, numbers=self.numbers, ordered=self.ordered)
-
-    def outcome_numbers(self, column: pd.Series) -> FloatArray:
-        places = places_of_levels(column, self._declared).astype(np.float64)
-        return np.where(places < 0, np.nan, places)
-
-    @property
-    def declared_form(self) -> Form:
-        return Form(levels=self._declared, ordered=self.ordered)
-
-    @property
-    def _declared(self) -> tuple[Any, ...]:
-        if self.levels is None:
-            raise InvalidInput(
-                f"levels must be declared: {self.name}({self.formula!r}, levels=(...)) with all "
-                "values that the column can hold"
-            )
-        return self.levels
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Nothing beyond the levels, which are checked when the outcome is coded."""
-
-    def _places(self, values: pd.Series, name: str) -> FloatArray:
-        return level_places(values, name, self.levels_of(values, name))
-
-
-@dataclass(frozen=True)
-class LevelModel(LeveledModel):
-    """A regression of an outcome with any number of levels, under normal priors.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula.
-    levels : tuple, optional
-        All values that the column can hold, in their order: public, given, never read from the
-        data. Without it a logical column has false and true. For all other columns a strict charge
-        needs it: if omitted the levels are read, sorted, or the categories of the dtype, which
-        ``astype("category")`` reads, and the charge says so and is not strict.
-    prior_scale, prior_scale_intercept : float, default 2.5 and 10
-        Standard deviations of the normal priors; see the model. Public, never read from the data.
-    """
-
-    _: KW_ONLY
-    prior_scale: float = 2.5
-    prior_scale_intercept: float = 10.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "levels", check_levels_given(self.levels))
-        check_positive(self.prior_scale, "prior_scale")
-        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            **super().describe(),
-            "levels": None if self.levels is None else list(self.levels),
-            "prior_scale": self.prior_scale,
-            "prior_scale_intercept": self.prior_scale_intercept,
-        }
-
-    @property
-    def any_rank(self) -> bool:
-        """True: the prior identifies coefficients that the data do not."""
-        return True
-
-    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
-        return {"prior_scale": scales}
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        if design.has_offset:
-            raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
-
-    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
-        levels = super().levels_of(values, name)
-        check_levels_given(levels.values)
-        return levels
-
-    def scales_of(self, X: FloatArray) -> FloatArray:
-        """Standard deviations of the prior, shape (K,); the intercept's for a column of ones."""
-        plain = np.full(X.shape[1], self.prior_scale)
-        return np.where((X == 1).all(axis=0), self.prior_scale_intercept, plain)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundLevels(BoundRegression):
-    """A model of levels, in the type of the column, joined to a table. Confidential."""
-
-    levels: OutcomeLevels
-
-    @property
-    def data_dependent(self) -> tuple[str, ...]:
-        read = (f"levels of {self.design.outcome}; levels= declares them",)
-        return (*super().data_dependent, *(read if self.levels.read else ()))
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        return level_places(column, self.design.outcome, self.levels)
-
-    def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
-        return column_of(values, self.levels, like)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -233,7 +94,67 @@ class BoundManyLevels(BoundLevels):
 
 
 @dataclass(frozen=True)
-class Bernoulli(LinearModel, LeveledModel):
+class LevelModel(BlockModel, LeveledModel):
+    """A regression of an outcome with any number of levels, under normal priors.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    levels : tuple, optional
+        All values that the column can hold, in their order: public, given, never read from the
+        data. Without it a logical column has false and true. For all other columns a strict charge
+        needs it: if omitted the levels are read, sorted, or the categories of the dtype, which
+        ``astype("category")`` reads, and the charge says so and is not strict.
+    prior_scale, prior_scale_intercept : float, default 2.5 and 10
+        Standard deviations of the normal priors; see the model. Public, never read from the data.
+    """
+
+    _: KW_ONLY
+    prior_scale: float = 2.5
+    prior_scale_intercept: float = 10.0
+    bound_type: ClassVar[type[BoundLevels]] = BoundManyLevels
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "levels", check_levels_given(self.levels))
+        check_positive(self.prior_scale, "prior_scale")
+        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            **super().describe(),
+            "levels": None if self.levels is None else list(self.levels),
+            "prior_scale": self.prior_scale,
+            "prior_scale_intercept": self.prior_scale_intercept,
+        }
+
+    @property
+    def any_rank(self) -> bool:
+        """True: the prior identifies coefficients that the data do not."""
+        return True
+
+    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
+        return {"prior_scale": scales}
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        if design.has_offset:
+            raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        levels = super().levels_of(values, name)
+        check_levels_given(levels.values)
+        return levels
+
+    def scales_of(self, X: FloatArray) -> FloatArray:
+        """Standard deviations of the prior, shape (K,); the intercept's for a column of ones."""
+        plain = np.full(X.shape[1], self.prior_scale)
+        return np.where((X == 1).all(axis=0), self.prior_scale_intercept, plain)
+
+
+@dataclass(frozen=True)
+class Bernoulli(BlockModel, Indicator):
     r"""An outcome with two levels: log odds :math:`o_i + x_i'\beta` of the second one.
 
     o_i is the offset. Released values have the dtype, and for categories the order, of the data.
@@ -264,40 +185,6 @@ class Bernoulli(LinearModel, LeveledModel):
     center or without; at a cap of 2 it stays .7 with a center, and is 1 without. Privacy is as
     stated; compare the shares before you give a release away.
     """
-
-    _: KW_ONLY
-    prior: str = "normal"
-    numbers: ClassVar[tuple[Any, ...] | None] = (0, 1)
-    grid: ClassVar[type[PoissonForm] | None] = BernoulliForm
-    grid_priors: ClassVar[tuple[str, ...]] = PRIORS
-    canonical: ClassVar[Family] = LOGIT
-    program_name: ClassVar[str] = "bernoulli"
-    parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    law: ClassVar[Law] = BernoulliLaw()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "levels", check_levels_given(self.levels, 2))
-
-    def describe(self) -> dict[str, Any]:
-        """Public settings: the prior, too, as its default is not that of the papers' models."""
-        levels = None if self.levels is None else list(self.levels)
-        return {**super().describe(), "prior": self.prior, "levels": levels}
-
-    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
-        levels = super().levels_of(values, name)
-        if len(levels.values) > 2 or (len(levels.values) < 2 and not levels.read):
-            raise InvalidInput(
-                f"outcome {name!r} must have 2 levels for Bernoulli: found {len(levels.values)}; "
-                "declare the two with levels= if it has no others, or take another model"
-            )
-        return levels
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        return -softplus((1 - 2 * y) * eta)[0]
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(rng.random(eta.size) < expit(eta), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -335,7 +222,7 @@ class Categorical(LevelModel):
     program_name: ClassVar[str] = "categorical"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
-    def scoring(self, matrix: Matrix) -> Scoring:
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
         levels = tuple(str(level) for level in self._declared)
         return CategoricalScoring(
@@ -448,7 +335,7 @@ class Ordinal(LevelModel):
             )
         return levels
 
-    def scoring(self, matrix: Matrix) -> Scoring:
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
         return OrdinalScoring(
             X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),

@@ -68,8 +68,8 @@ class MixtureRegression(TransformedModel):
         super().__post_init__()
         check_count(self.n_components, "n_components")
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundMixture:
-        plain = super().bind(df, at)
+    def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundMixture:
+        plain = super().bind_at(df, at)
         return BoundMixture(model=self, table=plain.table, design=plain.design, at=at)
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:

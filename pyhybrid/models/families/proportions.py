@@ -22,7 +22,7 @@ from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel, refuse_outside
+from pyhybrid.models.families.regression import Offset, Parameters, refuse_outside
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.initialization import (
@@ -34,10 +34,11 @@ from pyhybrid.models.initialization import (
 )
 from pyhybrid.models.laws import BetaLaw, Law
 from pyhybrid.models.scoring import LinearScoring, Scoring
+from pyhybrid.models.two_block import BlockModel
 
 
 @dataclass(frozen=True)
-class ProportionModel(RegressionModel):
+class ProportionModel(BlockModel):
     """A model of an outcome in [lower, upper].
 
     Parameters
@@ -135,7 +136,7 @@ class Beta(ProportionModel):
             )
         super().check_outcome(design, index)
 
-    def scoring(self, matrix: Matrix) -> Scoring:
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return LinearScoring(
             law=BetaLaw(), X=matrix.X, offset=matrix.offset, columns=("logit(phi)",),
             prior_sd=np.ones(1), share=True,

@@ -25,6 +25,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
+from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import (
     decimals_of,
@@ -40,7 +41,7 @@ from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization import dispersed, rough_fits_of
 from pyhybrid.models.scoring import Scoring
-from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenRows
 from pyhybrid.privacy.log_lik import LogLik
 
 
@@ -85,7 +86,6 @@ def with_frozen(
     frozen = None if cap is None else cap.frozen
     if frozen is None:
         return data
-    assert isinstance(frozen, FrozenRows)
     after = {
         "y": outcome(frozen.y),
         "X": frozen.X,
@@ -208,9 +208,13 @@ class RegressionModel(ABC):
         """How the parameters lie on a grid, for a design of these columns, or None."""
         return None
 
-    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
-        """Join the model to `df`, or to its records at the positions `at` (k,) alone; raises
-        InvalidInput as `read_design` does, and for outcomes the model cannot take."""
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        """Join the model to `df`; raises InvalidInput as `read_design` does, and for outcomes the
+        model cannot take."""
+        return self.bind_at(df)
+
+    def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
+        """The model itself, joined to `df` or to its records at the positions `at` (k,) alone."""
         rank = self.any_rank
         design = read_design(
             self.formula, df, at=at, any_rank=rank,
@@ -284,6 +288,10 @@ class RegressionModel(ABC):
 
     def scoring(self, matrix: Matrix) -> Scoring:
         """Scores at the rows of a design matrix, under normal priors; see `Scoring`."""
+        return self.scoring_of_values(matrix)
+
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
+        """The same of the model itself, without blocks."""
         raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
     def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
@@ -319,6 +327,7 @@ class BoundRegression:
     table: pd.DataFrame
     design: Design
     at: Positions | None = None
+    blocks: ClassVar[tuple[()]] = ()
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
@@ -326,6 +335,11 @@ class BoundRegression:
     @property
     def n(self) -> int:
         return self.design.y.size
+
+    @property
+    def X(self) -> FloatArray:
+        """Design matrix (n, K)."""
+        return self.design.X
 
     @property
     def program(self) -> StanProgram:
@@ -456,9 +470,8 @@ class BoundRegression:
         """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
         return frozen_rows(self.design, alpha, center, chosen)
 
-    def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
+    def frozen_log_lik(self, frozen: FrozenRows, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen rows, one column for each."""
-        assert isinstance(frozen, FrozenRows)
         return frozen_log_lik(self.model, frozen, {n: draws.flat(n) for n in self.model.parameters})
 
     def _hints(
@@ -561,3 +574,34 @@ def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -
     low, high = ends
     rule = f"lie in [{low:g}, {high:g}]: {{}} does not; give lower and upper"
     refuse_rows(design, index, [(rule, (design.y < low) | (design.y > high))])
+
+
+def single_models(bound: Any) -> list[Any]:
+    """The models of the blocks of a bound model, or it alone; of a survey's model, those within."""
+    models = [block.bound for block in bound.blocks] or [bound]
+    return [getattr(each, "inner", each) for each in models]
+
+
+def designs_of(bound: Any) -> list[Design]:
+    """The designs of a bound model, or of its parts, that were coded by a formula."""
+    designs = [getattr(each, "design", None) for each in single_models(bound)]
+    return [own for own in designs if isinstance(own, Design) and own.coding is not None]
+
+
+WIDE = 100
+"""Spread of a predictor from which on other units are better."""
+
+
+def advice_on_scale(bound: Any) -> str:
+    """What to say where chains are slow of a predictor whose values differ by hundreds or more: of
+    one that separates levels the prior, which expects a coefficient of about 1, leaves next to all
+    open, and steps are as short as its values are large. Empty if there is none."""
+    for own in designs_of(bound):
+        spread = own.X.std(axis=0)
+        name, size = own.columns[int(spread.argmax())], f"{spread.max():.0g}"
+        if spread.max() >= WIDE and name.isidentifier():
+            return (
+                f"chains are slow, and values of {name!r} differ by about {float(size):,.0f}: give "
+                f"it in other units, e.g. I({name} / {float(size):.0f}) in the formula"
+            )
+    return ""

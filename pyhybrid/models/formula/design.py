@@ -157,7 +157,7 @@ def _outcome(
         label = first_row(values.index, values.isna().to_numpy())
         raise InvalidInput(
             f"outcome {name!r} must not be missing: {label} is; "
-            "drop or impute such rows before synthesis, or take ph.WithMissing(model)"
+            "drop or impute such rows before synthesis, or give the model missing=True"
         )
     return numbers_of(values, name)
 
@@ -236,7 +236,7 @@ def _code_table(
             label = first_row(df.index, df[name].isna().to_numpy())
             raise InvalidInput(
                 f"predictor {name!r} must not be missing: {label} is; drop or impute such rows, or "
-                "take ph.WithMissing(model, complete=True)"
+                "synthesize the whole table (no formula)"
             )
     state = {} if coding is None else dict(coding.state)
     coded = {factor.text: code_factor(factor, df, state) for factor in formula.factors}

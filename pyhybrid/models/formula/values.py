@@ -10,8 +10,7 @@ is released keeps its missing values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -139,95 +138,3 @@ def check_levels(values: pd.Series) -> None:
             f"predictor {str(values.name)!r} must have at most {_MOST_LEVELS} levels: found "
             f"{levels}; put levels together, or leave it out"
         )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Completion:
-    """How missing predictors are completed: `levels` with the missing one last, of all categories,
-    as which of them some record has would be read from the data; `numbers` in their place, those of
-    `read` from the data; `indicators` by an added column's name. Confidential."""
-
-    levels: Mapping[str, list[str]]
-    numbers: Mapping[str, float]
-    indicators: Mapping[str, str]
-    read: tuple[str, ...]
-
-    def of(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table with its predictors completed, and indicators added."""
-        completed: dict[str, Any] = {n: table[of].isna() for n, of in self.indicators.items()}
-        for name, levels in self.levels.items():
-            text = table[name].astype(object).where(table[name].notna(), _MISSING_LEVEL).map(str)
-            completed[name] = pd.Categorical(text, categories=levels)
-        for name, number in self.numbers.items():
-            values = numbers_of(table[name])
-            completed[name] = np.where(np.isnan(values), number, values)
-        return with_columns(table, completed)
-
-    def formula(self, text: str, reads: Sequence[str]) -> str:
-        """The formula with the indicators of the predictors that it reads."""
-        added = [f"`{name}`" for name, of in self.indicators.items() if of in reads]
-        return " + ".join([text, *added])
-
-    def source(self, column: str) -> str:
-        """The table's column that one of the completed table is made of."""
-        return self.indicators.get(column, column)
-
-    @property
-    def data_dependent(self) -> tuple[str, ...]:
-        """Sentences on what was read from all records."""
-        return tuple(
-            f"median of {name} in the place of its missing values; fill= declares a number"
-            for name in self.read
-        )
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """Sentences for the charge."""
-        marked = dict.fromkeys((*self.levels, *self.numbers))
-        if not marked:
-            return ()
-        return (
-            f"Missing values of the predictors {', '.join(marked)} count as a level, or as a "
-            "number with an indicator; which predictors have them is taken to be public.",
-        )
-
-
-def completion_of(
-    table: pd.DataFrame,
-    predictors: Sequence[str],
-    fill: Mapping[str, float],
-    marked: Sequence[str] | None,
-) -> Completion:
-    """How missing values of `predictors` are completed, with declared numbers in `fill`; those
-    `marked`, and no others, have a level or an indicator, whether or not one is missing here."""
-    levels: dict[str, list[str]] = {}
-    numbers: dict[str, float] = {}
-    indicators: dict[str, str] = {}
-    patterns: set[bytes] = set()
-    read = []
-    for name in predictors:
-        gone = table[name].isna().to_numpy(dtype=bool)
-        if kind_of(table[name]) != "numbers":
-            if name in fill:
-                raise InvalidInput(f"fill must name columns of numbers: {name!r} has levels")
-            if gone.any() if marked is None else name in marked:
-                levels[name] = [*map(str, levels_of(table[name])), _MISSING_LEVEL]
-            continue
-        if not gone.any() and name not in (marked or ()):
-            continue
-        if name in fill:
-            numbers[name] = fill[name]
-        elif gone.all():
-            raise InvalidInput(
-                f"predictor {name!r} must have a value: all are missing; leave it out"
-            )
-        else:
-            numbers[name] = float(np.median(numbers_of(table[name])[~gone]))
-            read.append(name)
-        if gone.tobytes() not in patterns if marked is None else name in marked:
-            patterns.add(gone.tobytes())
-            marker = f"missing_{name}"
-            while marker in {*table.columns, *indicators}:
-                marker += "_"
-            indicators[marker] = name
-    return Completion(levels=levels, numbers=numbers, indicators=indicators, read=tuple(read))

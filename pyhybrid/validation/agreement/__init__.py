@@ -129,6 +129,8 @@ def validate(
             "written in its own program only"
         )
     bound = model.bind(table)
+    if bound.blocks:
+        raise InvalidInput("model must be without zeros= and missing= to be held against R")
     start_r()
     engines, reference, left_out = _choose(engine, quick=quick)
     run = _Run(
@@ -375,13 +377,12 @@ class _Run:
     def same_draws(self) -> Iterator[Row]:
         """Every engine writes its log_lik once, for a few draws."""
         data = self.bound.stan_data(np.ones(self.bound.n), emit_log_lik=True)
-        rows = int(data["n_terms"] if "n_terms" in data else data["n"])
         for engine in self.engines:
             draws = engine.sample(
                 self.bound.program,
                 data,
                 seed=self.streams.engine_seed("same draws"),
-                settings=short_settings(rows),
+                settings=short_settings(int(data["n"])),
                 progress=self._steps_of(f"log_lik by {engine.name}"),
             )
             self.fits.append(draws)

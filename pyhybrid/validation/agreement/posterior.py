@@ -17,9 +17,7 @@ import pyhybrid
 from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import PosteriorFit
-from pyhybrid.models import BoundModel, Model
-from pyhybrid.models.composite.steps import BoundParts
-from pyhybrid.models.registry import BUILT
+from pyhybrid.models import MODELS, BoundModel, Model
 from pyhybrid.rbridge import call_r
 from pyhybrid.validation.agreement.validation import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
 
@@ -42,17 +40,6 @@ def _texts(rng: np.random.Generator, eta: FloatArray) -> Any:
     return np.array(["car", "bus", "walk"])[utility.argmax(axis=1)]
 
 
-def _amounts(rng: np.random.Generator, eta: FloatArray) -> FloatArray:
-    """A quarter zeros, a tenth of the others below 0."""
-    size = np.exp(rng.normal(eta, 0.7)) * np.where(rng.random(eta.size) < 0.1, -1, 1)
-    return np.where(rng.random(eta.size) < 0.25, 0.0, size)
-
-
-def _counts_with_more_zeros(rng: np.random.Generator, eta: FloatArray) -> Any:
-    counts = rng.negative_binomial(3, 3 / (3 + np.exp(1.5 + eta)))
-    return np.where(rng.random(eta.size) < 0.3, 0, counts)
-
-
 # The outcome given a linear predictor about 0, shape (n,).
 _OUTCOMES: Mapping[str, Outcome] = {
     "negative_binomial": lambda rng, eta: rng.negative_binomial(3, 3 / (3 + np.exp(3 + eta))),
@@ -68,10 +55,8 @@ _OUTCOMES: Mapping[str, Outcome] = {
     "ordinal": (
         lambda rng, eta: np.searchsorted([-1.5, 0.0, 1.0], eta + rng.logistic(size=eta.size))
     ),
-    "two_part": _amounts,
-    "zero_inflated": _counts_with_more_zeros,
 }
-_FORMULAS = {"beta": "y ~ 1", "zero_inflated": "y ~ age"}
+_FORMULAS = {"beta": "y ~ 1"}
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {"mixture": {"n_components": 2}}
 GENERATED = tuple(_OUTCOMES)
 """Models that can be compared without a table of the user's."""
@@ -79,7 +64,7 @@ GENERATED = tuple(_OUTCOMES)
 
 def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame, Model]:
     """300 records that the model named `model` fits, and that model; else InvalidInput."""
-    make: Any = BUILT[check_choice(model, "model", _OUTCOMES)]
+    make: Any = MODELS[check_choice(model, "model", _OUTCOMES)]
     age = rng.uniform(-1, 1, _RECORDS).round(2)
     region = rng.choice(["north", "east", "west"], _RECORDS)
     y = _OUTCOMES[model](rng, 0.5 * age + 0.3 * (region == "west"))
@@ -89,31 +74,20 @@ def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame,
 
 
 def table_rows(bound: Any) -> Iterator[Row]:
-    """Outcome and design matrix of a regression, or of each of its parts, as R reads formula and
-    table; InvalidInput, in R's words, where it cannot."""
-    if isinstance(bound, BoundParts):
-        for part in bound.parts:
-            yield from _design_rows(part.bound, part.at, f" of {part.name}")
-    else:
-        yield from _design_rows(bound, np.arange(bound.n), "")
-
-
-def _design_rows(bound: Any, at: Any, of: str) -> Iterator[Row]:
-    """A design and what R reads; the records at `at` (k,) are fitted to, all of them code it."""
+    """Outcome and design matrix of a regression as R reads formula and table; InvalidInput, in R's
+    words, where it cannot."""
     design = bound.design
     used = bound.table[[design.outcome, *design.predictors]].reset_index(drop=True)
-    numbers = np.zeros(len(used))
-    outcome = bound.numbers_of(used[design.outcome].iloc[at])
-    numbers[at] = bound.model.to_support(outcome)  # as the program reads it: numbers, transformed
-    used[design.outcome] = numbers
+    outcome = bound.numbers_of(used[design.outcome])
+    used[design.outcome] = bound.model.to_support(outcome)  # as the program reads it
     in_r = call_r("read_design", formula=bound.model.formula, data=used)
-    yield compare(TABLE, f"outcome{of}", design.y, np.atleast_1d(in_r["y"])[at], tolerance=0.0)
-    mine, other = design.X, np.atleast_2d(in_r["X"])[at]
+    yield compare(TABLE, "outcome", design.y, np.atleast_1d(in_r["y"]), tolerance=0.0)
+    mine, other = design.X, np.atleast_2d(in_r["X"])
     if mine.shape == other.shape:  # the order of columns is no part of a model
         mine, other = (X[:, np.lexsort(np.round(X, 9) + 0.0)] for X in (mine, other))
-    yield compare(TABLE, f"design matrix{of}: {bound.model.formula}", mine, other)
+    yield compare(TABLE, f"design matrix: {bound.model.formula}", mine, other)
     if design.has_offset:
-        yield compare(TABLE, f"offset{of}", design.offset, np.atleast_1d(in_r["offset"])[at])
+        yield compare(TABLE, "offset", design.offset, np.atleast_1d(in_r["offset"]))
 
 
 def short_settings(rows: int) -> SamplerSettings:

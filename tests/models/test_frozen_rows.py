@@ -1,4 +1,4 @@
-"""Frozen rows, also of models of several steps and of many levels: clipped as arrays are."""
+"""Frozen rows, also of many levels: clipped as arrays are."""
 
 from typing import Any
 
@@ -8,20 +8,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.privacy.censoring import Cap, FrozenParts
+from pyhybrid.privacy.censoring import Cap
 from tests.models.targets import AtPoints
-from tests.refusals import refuses
 
-BERNOULLI, LOG_NORMAL = ph.Bernoulli("y ~ x"), ph.LogNormal("y ~ x")
 COUNTS = np.array([0, 0, 0, 1, 2, 5])
-AMOUNTS = np.array([0.0, 0.0, -2.5, -0.4, 0.7, 1.3, 6.0])
 MODELS: dict[str, tuple[Any, Any]] = {
-    "two parts": (ph.TwoPart(zero=BERNOULLI, positive=LOG_NORMAL, negative=LOG_NORMAL), AMOUNTS),
-    "zero inflated": (ph.ZeroInflated(ph.Poisson("y ~ x")), COUNTS),
-    "missing": (
-        ph.WithMissing(value=ph.TwoPart(zero=BERNOULLI, positive=LOG_NORMAL)),
-        np.array([0.0, 0.0, np.nan, 0.7, 1.3, 6.0]),
-    ),
     "poisson": (ph.Poisson("y ~ x"), COUNTS),
     "negative binomial": (ph.NegativeBinomial("y ~ 1"), COUNTS),
     "bernoulli": (ph.Bernoulli("y ~ x", levels=(0, 1)), np.array([0, 1])),
@@ -83,36 +74,6 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
     assert {bool(own) for own in beyond[0] > 0} == {True, False}, "within the region and beyond"
     assert np.abs(excess).max() > 0.01
-
-
-@pytest.mark.parametrize("name", ["two parts", "zero inflated", "missing"])
-def test_terms_are_made_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, values = MODELS[name]
-    old = bound_to(model, values, 20, np.random.default_rng(6))
-    one = ProgramAtPoints(old.program, old.stan_data(np.ones(20), cap=1.0))
-    draws = AtPoints(one.quantities(np.full((3, one.n_unconstrained), 0.1)))
-    terms = old.frozen_log_lik(old.frozen(np.ones(20), np.zeros(20), np.arange(20)), draws)
-    whole = list(terms.make())
-    assert len(whole) == 1
-    monkeypatch.setattr("pyhybrid.models.composite.steps._BLOCK_ELEMENTS", 6)
-    blocks = list(terms.make())
-    assert [own.shape for own in blocks[:-1]] == [(3, 2)] * (len(blocks) - 1)
-    assert len(blocks) > 2
-    np.testing.assert_array_equal(np.hstack(blocks), whole[0])
-
-
-def test_frozen_records_must_be_whole() -> None:
-    model, values = MODELS["two parts"]
-    rng = np.random.default_rng(1)
-    old = bound_to(model, values, 20, rng)
-    frozen = old.frozen(np.ones(20), np.zeros(20), np.arange(20))
-    assert isinstance(frozen, FrozenParts)
-    assert repr(frozen) == "<FrozenParts of 20 records>"
-    own = {name: getattr(frozen, name) for name in ("alpha", "count", "center", "at_zero")}
-    says = "for each record that reaches a step"
-    refuses(says, FrozenParts, **own, parts={}, reached=frozen.reached)
-    own["at_zero"] = own["at_zero"][:-1]
-    refuses("of one length", FrozenParts, **own, parts=frozen.parts, reached=frozen.reached)
 
 
 @pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])

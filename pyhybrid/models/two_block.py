@@ -1,0 +1,362 @@
+"""Zeros and missing values: whether an outcome is one of them, and its value where it is neither.
+
+``zeros=True`` or ``missing=True`` of a model gives two blocks, which share no parameters: a
+Bernoulli model of being 0, or missing, by the same formula, and the model itself for the other
+records. With both, missing comes first, then 0 among those that are there. What a record tells is
+the sum of its log-likelihoods in its blocks, so that weights and bounds act on the whole record and
+one charge covers all blocks. Predictors are coded with those of all records: which of them reach a
+block is confidential and must not shape the coding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.rows import Rows, distinct_rows
+from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.models.base import BoundModel
+from pyhybrid.models.columns.form import Form, numbers_in
+from pyhybrid.models.columns.support import support_said
+from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
+from pyhybrid.models.families.regression import (
+    BoundRegression,
+    Parameters,
+    Positions,
+    RegressionModel,
+)
+from pyhybrid.models.formula.design import Matrix, check_formulas
+from pyhybrid.models.formula.terms import sides_of
+from pyhybrid.models.formula.values import column_like, is_number, with_columns
+from pyhybrid.models.scoring import BlockScoring, Scoring
+from pyhybrid.privacy.log_lik import LogLik
+
+_BLOCK_ELEMENTS = 2_000_000
+VALUE_OF = {"missing": np.nan, "zero": 0.0}
+"""What a record has of which a block says yes, by the block's name."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """A model joined to the records `at` (k,), ascending, that reach it; `name` is the suffix of
+    its variables, as in ``beta_zero``. Confidential."""
+
+    name: str
+    bound: BoundRegression
+    at: Positions
+
+    @cached_property
+    def place_of(self) -> Positions:
+        """Place of each record of the table among its own, shape (n,); -1 for none."""
+        places = np.full(len(self.bound.table), -1, dtype=np.intp)
+        places[self.at] = np.arange(self.at.size)
+        return places
+
+    def draws_of(self, draws: Draws) -> Draws:
+        """Its variables, by their own names."""
+        end = f"_{self.name}"
+        own = {key.removesuffix(end): v for key, v in draws.variables.items() if key.endswith(end)}
+        return replace(draws, variables=own)
+
+
+def check_one_block(bound: BoundModel) -> None:
+    """Raise InvalidInput for a model in blocks, where a cap is to clip what a record tells."""
+    if bound.blocks:
+        raise InvalidInput(
+            "a cap needs a model without zeros= and missing=: it clips what a record tells in all, "
+            "and the blocks of such a model are sampled one by one; choose another mechanism"
+        )
+
+
+@dataclass(frozen=True)
+class BlockModel(RegressionModel):
+    """A model whose outcome may be missing, or 0.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    zeros, missing : bool, keyword
+        True if the outcome may be 0, or missing, by a Bernoulli model of the same formula under its
+        default prior; the model itself is then of the other records, and draws no 0. The charge is
+        for all blocks together. Mechanisms with weights and `pyhybrid.ClippedScores` take such a
+        model, a cap does not.
+    """
+
+    _: KW_ONLY
+    zeros: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag(self.missing, "missing")
+        if check_flag(self.zeros, "zeros") and isinstance(self, LeveledModel):
+            raise InvalidInput(f"zeros=True is for amounts and counts: found {self.name}")
+
+    def describe(self) -> dict[str, Any]:
+        blocks = {name: True for name in ("zeros", "missing") if getattr(self, name)}
+        return {**super().describe(), **blocks}
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        forms = super().forms(df)
+        return {k: replace(v, missing=True) for k, v in forms.items()} if self.missing else forms
+
+    def scoring(self, matrix: Matrix) -> Scoring:
+        names = [name for name in ("missing", "zeros") if getattr(self, name)]
+        values: Scoring = self.scoring_of_values(matrix)
+        if not names:
+            return values
+        indicator = Indicator(self.formula).scoring_of_values(matrix)
+        blocks = [(name.removesuffix("s"), indicator) for name in names]
+        return BlockScoring(blocks=(*blocks, ("value", values)))
+
+    @property
+    def modeled(self) -> tuple[str, ...]:
+        """What a charge states of the blocks beside that of the values."""
+        named = {"missing": self.missing, "0": self.zeros}
+        what = " or ".join(name for name, given in named.items() if given)
+        outcome = sides_of(self.formula)[0]
+        said = f"Whether a value of {outcome} is {what} was modeled, too, and the charge covers it."
+        return (said,) if what else ()
+
+    def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        """As of other models; of one in blocks (n, B), NaN in blocks that a record does not reach,
+        and in all of them for what the model does not take."""
+        values = super().outcome_numbers(column)
+        if not (self.zeros or self.missing):
+            return values
+        missing = column.isna().to_numpy(dtype=bool) & self.missing
+        zero = (numbers_in(column) == 0) & self.zeros
+        blocks, left = list[FloatArray](), missing | zero | np.isfinite(values)
+        for named, yes in ((self.missing, missing), (self.zeros, zero)):
+            if named:
+                blocks.append(np.where(left, yes, np.nan))
+                left = left & ~yes
+        return np.column_stack([*blocks, np.where(left, values, np.nan)])
+
+    @property
+    def declared_form(self) -> Form:
+        form = super().declared_form
+        return replace(form, missing=True) if self.missing else form
+
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        if not (self.zeros or self.missing):
+            return self.bind_at(df)
+        check_formulas(df, [self.formula])
+        outcome = sides_of(self.formula)[0]
+        column = df[outcome]
+        at, blocks = np.arange(len(df)), list[Block]()
+        if self.missing:
+            blocks.append(_indicator(self.formula, df, "missing", at, column.isna()))
+            at = at[column.notna().to_numpy(dtype=bool)]
+        if self.zeros:
+            if not is_number(column):
+                raise InvalidInput(
+                    f"zeros=True needs a numeric outcome: {outcome!r} is {column.dtype}"
+                )
+            blocks.append(_indicator(self.formula, df, "zero", at, column == 0))
+            at = at[(column.iloc[at] != 0).to_numpy(dtype=bool)]
+        value = Block(name="value", bound=self.bind_at(df, at), at=at)
+        return BoundBlocks(model=self, table=df, blocks=(*blocks, value))
+
+
+def _indicator(formula: str, df: pd.DataFrame, name: str, at: Positions, yes: pd.Series) -> Block:
+    """The block that says which of the records at `at` (k,) are `yes` (n,)."""
+    outcome = sides_of(formula)[0]
+    decided = with_columns(df, {outcome: yes.to_numpy(dtype=bool, na_value=False)})
+    return Block(name=name, bound=Indicator(formula).bind_at(decided, at), at=at)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundBlocks:
+    """A model in blocks joined to a table, a `BoundModel`; the last block is that of the values.
+    The blocks are sampled one after the other. Confidential."""
+
+    model: BlockModel
+    table: pd.DataFrame
+    blocks: tuple[Block, ...]
+    first_try: ClassVar[None] = None
+    grid_form: ClassVar[None] = None
+    takes_center: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return f"<{self.model.name} {self.model.formula!r} in blocks, bound to {self.n} records>"
+
+    @property
+    def value(self) -> BoundRegression:
+        """The model of the values."""
+        return self.blocks[-1].bound
+
+    @property
+    def n(self) -> int:
+        return len(self.table)
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """Predictors of all records, whether they have a value or not."""
+        return self.value.design.recoded(self.table)
+
+    @property
+    def X(self) -> FloatArray:
+        """Design matrix (n, K) of all records."""
+        return self.matrix.X
+
+    @property
+    def program(self) -> StanProgram:
+        """The programs of the blocks, one after the other, as a record of what is run."""
+        programs = [block.bound.program for block in self.blocks]
+        return StanProgram(
+            name="_and_".join(each.name for each in programs),
+            text="\n".join(each.text for each in programs),
+        )
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        return self.value.synthesized
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return self.value.predictors
+
+    @property
+    def outcome(self) -> FloatArray:
+        return self.numbers_of(self.table[self.synthesized[0]])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        there = column.notna().to_numpy(dtype=bool)
+        values = np.full(len(column), np.nan)
+        values[there] = self.value.numbers_of(column[there])
+        return values
+
+    @property
+    def design_columns(self) -> tuple[str, ...]:
+        return tuple(f"{b.name}: {name}" for b in self.blocks for name in b.bound.design_columns)
+
+    @property
+    def likelihood_parameters(self) -> tuple[str, ...]:
+        return tuple(
+            f"{name}_{b.name}" for b in self.blocks for name in b.bound.likelihood_parameters
+        )
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of scalars that the likelihood reads, known before a fit."""
+        return sum(block.bound.n_parameters for block in self.blocks)
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(text for b in self.blocks for text in b.bound.data_dependent))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        (name,), ends = self.synthesized, self.value.model.declared_support
+        if ends is not None and self.model.zeros:
+            ends = min(ends[0], 0.0), max(ends[1], 0.0)
+        return (*self.model.modeled, *support_said(name, ends))
+
+    @property
+    def density_above_one(self) -> bool:
+        return self.value.density_above_one
+
+    @property
+    def decimals_given(self) -> bool:
+        return self.value.decimals_given
+
+    @property
+    def decimals(self) -> int | None:
+        return self.value.decimals
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Distinct records: of the same row in every block."""
+        row_of = [np.append(b.bound.row_of, -1)[b.place_of] for b in self.blocks]
+        return distinct_rows(np.column_stack(row_of))
+
+    @property
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """Distinct row of each record, shape (n,)."""
+        return self.rows.row_of
+
+    def stan_data(self, alpha: FloatArray, **how: Any) -> dict[str, Any]:
+        """None of its own: each block has a program and data."""
+        raise InvalidInput(
+            "a model with zeros= or missing= has a data block for each of its blocks"
+        )
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.rows.row_of)
+
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Unweighted log-likelihood, (S, b) at a time: the sum over the blocks of a record."""
+        parameters = {
+            b.name: {n: draws.flat(f"{n}_{b.name}") for n in b.bound.likelihood_parameters}
+            for b in self.blocks
+        }
+        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        for start in range(0, self.rows.first.size, size):
+            first = self.rows.first[start : start + size]
+            total = np.zeros((draws.n_draws, first.size))
+            for block in self.blocks:
+                _add_terms(total, block, parameters[block.name], first)
+            yield total
+
+    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
+        return {
+            f"{name}_{b.name}": values
+            for b in self.blocks
+            for name, values in b.bound.monitored(b.draws_of(draws)).items()
+        }
+
+    def replicate(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        given: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        table = self.table if given is None else given
+        values, at = np.full(self.n, np.nan), np.arange(self.n)
+        for block in self.blocks[:-1]:
+            matrix = block.bound.design.recoded(table)
+            yes = block.bound.drawn(block.draws_of(draws), draw, rng, matrix, at) == 1
+            values[at[yes]] = VALUE_OF[block.name]
+            at = at[~yes]
+        own, like = self.blocks[-1].draws_of(draws), self.table[self.synthesized[0]]
+        if at.size:
+            matrix = self.value.design.recoded(table)
+            apart = 0.0 if self.model.zeros else None
+            values[at] = self.value.drawn(own, draw, rng, matrix, at, apart=apart)
+        there = ~np.isnan(values)
+        if there.all():
+            return self.value.released(values, like).to_frame()
+        return with_missing(self.value.released(values[there], like[there]), there, like).to_frame()
+
+
+def _add_terms(total: FloatArray, block: Block, parameters: Parameters, first: Positions) -> None:
+    """Add a block's log-likelihood of the records `first` (b,) that reach it to `total` (S, b)."""
+    place = block.place_of[first]
+    here = place >= 0
+    rows, column = np.unique(block.bound.row_of[place[here]], return_inverse=True)
+    if rows.size:
+        total[:, here] += block.bound.terms(parameters, rows)[:, column]
+
+
+def with_missing(values: pd.Series, there: npt.NDArray[np.bool_], like: pd.Series) -> pd.Series:
+    """`values` (k,) where they are `there` (n,), and elsewhere what `like` (n,) has for missing."""
+    places = np.where(there, np.cumsum(there) - 1, -1)
+    if values.dtype == object:
+        gone = like[like.isna()]
+        whole = np.full(len(like), gone.iloc[0] if len(gone) else None, dtype=object)
+        whole[there] = values.to_numpy(dtype=object)
+        objects: pd.Series = pd.Series(whole, index=like.index, name=like.name, dtype=object)
+        return objects
+    taken = pd.api.extensions.take(values.array, places, allow_fill=True)
+    return column_like(taken, like)

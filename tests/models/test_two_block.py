@@ -1,0 +1,247 @@
+"""Zeros and missing values: log-likelihoods against scipy, shares, markers and dtypes that come
+back, one charge for all blocks."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.fitting.session import open_session
+from pyhybrid.models.registry import described_model
+from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.models.targets import draws_of
+from tests.monte_carlo import assert_near
+from tests.refusals import refuses
+
+N = 300
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=N).round(1)
+DESIGN = np.column_stack([np.ones(N), X])
+AMOUNT = np.exp(1 + 0.4 * X + RNG.normal(0, 0.6, N)).round(2) + 0.01
+ZERO = RNG.random(N) < special.expit(-1 + 0.8 * X)
+GONE = RNG.random(N) < special.expit(-1.5 - X)
+Y = np.where(GONE, np.nan, np.where(ZERO, 0.0, AMOUNT))
+BOTH = ph.LogNormal("y ~ x", decimals=2, zeros=True, missing=True)
+COUNT = RNG.poisson(np.exp(1 + 0.3 * X)).astype(float)
+TEXT = RNG.choice(["a", "b", "c"], N)
+
+
+def _table(y: Any = Y) -> pd.DataFrame:
+    return pd.DataFrame({"y": y, "x": X})
+
+
+def _log_lik(get: Any) -> Any:
+    """Of the records of `_table()` under BOTH, written down with scipy, (S, n)."""
+    missing, zero = (special.expit(get(name) @ DESIGN.T) for name in ("beta_missing", "beta_zero"))
+    log_y = np.log(np.where(Y > 0, Y, 1.0))
+    amount = stats.norm.logpdf(log_y, get("beta_value") @ DESIGN.T, get("sigma_value")[:, None])
+    there = np.log1p(-missing) + np.where(Y == 0, np.log(zero), np.log1p(-zero) + amount)
+    return np.where(GONE, np.log(missing), there)
+
+
+@pytest.mark.normal_draws
+def test_a_record_tells_the_sum_of_its_blocks() -> None:
+    bound = BOTH.bind(_table())
+    draws = draws_of(bound, draws=30)
+    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[:, bound.row_of]
+    np.testing.assert_allclose(ours, _log_lik(draws.flat), rtol=1e-9, atol=1e-12)
+    assert bound.likelihood_parameters == ("beta_missing", "beta_zero", "beta_value", "sigma_value")
+    assert bound.design_columns[:3] == ("missing: Intercept", "missing: x", "zero: Intercept")
+    assert bound.rows.first.size < N, "zeros with equal predictors are one row"
+    np.testing.assert_array_equal(bound.X, DESIGN)
+    assert np.isnan(bound.outcome).sum() == GONE.sum()
+
+
+@pytest.mark.samples
+def test_the_posterior_is_that_of_each_block_by_itself() -> None:
+    """Under common weights it factorizes; one record's weight of 0 takes it out of all blocks."""
+    alpha = np.random.default_rng(2).choice([0.0, 0.3, 1.0], N)
+    settings = SamplerSettings(chains=4, warmup=500, draws=1000)
+    run: dict[str, Any] = {"seed": 3, "engine": "embedded", "settings": settings}
+    draws = open_session(BOTH.bind(_table()), **run).fit(alpha, label="fit").draws
+    there = ~GONE & ~ZERO
+    plain = ph.LogNormal("y ~ x", decimals=2).bind(_table()[there])
+    amount = open_session(plain, **run).fit(alpha[there], label="fit").draws
+    gone = ph.Bernoulli("y ~ x").bind(_table(GONE))
+    missing = open_session(gone, **run).fit(alpha, label="fit").draws
+    for joined, alone, name in ((draws, amount, "value"), (draws, missing, "missing")):
+        for place in range(2):
+            own = alone.variables["beta"][..., place]
+            assert_near(joined.variables[f"beta_{name}"][..., place], own)
+    assert draws.provenance.program == "bernoulli_and_bernoulli_and_normal_regression"
+
+
+@pytest.mark.samples
+def test_shares_and_amounts_come_back() -> None:
+    """5 Monte Carlo standard errors over 20 replicates of one draw."""
+    bound = BOTH.bind(_table())
+    draws = draws_of(bound, draws=20)
+    made = np.stack([
+        bound.replicate(draws, 3, np.random.default_rng(k))["y"].to_numpy() for k in range(20)
+    ])  # fmt: skip
+    gone = special.expit(DESIGN @ draws.flat("beta_missing")[3])
+    at_zero = (1 - gone) * special.expit(DESIGN @ draws.flat("beta_zero")[3])
+    for found, chance in ((np.isnan(made), gone), (made == 0, at_zero)):
+        error = np.sqrt((chance * (1 - chance)).sum() / 20)
+        assert abs(found.sum(axis=1).mean() - chance.sum()) < 5 * error
+    there = made > 0
+    np.testing.assert_array_equal(made[there], made[there].round(2))
+    logs = np.log(made[there])
+    mean = np.broadcast_to(DESIGN @ draws.flat("beta_value")[3], made.shape)[there]
+    assert abs((logs - mean).mean()) < 5 * draws.flat("sigma_value")[3] / np.sqrt(logs.size) + 0.01
+
+
+@pytest.mark.samples
+@pytest.mark.parametrize("model", [
+    ph.NormalRegression("y ~ x", decimals=0, zeros=True), ph.Poisson("y ~ x", zeros=True),
+    ph.Gamma("y ~ x", decimals=1, upper=400, zeros=True),
+])  # fmt: skip
+def test_values_beside_zeros_are_no_zeros(model: Any) -> None:
+    """A value that would be 0, or round to it, is drawn again: zeros are those of their block."""
+    bound = model.bind(_table(np.where(ZERO, 0, np.ceil(AMOUNT))))
+    draws = draws_of(bound, draws=30)
+    zeros = [
+        (bound.replicate(draws, 0, np.random.default_rng(k))["y"] == 0).sum() for k in range(20)
+    ]
+    chance = special.expit(DESIGN @ draws.flat("beta_zero")[0])
+    error = np.sqrt((chance * (1 - chance)).sum() / 20)
+    assert abs(np.mean(zeros) - chance.sum()) < 5 * error
+
+
+def _objects(values: Any, mark: Any) -> pd.Series:
+    made: pd.Series = pd.Series(values, dtype=object)
+    made[GONE] = mark
+    return made
+
+
+COLUMNS: dict[str, tuple[Any, Any]] = {
+    "float": (ph.Poisson, pd.Series(np.where(GONE, np.nan, COUNT))),
+    "Int64": (ph.Poisson, pd.Series(COUNT).astype("Int64").mask(GONE)),
+    "Float64": (ph.Poisson, pd.Series(COUNT).astype("Float64").mask(GONE)),
+    "text, None": (ph.Categorical, _objects(TEXT, None)),
+    "text, NaN": (ph.Categorical, _objects(TEXT, np.nan)),
+    "text, NA": (ph.Categorical, _objects(TEXT, pd.NA)),
+    "string": (ph.Categorical, pd.Series(TEXT).astype("string").mask(GONE)),
+    "category": (ph.Categorical, pd.Series(TEXT).astype("category").mask(GONE)),
+    "ordered": (ph.Ordinal, pd.Series(TEXT).astype("category").cat.as_ordered().mask(GONE)),
+    "boolean": (ph.Bernoulli, pd.Series(COUNT > 2).astype("boolean").mask(GONE)),
+    "logicals, None": (ph.Bernoulli, _objects(COUNT > 2, None)),
+}
+
+
+@pytest.mark.normal_draws
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
+    make, y = COLUMNS[kind]
+    table = pd.DataFrame({"y": y, "x": X}, index=pd.Index([f"r{i}" for i in range(N)]))
+    table["y"] = pd.Series(y.array, table.index, dtype=y.dtype)
+    before = table.copy()
+    bound = make("y ~ x", missing=True).bind(table)
+    draws = draws_of(bound, warmup=150, draws=60)
+    made = bound.replicate(draws, 7, np.random.default_rng(1))["y"]
+    pd.testing.assert_frame_equal(table, before)
+    assert made.dtype == table["y"].dtype
+    assert made.index.equals(table.index)
+    assert {repr(v) for v in made[made.isna()]} == {repr(v) for v in table["y"][table["y"].isna()]}
+    assert {type(v) for v in made.dropna()} == {type(v) for v in table["y"].dropna()}
+    chance = special.expit(DESIGN @ draws.flat("beta_missing")[7])
+    assert abs(made.isna().sum() - chance.sum()) < 5 * np.sqrt((chance * (1 - chance)).sum())
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "float32"])
+def test_the_dtype_of_the_data_is_kept(dtype: str) -> None:
+    table = _table(pd.Series(np.where(ZERO, 0, np.ceil(AMOUNT))).astype(dtype))
+    model = ph.LogNormal("y ~ x", decimals=0, zeros=True)
+    made = ph.Unweighted(model).release(table, seed=1, **RANDOM_DRAWS).synthetic[0]["y"]
+    assert made.dtype == table["y"].dtype or str(made.dtype).lower().startswith("int")
+    assert (made >= 0).all()
+
+
+def test_one_charge_covers_all_blocks_and_says_so() -> None:
+    release = ph.LipschitzWeighted(BOTH).release(_table(), seed=2, **RANDOM_DRAWS)
+    assert release.charge.kind == "asymptotic local"
+    assert "Whether a value of y is missing or 0 was modeled, too" in release.statement
+    limited = replace(BOTH, lower=0.01, upper=900).bind(_table().assign(y=np.maximum(Y, 0)))
+    assert any("at least 0 and at most 900" in text for text in limited.assumptions)
+
+
+def test_survey_weights_act_in_every_block() -> None:
+    table = _table().assign(w=np.linspace(1, 4, N).round(1))
+    table["w"] /= table["w"].mean()
+    bound: Any = ph.models.SurveyWeighted(BOTH, "w").bind(table)
+    alpha = np.full(N, 0.5)
+    for block in bound.blocks:
+        data = block.bound.stan_data(alpha[block.at])
+        total = (data["weights"] * data["frequency"]).sum()
+        assert total == pytest.approx(0.5 * table["w"].to_numpy()[block.at].sum())
+
+
+@pytest.mark.samples
+def test_which_records_reach_a_block_does_not_change_its_coding() -> None:
+    """A level that only records at 0 have keeps its column in the model of the amounts."""
+    region = np.where(ZERO, "c", np.where(X > 0, "a", "b"))
+    table = _table(np.where(ZERO, 0.0, AMOUNT)).assign(region=region)
+    bound = ph.LogNormal("y ~ region", zeros=True).bind(table)
+    assert "value: region[T.c]" in bound.design_columns
+    draws = draws_of(bound, draws=30)
+    assert bound.replicate(draws, 0, np.random.default_rng(1)).shape == (N, 1)
+
+
+@pytest.mark.normal_draws
+def test_blocks_without_a_record_have_their_prior() -> None:
+    for y in (np.where(GONE, np.nan, 0.0), np.where(ZERO, 0.0, AMOUNT)):
+        bound = BOTH.bind(_table(y))
+        draws = draws_of(bound, draws=30)
+        assert np.isfinite(np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)).all()
+
+
+@pytest.mark.parametrize(("make", "says"), [
+    (lambda: ph.LogNormal("y ~ x", zeros=True).bind(_table()), "must not be missing: row"),
+    (lambda: ph.LogNormal("y ~ x", missing=True).bind(_table()), "zeros=True if it is 0"),
+    (lambda: ph.LogNormal("y ~ x", zeros=True).bind(_table(np.where(ZERO, 0, -AMOUNT))),
+     "be above 0"),
+    (lambda: ph.Poisson("y ~ x", zeros=True).bind(_table(TEXT)), "needs a numeric outcome"),
+    (lambda: ph.Bernoulli("y ~ x", zeros=True), "zeros=True is for amounts and counts"),
+    (lambda: ph.Poisson("y ~ x", zeros="yes"), "zeros must be True or False"),
+    (lambda: ph.Poisson("y ~ x", missing=1), "missing must be True or False"),
+    (lambda: ph.Poisson("y ~ x", missing=True).bind(_table().assign(x=np.nan)), "predictor 'x'"),
+    (lambda: BOTH.bind(pd.DataFrame({"z": Y, "x": X})), "must be a column of the data"),
+    (lambda: BOTH.bind([1, 2]), "must be a pandas DataFrame"),
+    (lambda: ph.Censored(BOTH, epsilon=2, inner=ph.Unweighted(BOTH), center=None).release(
+        _table(), **RANDOM_DRAWS), "without zeros= and missing="),
+    (lambda: ph.calibrate(BOTH, _table(), epsilon=2, holds_no_released_record=True,
+                          **RANDOM_DRAWS), "without zeros= and missing="),
+])  # fmt: skip
+def test_what_cannot_be_is_named(make: Any, says: str) -> None:
+    refuses(says, make)
+
+
+def test_settings_outlive_files() -> None:
+    for model in (BOTH, ph.Poisson("y ~ x", zeros=True), ph.Ordinal("y ~ x", missing=True)):
+        assert described_model(json.loads(json.dumps(model.describe()))) == model
+    assert "zeros" not in ph.Poisson("y ~ x").describe()
+
+
+def test_no_bound_model_shows_its_records() -> None:
+    """The representation is of the model's name and formula alone."""
+    table = pd.DataFrame({
+        "y": np.arange(1, 41) + 0.125, "k": np.arange(1, 41), "g": ["no", "yes"] * 20,
+        "x": np.arange(40) + 0.0625,
+    })  # fmt: skip
+    models = [
+        ph.Bernoulli("g ~ x"), ph.Categorical("g ~ x"), ph.MixtureRegression("y ~ x"),
+        ph.Gamma("y ~ x"), ph.Poisson("k ~ x"), ph.Ordinal("k ~ x"),
+        ph.LogNormal("y ~ x", zeros=True), ph.Poisson("k ~ x", missing=True),
+    ]  # fmt: skip
+    for model in models:
+        shown = repr(model.bind(table))
+        assert len(shown) < 100
+        assert "0625" not in shown
+        assert ".125" not in shown
+        assert model.name in shown
