@@ -204,7 +204,7 @@ class Gauntlet:
             told = (
                 kind in ("local", "strict") and run.tries > 1
             )  # at the epsilon that the message named
-            at_most = None if told else float(epsilon or 1)
+            at_most = None if told or kind == "local" else float(epsilon or 1)
             cause = _wrong(run.out, data, kind_asked, at_most, self.table)
             shares = 1 if kind in ("local", "strict") else data.shape[1]
             noise_at = np.inf if kind == "local" else float(epsilon or 1)
@@ -282,6 +282,10 @@ class Gauntlet:
     def _answer(self, error: str, typed: list[str]) -> list[str]:
         """The first option that a message names and that was not typed yet, with its value: as the
         message has it, or as the table's codebook has."""
+        error = re.sub(r"an epsilon of (?=\d)", "--epsilon ", error)
+        if "give the model missing=True" in error:
+            model = _after(typed, "--model") or "negative_binomial"
+            error += f" --model {model}{',' if ':' in model else ':'}missing=true"
         undecided = re.findall(r"'([^']+)': ", error) if "--drop" in error else []
         for gone in re.findall(r"without (--[a-z-]+)", error):
             while gone in typed:

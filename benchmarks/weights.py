@@ -4,9 +4,9 @@ Each model is a posterior on a grid of one or two parameters, so that posteriors
 record, draws of both and the exact epsilon at delta 1e-6 are sums over the grid. Every map of the
 papers is computed anew without a record, from draws at the same levels of both posteriors. Charged
 is what a release charges: own terms, and refits without the five records of largest deviation and
-the five that would have it under weights of 1 (`pyhybrid.privacy.refits`). Exact is the largest
+the five of largest size under weights of 1 (`pyhybrid.privacy.refits`). Exact is the largest
 epsilon over all records, or over the 120 that tell most where there are more than 200. A record
-that alone informs a coefficient is refused from the predictors, before anything is fitted.
+that nearly alone informs a coefficient is refused from the predictors, before anything is fitted.
 
     python -m benchmarks weights
 """
@@ -146,19 +146,19 @@ def charged(model: OnGrid, weigh: Map) -> LocalLoss:
     alpha = weigh(model, everyone)
     at = model.draws(alpha)
     terms = alpha * model.log_lik[at]
-    told = model.log_lik[model.draws(everyone)].std(axis=0, ddof=1)
+    sizes = risks(model, everyone)
     deviations = terms.std(axis=0, ddof=1)
 
     def refit(i: int) -> Refit:
         other = weigh(model, without(everyone, i))
         change = model.log_lik @ (alpha - other)
-        return refit_of(change[at], change[model.draws(other)], record=i)
+        return refit_of(change[at], change[model.draws(other)], delta=DELTA, record=i)
 
     return LocalLoss(
         lipschitz=np.abs(terms).max(axis=0),
         ranges=np.ptp(terms, axis=0),
         deviations=deviations,
-        refits=tuple(refit(i) for i in candidates(deviations, told, _REFITS)),
+        refits=tuple(refit(i) for i in candidates(deviations, sizes, _REFITS)),
     )
 
 
@@ -283,7 +283,8 @@ MODELS: dict[str, tuple[Model, tuple[int, ...]]] = {
     "Poisson, persons of 4": (by_person, (20, 50, 200)),
     "normal regression": (regression, (20, 50, 200)),
     "Bernoulli regression": (partial(regression, kind="bernoulli"), (50, 200)),
-    "Bernoulli, a level of 3": (partial(rare_level, kind="bernoulli", k=3), (50, 200)),
+    "Bernoulli, a level of 5": (partial(rare_level, kind="bernoulli", k=5), (50, 200)),
+    "Poisson, a level of 5": (partial(rare_level, kind="poisson", k=5), (50, 200)),
     "Poisson, a level of 3": (partial(rare_level, kind="poisson", k=3), (50, 200)),
     "Poisson, a level of 1": (partial(rare_level, kind="poisson", k=1), (50, 200)),
 }

@@ -50,6 +50,7 @@ _MOST = 0.1  # nats
 _LEAST_WEIGHT = 0.05  # below it posteriors are near the prior, and epsilon rises again
 _SCALES = (0.0, 1.0)
 _SHIFTS = (-1.0, 1.0)
+_ROUNDED = 0.01  # local epsilons are rounded up to it
 _SMALLEST_BRACKET = 1e-4
 _ROUNDS = 4  # of the search, for what refits add to epsilon
 
@@ -300,7 +301,7 @@ def _solved(
     )
     aim = target
     for _ in range(_ROUNDS):
-        value = search.largest_within(aim, tolerance * aim / target)
+        value = search.largest_within(aim, max(tolerance * aim / target, _ROUNDED))
         epsilon = search.epsilon_at(value, refits)
         if epsilon <= target:
             return Solution(

@@ -52,6 +52,7 @@ RELATIONS = ("remove", "replace")
 _DECIMALS = {ASYMPTOTIC_LOCAL: 2, STRICT: 6}
 _ABOVE = 1e-12  # what rounding of the few operations can hide, relative
 _BELOW = 1e-11  # by which rho stays below what an epsilon allows
+_LEAST_RHO = 1e-300  # smaller ones count as this
 _REACH = 40.0  # of log(alpha - 1)
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _LEVELS = 80  # of the continued fraction of Mills' ratio; exact to rounding from 3 on
@@ -294,6 +295,7 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
     number, at = check_nonnegative(rho, "rho"), check_delta(delta)
     if number == 0:
         return 0.0
+    number = max(number, _LEAST_RHO)
 
     def of(log_order: float) -> float:
         less = math.exp(log_order)  # alpha - 1

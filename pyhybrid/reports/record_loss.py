@@ -60,11 +60,11 @@ def _refits(release: Release, loss: LocalLoss, whose: str) -> Section:
         [
             _name(release, refit.record),
             *map(number_text, (loss.deviations[refit.record], loss.ranges[refit.record])),
-            *map(number_text, (refit.deviation, refit.loss_range)),
+            number_text(refit.loss),
         ]
         for refit in loss.refits
     ]
-    header = [f"{whose} left out", "own deviation", "own range", "deviation", "range"]  # fmt: skip
+    header = [f"{whose} left out", "own deviation", "own range", "loss"]
     return section("refits", tables=[Table(header=header, rows=rows, numbers=True)], whose=whose)
 
 

@@ -202,7 +202,7 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     (["--key", "x:radius=1,kind=relative"], "--key of mask takes radius alone"),
     (["--key", "x", "--types", "x"], "types must be in a readable file: x is none"),
     (["--key", "x"], "'code': it looks like an identifier: no two rows share a number. Leave them "
-     "out (--drop code)"),
+     "out (drop=, --drop code)"),
     (["--key", ","], "keys must be a sequence of column names"),
     (["--key", "x", "--model", "cox"], "--model must be one of ols, probit, logit"),
     (["--key", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),

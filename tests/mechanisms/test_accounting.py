@@ -11,8 +11,13 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_of_mu, epsilon_of_range
-from pyhybrid.privacy.refits import MARGIN
+from pyhybrid.privacy.conversions import (
+    epsilon_of_bound,
+    epsilon_of_mu,
+    epsilon_of_range,
+    mu_of_epsilon,
+)
+from pyhybrid.privacy.refits import MARGIN, refit_of
 from tests.fits import fit_options, session_fixture
 from tests.refusals import refuses
 
@@ -96,8 +101,7 @@ def test_a_refit_is_the_mechanism_without_the_record(name: str, session: FitSess
     assert again.alpha[first.record] == 0
     change = path.fit.alpha - again.alpha
     both = [log_lik_of(fit.draws) @ change for fit in (path.fit, again)]
-    assert first.loss_range == pytest.approx(np.ptp(np.concatenate(both)), rel=1e-9)
-    assert first.deviation == pytest.approx(max(t.std(ddof=1) for t in both), rel=1e-9)
+    assert first.loss == pytest.approx(refit_of(*both, delta=mechanism.delta).loss, rel=1e-9)
 
 
 def test_weights_without_a_record_are_those_of_the_other_records(session: FitSession) -> None:
@@ -201,12 +205,12 @@ def test_a_record_that_alone_informs_a_coefficient_is_refused_before_any_fit() -
     model = ph.Poisson("y ~ x + g")
     fresh = open_session(model.bind(LONELY), **OPTIONS)
     for mechanism in (ph.Unweighted(model), ph.LipschitzWeighted(model)):
-        said = refuses("record 0 alone informs a coefficient", released, fresh, mechanism)
+        said = refuses("record 0 nearly alone informs a coefficient", released, fresh, mechanism)
         assert "'g'" in said
         assert "only" not in said.replace("record 0", "")
     assert fresh.n_fits == 0
     release = released(fresh, ph.Unweighted(model), refits=0)
-    assert "1 record alone informs a coefficient" in release.statement
+    assert "1 record nearly alone informs a coefficient" in release.statement
     merged = LONELY.assign(g=LONELY["g"].replace("only", "a"))
     open_session(model.bind(merged), **OPTIONS)
     ph.Unweighted(model).check_predictors(open_session(model.bind(merged), **OPTIONS), 10)
@@ -219,10 +223,10 @@ def test_numbers_of_refits_are_even() -> None:
 
 
 def test_a_refit_that_is_impossible_releases_nothing() -> None:
-    """Of two records one has weight 0: without the other nothing is left to learn from."""
-    table = pd.DataFrame({"y": [3, 4, 5]})
-    mechanism = ph.GivenWeights(MODEL, alpha=[0.0, 0.0, 1.0])
-    with pytest.raises(SamplingError, match="a refit without record 2 must be possible"):
+    """Of four records one has weight 1: without it nothing is left to learn from."""
+    table = pd.DataFrame({"y": [3, 4, 5, 6]})
+    mechanism = ph.GivenWeights(MODEL, alpha=[0.0, 0.0, 0.0, 1.0])
+    with pytest.raises(SamplingError, match="a refit without record 3 must be possible"):
         mechanism.release(table, **OPTIONS)
 
 
@@ -239,5 +243,5 @@ def test_censored_is_charged_its_cap_whatever_the_accounting(
 
 def test_the_margin_is_on_refits_alone(session: FitSession) -> None:
     loss = released(session, ph.Unweighted(MODEL)).confidential.loss
-    largest = max(refit.deviation for refit in loss.refits)
-    assert loss.mu == max(loss.deviations.max(), MARGIN * largest)
+    assert loss.change == MARGIN * max(refit.loss for refit in loss.refits)
+    assert loss.mu == max(loss.deviations.max(), mu_of_epsilon(loss.change, loss.delta))

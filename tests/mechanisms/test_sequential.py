@@ -79,7 +79,9 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     assert whole.epsilon_by("gaussian", delta=1e-6) <= sum(
         each.epsilon_by("gaussian", delta=1e-6) for each in (first, second)
     )
-    assert whole.bound == pytest.approx(first.bound + second.bound, rel=1e-12)
+    assert whole.epsilon_published == pytest.approx(
+        first.epsilon_published + second.epsilon_published
+    )
     assert whole.mechanism == "SequentialSynthesis"
     left_open = [s for s in not_covered(whole) if s.startswith("Columns other than")]
     assert left_open == ["Columns other than a, b, if there are any, are published unchanged."]
@@ -180,7 +182,7 @@ def test_from_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any, re
     three = ["--mechanism", "unweighted"] * 3
     assert "once per --formula: found 3 for 2" in refused(*common, *three, "--out", "other")
     unlike = ["--mechanism", "censored:epsilon=4,inner=unweighted", "--mechanism", "unweighted"]
-    assert "; --allow-unlike states the" in refused(*common, *unlike, "--out", "other")
+    assert "(--allow-unlike) states the" in refused(*common, *unlike, "--out", "other")
     assert run(*common, *unlike, "--allow-unlike", "--out", "o")[0] == 0
     assert ph.Release.load(tmp_path / "o").charge.kind == "asymptotic local"
 

@@ -18,17 +18,19 @@ Fitted = Callable[[FitSession], PosteriorFit]
 
 @dataclass(frozen=True, kw_only=True)
 class Alone:
-    """A record or unit that alone informs a coefficient: whose it is in words, the column of the
-    design that it has most of, and its share of the information."""
+    """A record or unit that nearly alone informs a coefficient: whose it is in words, the column
+    of the design that it has most of, and its share of the information."""
 
     whose: str
     column: str
     share: float
 
 
-def local_loss(session: FitSession, fit: PosteriorFit, fitted: Fitted, *, refits: int) -> LocalLoss:
+def local_loss(
+    session: FitSession, fit: PosteriorFit, fitted: Fitted, *, refits: int, delta: float
+) -> LocalLoss:
     """Own terms of `fit` by record or unit, and so many `refits` of what is `fitted` to the session
-    without one."""
+    without one, whose losses are those that a share of `delta` exceeds."""
     own = LocalLoss(
         lipschitz=session.once(fit.bounds.by_record),
         ranges=session.once(_risks(session, fit, "range")),
@@ -37,13 +39,14 @@ def local_loss(session: FitSession, fit: PosteriorFit, fitted: Fitted, *, refits
     if not refits:
         return own
     unweighted = session.unweighted(draw_quantile=fit.bounds.draw_quantile)
-    told = session.once(_risks(session, unweighted, "deviation"))
-    chosen = candidates(own.deviations, told, refits)
+    sizes = session.once(_risks(session, unweighted, "size"))
+    chosen = candidates(own.deviations, sizes, refits)
     return LocalLoss(
         lipschitz=own.lipschitz,
         ranges=own.ranges,
         deviations=own.deviations,
-        refits=tuple(_without(session, fit, unweighted, fitted, place) for place in chosen),
+        refits=tuple(_without(session, fit, unweighted, fitted, place, delta) for place in chosen),
+        delta=delta,
     )
 
 
@@ -53,7 +56,12 @@ def _risks(session: FitSession, fit: PosteriorFit, risk: str) -> FloatArray:
 
 
 def _without(
-    session: FitSession, fit: PosteriorFit, unweighted: PosteriorFit, fitted: Fitted, place: int
+    session: FitSession,
+    fit: PosteriorFit,
+    unweighted: PosteriorFit,
+    fitted: Fitted,
+    place: int,
+    delta: float,
 ) -> Refit:
     """What leaves with one record or unit: of the same mechanism on the same data without it."""
     other = session.without(place, unweighted.draws.warm_start())
@@ -71,11 +79,11 @@ def _without(
         total = log_lik.total(weights)
         return np.where(np.isnan(total), np.inf, total)
 
-    return refit_of(change(fit), change(refit), record=place)
+    return refit_of(change(fit), change(refit), delta=delta, record=place)
 
 
 def sole_informants_of(session: FitSession) -> list[Alone]:
-    """Records or units that alone inform a coefficient of the session's model."""
+    """Records or units that nearly alone inform a coefficient of the session's model."""
     matrix = session.bound.matrix
     if matrix is None:
         return []

@@ -169,8 +169,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         )
 
     def check_predictors(self, session: FitSession, refits: int) -> None:
-        """Refuse, before any outcome is read, a record or unit that alone informs a coefficient:
-        no draws tell what it costs. Without refits the charge says so instead."""
+        """Refuse, before any outcome is read, a record or unit that nearly alone informs a
+        coefficient: no draws tell what it costs. Without refits the charge says so instead."""
         check_count(refits, "refits", at_least=0)
         if refits % 2:
             raise InvalidInput(f"refits must be even, half of them of each kind: found {refits}")
@@ -178,8 +178,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         if alone:
             first = alone[0]
             raise InvalidInput(
-                f"{first.whose} alone informs a coefficient ({first.column}: a share of "
-                f"{first.share:.2f} of its information, the most is .50), so that no refit tells "
+                f"{first.whose} nearly alone informs a coefficient ({first.column}: a share of "
+                f"{first.share:.2f} of its information, the most is .30), so that no refit tells "
                 f"what it costs: drop or merge {first.column}, leave the record out, or take "
                 f"ClippedScores ({len(alone)} found)"
             )
@@ -261,7 +261,11 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         """What a released draw tells, by so many refits without a record or unit, all of it
         computed anew. Confidential."""
         return local_loss(
-            session, path.fit, lambda other: self.fit(other, like=path).fit, refits=refits
+            session,
+            path.fit,
+            lambda other: self.fit(other, like=path).fit,
+            refits=refits,
+            delta=self.delta,
         )
 
     def charge_of(
