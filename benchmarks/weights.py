@@ -311,7 +311,7 @@ def singletons(seeds: int = 30) -> pd.DataFrame:
             X = np.column_stack([np.ones(n), np.arange(n) == 0, (np.arange(n) // 2 == 1) * decoy])
             alone = sole_informants(X)
             found.append(
-                {"seed": seed, "decoy": decoy, "refused": [a.record for a in alone] == [0]}
+                {"seed": seed, "decoy": decoy, "refused": 0 in [a.record for a in alone]}
             )
     return pd.DataFrame(found)
 

@@ -1,5 +1,8 @@
 """Lines of `python -m benchmarks weights`, made anew, and how few are below exact."""
 
+import re
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -23,6 +26,18 @@ def test_few_stored_lines_of_a_release_are_below_the_exact_epsilon(stored: pd.Da
         assert below.mean() < 0.03, name
         assert not below[released["n"] >= 500].any(), name
     assert (released["held / exact"] < 1).mean() > 0.5
+
+
+def test_the_page_counts_the_lines_as_they_are_stored(stored: pd.DataFrame) -> None:
+    page = (Path(__file__).parents[1] / "docs/pages/benchmarks.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.*?) \| (\d+)(?: of 440)? \| (\S+) \| (\S+) \|$", page, re.M)
+    released = stored[stored["refused"] == 0]
+    assert len(released) == 440
+    for name, row in zip(("lipschitz", "gaussian", "published", "held"), rows, strict=True):
+        ratio = released[f"{name} / exact"]
+        assert int(row[1]) == int((ratio < 1).sum()), row[0]
+        assert float(row[2]) == pytest.approx(ratio.min(), abs=0.006)
+        assert float(row[3]) == pytest.approx(ratio.median(), abs=0.06)
 
 
 @pytest.mark.parametrize(("model", "n"), [
