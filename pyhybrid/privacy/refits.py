@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import expit, ndtri
 
 from pyhybrid.core.checks import FloatArray, IntArray, check_vector
@@ -107,7 +107,7 @@ def _log_evidence_ratio(there: FloatArray, gone: FloatArray) -> float:
         low -= high - low
     while excess(high) < 0:
         high += high - low
-    return float(brentq(excess, low, high))
+    return float(scipy.optimize.brentq(excess, low, high))
 
 
 def _quantile(loss: FloatArray, delta: float) -> float:
