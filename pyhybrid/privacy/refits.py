@@ -82,7 +82,7 @@ def refit_of(change: Any, change_without: Any, *, delta: float = DELTA, record: 
     --------
     >>> z = np.random.default_rng(1).normal(size=4000)
     >>> round(refit_of(0.5 * (z + 0.5), 0.5 * z).loss, 1)  # N(.5, 1) and N(0, 1)
-    2.5
+    2.6
     """
     values = [check_vector(change, "change"), check_vector(change_without, "change_without")]
     for name, vector in zip(("change", "change_without"), values, strict=True):

@@ -63,7 +63,7 @@ def test_a_target_that_all_values_meet_takes_the_largest() -> None:
     ({"tolerance": 0}, "tolerance must be above 0"), ({"limits": (1, 0)}, "ascending order"),
     ({"n_draws_released": 0}, "n_draws_released"), ({"max_fits": 0}, "max_fits"),
     ({"mechanism": ph.Unweighted(MODEL)}, "Unweighted has none"),
-    ({"tolerance": 1e-9, "max_fits": 2}, "not met within 1e-09 in 2 fits"),
+    ({"tolerance": 1e-9, "max_fits": 2}, "not met within 0.01 in 2 fits"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
     own = {"mechanism": ph.LipschitzWeighted(MODEL), "target_epsilon": 5, **OPTIONS, **options}
