@@ -310,9 +310,7 @@ def singletons(seeds: int = 30) -> pd.DataFrame:
             n = 200
             X = np.column_stack([np.ones(n), np.arange(n) == 0, (np.arange(n) // 2 == 1) * decoy])
             alone = sole_informants(X)
-            found.append(
-                {"seed": seed, "decoy": decoy, "refused": 0 in [a.record for a in alone]}
-            )
+            found.append({"seed": seed, "decoy": decoy, "refused": 0 in [a.record for a in alone]})
     return pd.DataFrame(found)
 
 

@@ -275,12 +275,6 @@ class Cap:
         """Number of units, 0 if each record is its own."""
         return 0 if self.unit is None else int(self.unit.max()) + 1
 
-    @property
-    def is_plain(self) -> bool:
-        """True if it is one number M and nothing else: [C25]'s."""
-        more = (self.reference, self.unit, self.frozen)
-        return self.below == self.above and all(part is None for part in more)
-
     def __repr__(self) -> str:
         centered = "" if self.reference is None else ", centered"
         units = "" if self.unit is None else f", {self.n_units} units"

@@ -193,11 +193,6 @@ class RangeEpsilon:
         """The smaller of both, which is reported."""
         return min(self.pure, self.approximate)
 
-    @property
-    def stated_delta(self) -> float:
-        """The delta that goes with `epsilon`: 0 where the pure one is no larger."""
-        return 0.0 if self.pure <= self.approximate else self.delta
-
 
 def epsilon_of_range(
     loss_range: float,

@@ -154,22 +154,6 @@ class LogLik:
 
         return self.reduced(part)
 
-    def totals(self, weights: FloatArray) -> FloatArray:
-        """sum_i weights_ik f_si, shape (S, k); a weight of 0 leaves out what is not finite."""
-        by_row = self.summed_by_row(weights)
-
-        def part(rows: slice, block: FloatArray) -> FloatArray:
-            factors, terms = by_row[rows], np.asarray(block, dtype=np.float64)
-            bounded = np.isfinite(terms).all(axis=0)
-            sums = np.asarray(terms[:, bounded] @ factors[bounded])
-            for column in np.flatnonzero(~bounded):
-                counts = factors[column] != 0
-                with np.errstate(invalid="ignore"):
-                    sums[:, counts] += np.outer(terms[:, column], factors[column][counts])
-            return sums
-
-        return self.reduced(part)
-
     def clipped_total(
         self,
         alpha: FloatArray,
@@ -323,10 +307,6 @@ class Units:
     def at(self, rows: IntArray) -> Units:
         """The units of some of the records, numbered anew."""
         return Units(column=self.column, of=np.unique(self.of[rows], return_inverse=True)[1])
-
-    def mapped(self, weight_map: Callable[[FloatArray], FloatArray], f: FloatArray) -> FloatArray:
-        """One weight per unit, from its value, which `f` (n,) holds for each of its records."""
-        return weight_map(f[self.first])[self.of]
 
     def lowest(self, values: FloatArray) -> FloatArray:
         """The lowest value among the records of each record's unit, shape (n,)."""

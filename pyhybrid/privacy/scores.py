@@ -134,11 +134,6 @@ class ScoringDesign:
         spread = self.variance + noise_sd**2 * np.eye(len(self.center))
         return np.asarray(inverse @ spread @ inverse.T)
 
-    def noise_covariance(self, noise_sd: float) -> FloatArray:
-        """The part of `covariance` that is noise."""
-        inverse = np.linalg.inv(self.jacobian)
-        return np.asarray(noise_sd**2 * inverse @ inverse.T)
-
 
 def scoring_design(
     scores: FloatArray,

@@ -99,19 +99,18 @@ def test_wrong_caps(cap: Any) -> None:
 
 def test_a_number_is_the_symmetric_cap_and_a_cap_is_itself() -> None:
     plain = Cap.of(1.5)
-    assert (plain.below, plain.above, plain.span, plain.is_plain) == (1.5, 1.5, 3.0, True)
+    assert (plain.below, plain.above, plain.span) == (1.5, 1.5, 3.0)
     assert plain.n_units == 0
     assert Cap.of(plain) is plain
 
 
-def test_what_is_more_than_one_number_is_not_plain_and_has_a_key_of_its_own() -> None:
+def test_what_is_more_than_one_number_has_a_key_of_its_own() -> None:
     caps = [
         Cap.of(1.0), Cap(below=0.5, above=1.0), Cap(below=1.0, above=1.0, reference=np.zeros(3)),
         Cap(below=1.0, above=1.0, reference=np.array([0.0, 0.0, 1.0])),
         Cap(below=1.0, above=1.0, unit=np.array([0, 1, 1])),
         Cap(below=1.0, above=1.0, unit=np.array([0, 0, 1])),
     ]  # fmt: skip
-    assert [cap.is_plain for cap in caps] == [True] + [False] * 5
     assert len({cap.key for cap in caps}) == len(caps)
     assert caps[4].n_units == 2
     assert repr(caps[4]) == "<Cap [-1, 1], 2 units>"
