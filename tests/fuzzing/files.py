@@ -38,9 +38,9 @@ def _parquet_seeds() -> tuple[bytes, ...]:
 
 
 def _table() -> pd.DataFrame:
-    index = pd.Index([f"p{i}" for i in range(6)], name="label")
-    numbers = {"y": [0, 3, 1, 2, 5, 1], "x": [0.5, 1.25, 2.0, 0.1, 3.0, 0.7]}
-    own = {"g": pd.Categorical(["a", "b"] * 3), "d": pd.date_range("2020-01-01", periods=6)}
+    index = pd.Index([f"p{i}" for i in range(8)], name="label")
+    numbers = {"y": [0, 3, 1, 2, 5, 1, 4, 2], "x": [0.5, 1.25, 2.0, 0.1, 3.0, 0.7, 1.1, 0.2]}
+    own = {"g": pd.Categorical(["a", "b"] * 4), "d": pd.date_range("2020-01-01", periods=8)}
     return pd.DataFrame({**numbers, **own}, index=index)
 
 
