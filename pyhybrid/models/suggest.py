@@ -141,7 +141,8 @@ def _of_many_numbers(y: FloatArray) -> SuggestedModel:
     whole = bool((values == np.floor(values)).all())
     if whole and values[0] >= 0 and not _looks_like_amounts(y):
         if y.var() < y.mean():
-            return _normal(y, 0, "whole numbers of less spread than counts have")
+            made = _normal(y, 0, "whole numbers of less spread than counts have")
+            return replace(made, settings={**made.settings, "lower": 0})
         return SuggestedModel(name="negative_binomial", holds="counts")
     decimals = decimals_of(y)
     decimals = _MOST_DECIMALS if decimals is None else min(decimals, _MOST_DECIMALS)

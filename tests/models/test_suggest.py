@@ -16,6 +16,7 @@ def drawn(seed):
         "negative_binomial": rng.negative_binomial(1.5, 0.2, N),
         "lognormal:decimals=0,unit=": np.round(rng.lognormal(10, 0.7, N)),
         "gamma:decimals=2,unit=": np.round(rng.gamma(20, 5, N), 2),
+        "normal:decimals=0,unit=10,lower=0": np.round(rng.normal(12, 2, N)),
         "normal:decimals=1,unit=": np.round(rng.normal(0, 20, N), 1),
         "normal:transform=asinh,decimals=0,unit=": np.round(rng.standard_t(2, N) ** 3 * 1000),
         "beta_regression:decimals=3": np.round(rng.beta(2, 5, N), 3),
