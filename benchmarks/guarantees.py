@@ -10,6 +10,7 @@ number of rounds, and `LAST` were chosen after that.
 
     python -m benchmarks guarantees
     python -c "from benchmarks.guarantees import run; run(epsilons=(1,), names=('income',))"
+    python -c "from benchmarks.guarantees import run; run((1,), ('income',), ('diffprivlib',))"
     python -c "from benchmarks.guarantees import coverage; coverage()"
     python -c "from benchmarks.guarantees import times; times()"
 """
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,9 +32,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
+from scipy.special import expit
 from statsmodels.datasets import anes96, fair, randhie
 
 import pyhybrid as ph
+from benchmarks.peers.environments import peer_python
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.clipped_scores import WIDEST
 from pyhybrid.models.formula.design import read_design
@@ -168,7 +173,8 @@ CASES = {
         analyst="gaussian", scale=np.log),
 }  # fmt: skip
 UNSEEN, LAST = tuple(CASES)[7:14], tuple(CASES)[14:]
-WAYS = ("clipped scores", "from a reference", "diffprivlib")
+WAYS = ("clipped scores", "from a reference")
+PEER = "diffprivlib"
 
 
 def run(
@@ -246,7 +252,7 @@ def _measured(name: str, way: str, epsilon: float, split: int) -> dict[str, Any]
     """Overlap and relative error of the mean of `_DRAWS` releases, each by a fit of its own."""
     case, (old, new) = CASES[name], halves(name, split)
     rng = np.random.default_rng(split)
-    if way == "diffprivlib":
+    if way == PEER:
         return _of_peer(case, epsilon, new, rng)
     mechanism = ph.ClippedScores(case.model, epsilon=epsilon)
     if way == "from a reference":
@@ -295,39 +301,33 @@ def _matrix(case: Case, table: pd.DataFrame) -> np.ndarray:
 
 
 def _of_peer(case: Case, epsilon: float, new: pd.DataFrame, rng: Any) -> dict[str, Any] | None:
-    """diffprivlib's regressions at pure epsilon, told the ranges of columns, and given the residual
-    deviation, without privacy, so that outcomes can be drawn."""
-    if case.analyst == "poisson" or epsilon == _WITHOUT:
-        return None
-    try:
-        from diffprivlib.models import LinearRegression, LogisticRegression
-    except ImportError:
-        return None
+    """diffprivlib's regressions at pure epsilon, in their own environment, told the ranges of
+    columns, and given the residual deviation, without privacy, so that outcomes can be drawn."""
     X = _matrix(case, new)[:, 1:]
-    y = np.asarray(case.scale(new[case.outcome].to_numpy()), dtype=float)
-    if not X.shape[1]:
+    if case.analyst == "poisson" or epsilon == _WITHOUT or not X.shape[1]:
         return None
-    overlaps, means, started = [], [], time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in range(_DRAWS):
-            if case.analyst == "binomial":
-                norm = float(np.sqrt((X**2).sum(axis=1)).max())
-                fit = LogisticRegression(epsilon=epsilon, data_norm=norm, max_iter=500).fit(X, y)
-                eta = X @ fit.coef_[0] + fit.intercept_[0]
-                values = (rng.random(len(y)) < 1 / (1 + np.exp(-eta))) * 1.0
-            else:
-                fit = LinearRegression(
-                    epsilon=epsilon, bounds_X=(X.min(axis=0), X.max(axis=0)),
-                    bounds_y=(y.min(), y.max()),
-                ).fit(X, y)  # fmt: skip
-                plain = sm.OLS(y, sm.add_constant(X)).fit()
-                values = fit.predict(X) + rng.normal(0, plain.mse_resid**0.5, len(y))
-            on_scale = Case(model=case.model, table=case.table, analyst=case.analyst)
-            data = new.assign(**{case.outcome: y})
-            overlaps.append(_overlap(on_scale, data, pd.Series(values)))
-            means.append(values.mean() / y.mean() - 1)
-    seconds = (time.process_time() - started) / _DRAWS
+    y = np.asarray(case.scale(new[case.outcome].to_numpy()), dtype=float)
+    with tempfile.TemporaryDirectory() as folder:
+        data, out = Path(folder, "data.npz"), Path(folder, "out.npy")
+        np.savez(data, X=X, y=y)
+        script = Path(__file__).parent / "peers" / "with_diffprivlib.py"
+        words = [peer_python("diffprivlib"), script, data, out, case.analyst, epsilon, _DRAWS]
+        started = time.perf_counter()
+        subprocess.run([str(word) for word in words], check=True)
+        seconds = (time.perf_counter() - started) / _DRAWS
+        coefficients = np.load(out)
+    on_scale = Case(model=case.model, table=case.table, analyst=case.analyst)
+    data_on_scale = new.assign(**{case.outcome: y})
+    spread = sm.OLS(y, sm.add_constant(X)).fit().mse_resid ** 0.5
+    overlaps, means = [], []
+    for intercept, *slopes in coefficients:
+        eta = intercept + X @ np.array(slopes)
+        if case.analyst == "binomial":
+            values = (rng.random(len(y)) < expit(eta)) * 1.0
+        else:
+            values = eta + rng.normal(0, spread, len(y))
+        overlaps.append(_overlap(on_scale, data_on_scale, pd.Series(values)))
+        means.append(values.mean() / y.mean() - 1)
     return {"overlap": overlaps, "mean": means, "seconds": seconds, "n": len(y),
             "d": X.shape[1] + 1, "wide": float("nan")}  # fmt: skip
 

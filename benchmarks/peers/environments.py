@@ -18,6 +18,7 @@ PACKAGES = {
     "dpmm": ("dpmm",),
     "sdv": ("sdv",),
     "synthpop": ("synthpop-py",),
+    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn<1.6"),
 }
 FOLDER = Path(os.environ.get("PYHYBRID_PEERS", Path(tempfile.gettempdir(), "pyhybrid-peers")))
 

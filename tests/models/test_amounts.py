@@ -77,3 +77,6 @@ def test_values_far_from_what_the_priors_expect_are_told(unit: float, told: bool
     """Births of 3,000 g: 4 of 8 fits did not converge, and no message said why."""
     bound = ph.NormalRegression("y ~ x", unit=unit).bind(pd.DataFrame({"y": 3000 + Y, "x": X}))
     assert ("unit=, e.g. 3e+03" in amounts.advice_on_unit(bound)) is told
+    some = pd.DataFrame({"y": np.where(np.arange(len(Y)) % 3, 3000 + Y, 0.0), "x": X})
+    blocks = ph.NormalRegression("y ~ x", unit=unit, zeros=True).bind(some)
+    assert ("unit=, e.g. 3e+03" in amounts.advice_on_unit(blocks)) is told
