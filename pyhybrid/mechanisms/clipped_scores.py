@@ -439,7 +439,10 @@ class ClippedScores(NoiseMechanism):
         """What the owner's report needs, with estimates at the records themselves. Confidential."""
 
         def without_privacy() -> Mapping[str, float]:
-            return self.from_reference(df).start or {}
+            try:
+                return self.from_reference(df).start or {}
+            except InvalidInput:  # a record of a sequence cannot be coded: it was absent
+                return {}
 
         return Origin(data=df, without_privacy=without_privacy)
 

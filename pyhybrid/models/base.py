@@ -59,10 +59,6 @@ class BoundModel(Protocol):
         """Number of records."""
 
     @property
-    def X(self) -> FloatArray:
-        """Design matrix, shape (n, K)."""
-
-    @property
     def program(self) -> StanProgram:
         """The Stan program that is sampled."""
 

@@ -232,11 +232,6 @@ class BoundStanModel:
         return len(self.table)
 
     @property
-    def X(self) -> FloatArray:
-        """Design matrix (n, K) of the formula; without columns if there is none."""
-        return np.empty((self.n, 0)) if self.design is None else self.design.X
-
-    @property
     def synthesized(self) -> tuple[str, ...]:
         return (self.model.outcome,)
 

@@ -205,11 +205,6 @@ class BoundBlocks:
         return self.value.design.recoded(self.table)
 
     @property
-    def X(self) -> FloatArray:
-        """Design matrix (n, K) of all records."""
-        return self.matrix.X
-
-    @property
     def program(self) -> StanProgram:
         """The programs of the blocks, one after the other, as a record of what is run."""
         programs = [block.bound.program for block in self.blocks]

@@ -46,13 +46,8 @@ _BINS, _LEVELS, _SETS, _ROWS = 24, 8, 3, 20_000
 _IN_FIRST = 0.75  # of the records: their picture shows one bar
 _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
-_LARGE = 10.0
-_FEW_LEVELS = 20  # of a number that a factor has a coefficient for
-_MANY = 1000  # records from which noisy counts of a whole table are near the data
-_BEYOND, _SHARE_BEYOND = 10, 0.02  # values beyond all of the data: chance has about one
-_MOST_BEYOND = 0.1  # of more the model is wrong: without them its mean would be far off
 _DISTANCES = ("max_ecdf", "total_variation")
-_MARGINALS, _SCORES, _UNWEIGHTED = "NoisyMarginals", "ClippedScores", "Unweighted"
+_MARGINALS = "NoisyMarginals"
 
 
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:

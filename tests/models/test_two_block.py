@@ -54,7 +54,7 @@ def test_a_record_tells_the_sum_of_its_blocks() -> None:
     assert bound.likelihood_parameters == ("beta_missing", "beta_zero", "beta_value", "sigma_value")
     assert bound.design_columns[:3] == ("missing: Intercept", "missing: x", "zero: Intercept")
     assert bound.rows.first.size < N, "zeros with equal predictors are one row"
-    np.testing.assert_array_equal(bound.X, DESIGN)
+    np.testing.assert_array_equal(bound.matrix.X, DESIGN)
     assert np.isnan(bound.outcome).sum() == GONE.sum()
 
 

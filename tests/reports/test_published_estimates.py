@@ -6,6 +6,7 @@ import statsmodels.api as sm
 
 import pyhybrid as ph
 from pyhybrid.reports.fits import estimates_section
+from pyhybrid.reports.release import release_pages
 
 
 def _table() -> pd.DataFrame:
@@ -39,3 +40,18 @@ def test_each_step_of_a_sequence_has_its_own_and_a_loaded_release_none(tmp_path)
     assert names == [["Intercept", "x"], ["Intercept", "stays"]]
     release.save(tmp_path / "out", report=False)
     assert not estimates_section(ph.Release.load(tmp_path / "out"))
+
+
+def test_a_record_that_cannot_be_coded_hides_estimates_and_not_the_report() -> None:
+    """Seen: the whole report failed by a text among the counts of an earlier step."""
+    table = _table().astype({"stays": object})
+    table.loc[7, "stays"] = "zz"
+    steps = [
+        ph.ClippedScores(ph.Bernoulli("stays ~ x", levels=(0, 1)), epsilon=1),
+        ph.ClippedScores(ph.Poisson("visits ~ stays"), epsilon=1),
+    ]
+    release = ph.SequentialSynthesis(steps).release(table)
+    first, second = release.steps.values()
+    assert estimates_section(first)
+    assert not estimates_section(second)
+    assert "report_step_2.html" in release_pages(release)

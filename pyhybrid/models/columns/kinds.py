@@ -9,6 +9,7 @@ epsilon covers.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -27,7 +28,7 @@ _POINT = 0.02  # share of zeros from which they are a point mass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class Kind(ABC):
     """What a column can hold.
 
     Parameters
@@ -47,9 +48,9 @@ class Kind:
         return type(self).__name__
 
     @property
+    @abstractmethod
     def form(self) -> Form:
         """What released values look like."""
-        raise NotImplementedError
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""

@@ -194,10 +194,6 @@ class _BoundSurvey:
         return self.inner.n
 
     @property
-    def X(self) -> FloatArray:
-        return self.inner.X
-
-    @property
     def synthesized(self) -> tuple[str, ...]:
         return self.inner.synthesized
 

@@ -162,7 +162,7 @@ class BoundedModel(BlockModel):
 def advice_on_unit(bound: Any) -> str:
     """What to say of a `NormalRegression` joined to a table whose values are far from what its
     priors expect: they pull it towards 0, or the posterior has several modes; else empty."""
-    if getattr(bound, "blocks", ()):
+    if bound.blocks:
         bound = bound.blocks[-1].bound
     model = getattr(bound, "model", None)
     if not isinstance(model, NormalRegression) or model.transform != "identity":

@@ -337,11 +337,6 @@ class BoundRegression:
         return self.design.y.size
 
     @property
-    def X(self) -> FloatArray:
-        """Design matrix (n, K)."""
-        return self.design.X
-
-    @property
     def program(self) -> StanProgram:
         return load_program(self.model.stan_program)
 
