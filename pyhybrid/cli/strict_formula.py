@@ -24,7 +24,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identi
 from pyhybrid.mechanisms.clipped_scores import ClippedScores
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models.formula.terms import parse_formula, sides_of
-from pyhybrid.models.suggest import suggest_model
+from pyhybrid.models.suggest import SuggestedModel, suggest_model
 from pyhybrid.privacy.conversions import RELATIONS, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
@@ -187,8 +187,34 @@ def _models(context: typer.Context, df: pd.DataFrame, *, of_reference: bool) -> 
         show(
             f"{sides_of(formula)[0]} seems to hold {draft.holds}: --model {shlex.quote(str(draft))}"
         )
+    undecided = _undecided(given, formulas, df)
+    if undecided:
+        show(
+            f"{', '.join(undecided)}: not safe to publish as they are, and left out below; --keep "
+            "publishes them, --id replaces identifiers by numbers"
+        )
+    show(
+        "\nWhat is declared is public and must not be read from these records: check it, change it "
+        f"where it tells of one, and run\n\n{_whole_command(given, drafts, undecided)}"
+    )
+    raise typer.Exit(2)
+
+
+def _undecided(given: Mapping[str, Any], formulas: Sequence[str], df: pd.DataFrame) -> list[str]:
+    """Columns beside those of the formulas that must not be published without a decision."""
+    outcomes = [sides_of(formula)[0] for formula in formulas]
+    read = {name for formula in formulas for name in parse_formula(formula, df).predictors}
+    decided = {name for k in ("drop", "keep", "identifier") for name in names_of(given[k], df)}
+    exposed = exposed_columns(df.drop(columns=outcomes), ())
+    return [str(name) for name in exposed if name not in {*read, *decided, given["unit"]}]
+
+
+def _whole_command(
+    given: Mapping[str, Any], drafts: Sequence[SuggestedModel], undecided: Sequence[str]
+) -> str:
+    """The command as it was given, with the models that it lacks and columns left out."""
     words = ["pyhybrid", "synthesize", str(given["data"])]
-    for formula, draft in zip(formulas, drafts, strict=True):
+    for formula, draft in zip(given["formula"], drafts, strict=True):
         words += ["--formula", formula, "--model", str(draft)]
     for name in ("epsilon", "delta", "relation", "unit", "ledger"):
         if given[name] is not None:
@@ -198,12 +224,9 @@ def _models(context: typer.Context, df: pd.DataFrame, *, of_reference: bool) -> 
     for name, option in (("drop", "--drop"), ("keep", "--keep"), ("identifier", "--id")):
         for text in given[name] or ():
             words += [option, text]
-    words += ["--out", str(given["out"])]
-    show(
-        "\nWhat is declared is public and must not be read from these records: check it, change it "
-        f"where it tells of one, and run\n\n{shlex.join(words)}"
-    )
-    raise typer.Exit(2)
+    if undecided:
+        words += ["--drop", ",".join(undecided)]
+    return shlex.join([*words, "--out", str(given["out"])])
 
 
 def _check_published(

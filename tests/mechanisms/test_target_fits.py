@@ -17,10 +17,20 @@ PAPERS = ph.LipschitzWeighted(MODEL)
 RELEASED: dict[str, int] = {"n_synthetic": 1, "n_draws_released": 1}
 
 
+def _near(found: Any, target: float, tolerance: float) -> bool:
+    """Within the tolerance, or beside a value of the setting at which epsilon jumps over that: the
+    largest of few draws jumps by several per cent."""
+    if target - tolerance < found.epsilon <= target:
+        return True
+    beyond = min(step.value for step in found.steps if step.value > found.value)
+    above = next(step.epsilon for step in found.steps if step.value == beyond)
+    return found.epsilon <= target < above and beyond - found.value < 0.02
+
+
 @pytest.mark.parametrize("solve", [ph.mechanisms.solve_scale, ph.mechanisms.solve_shift])
 def test_the_target_is_met_from_below(solve: Any) -> None:
     found = solve(PAPERS, TABLE, target_epsilon=8.0, **OPTIONS)
-    assert 7.9 < found.epsilon <= 8
+    assert _near(found, 8, 0.1)
     release = found.mechanism.release_from(found.session, **RELEASED, refits=0)
     assert release.charge.epsilon == found.epsilon
     assert found.session.n_fits <= len(found.steps) + 1
@@ -34,7 +44,8 @@ def test_several_draws_share_the_target() -> None:
     release = found.mechanism.release_from(
         found.session, n_synthetic=3, n_draws_released=3, refits=0
     )
-    assert 23.5 < release.charge.epsilon == found.epsilon <= 24
+    assert release.charge.epsilon == found.epsilon
+    assert _near(found, 24, 0.5)
 
 
 def test_what_refits_add_is_in_the_target() -> None:
