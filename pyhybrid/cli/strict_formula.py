@@ -190,7 +190,7 @@ def _models(context: typer.Context, df: pd.DataFrame, *, of_reference: bool) -> 
     undecided = _undecided(given, formulas, df)
     if undecided:
         show(
-            f"{', '.join(undecided)}: not safe to publish as they are, and left out below; --keep "
+            f"{', '.join(undecided)}: not safe to publish as is, and left out below; --keep "
             "publishes them, --id replaces identifiers by numbers"
         )
     show(

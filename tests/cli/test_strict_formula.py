@@ -38,6 +38,21 @@ def test_without_a_model_the_whole_command_is_shown_and_works(run, survey):
     assert (charge["epsilon"], charge["kind"], charge["delta"]) == (1.0, "strict", 1e-6)
 
 
+def test_the_command_shown_leaves_out_what_needs_a_decision(run, survey):
+    """It works as it stands; what is read or was decided is not named again."""
+    table = survey[["age", "sex", "visits"]].assign(person_id=np.arange(2000) * 7, note="a b c")
+    table.assign(name=[f"Ann {k}" for k in range(2000)]).to_csv("survey.csv", index=False)
+    asked = ["synthesize", "survey.csv", "--formula", "visits ~ age", "--drop", "name"]
+    code, out, _ = run(*asked, "--out", "o")
+    assert code == 2
+    assert "person_id: not safe to publish as is" in out
+    command = shlex.split(next(line for line in out.splitlines() if line.startswith("pyhybrid ")))
+    assert command.count("--drop") == 2
+    code, out, err = run(*command[1:])
+    assert code == 0, err
+    assert not {"person_id", "name"} & set(pd.read_csv("o/public/synthetic_1.csv").columns)
+
+
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
