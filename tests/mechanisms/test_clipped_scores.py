@@ -310,6 +310,15 @@ def test_predicted_widths_are_known_beforehand_and_decide():
         ph.ClippedScores(MODELS["visits"], epsilon=1e-4).release(few)
 
 
+def test_missing_predictors_have_indicators_and_stay_missing():
+    table = survey(2000)
+    table.loc[::9, "age"], table.loc[::5, "sex"] = np.nan, None
+    release = ph.ClippedScores(MODELS["visits"], epsilon=4).release(table)
+    estimates = ph.estimates(release)
+    assert {"is.na(age)", "is.na(sex)"} < set(estimates.index)
+    pd.testing.assert_frame_equal(release.synthetic[0][["age", "sex"]], table[["age", "sex"]])
+
+
 @pytest.mark.parametrize(
     ("formula", "said"),
     [

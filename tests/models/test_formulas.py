@@ -209,6 +209,63 @@ def test_a_term_that_is_found_out_makes_a_charge_local(monkeypatch: pytest.Monke
         calibrate(ph.Poisson("y ~ sqrt(x)"), table(), epsilon=4, holds_no_released_record=True)
 
 
+MISSING = pd.DataFrame({
+    "y": [1.0, 2, 3, 4, 5, 6, 7],
+    "x": [1.0, None, 3, 4, None, 9, 5],
+    "g": ["a", "b", None, "a", "a", "b", "b"],
+})  # fmt: skip
+
+
+def test_a_missing_predictor_makes_its_terms_zero_and_its_indicator_one():
+    """By hand: a level of its own for levels, and for numbers 0 with an indicator."""
+    coded = read_design("y ~ x + g + x:g", MISSING)
+    assert coded.columns == ("Intercept", "x", "g[T.b]", "x:g[T.b]", "is.na(g)", "is.na(x)")
+    assert coded.data_dependent == ()
+    assert coded.X.tolist() == [
+        [1, 1, 0, 0, 0, 0],
+        [1, 0, 1, 0, 0, 1],
+        [1, 3, 0, 0, 1, 0],
+        [1, 4, 0, 0, 0, 0],
+        [1, 0, 0, 0, 0, 1],
+        [1, 9, 1, 9, 0, 0],
+        [1, 5, 1, 5, 0, 0],
+    ]
+
+
+@pytest.mark.parametrize("right", ["log(x) + I(x > 2)", "g - 1", "poly(x, 2) + g", "bs(x, df=4)"])
+def test_one_row_alone_is_coded_as_in_its_table(right: str) -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"y": range(40), "x": rng.gamma(2, size=40), "g": ["a", "b"] * 20})
+    table.loc[5:9, "x"] = np.nan
+    table.loc[8:14, "g"] = None
+    coded = read_design(f"y ~ {right}", table)
+    rows = [coded.recoded(table.iloc[[place]]).X for place in range(40)]
+    np.testing.assert_allclose(np.vstack(rows), coded.X, rtol=1e-12)
+
+
+def test_columns_that_are_missing_together_have_one_indicator() -> None:
+    twice = MISSING.assign(z=[2.0, None, 5, 1, None, 3, 4])
+    coded = read_design("y ~ x + z", twice)
+    assert coded.columns == ("Intercept", "x", "z", "is.na(x)")
+    assert coded.recoded(twice.iloc[:2]).X.tolist() == [[1, 1, 2, 0], [1, 0, 0, 1]]
+    with pytest.raises(InvalidInput, match="'x' must not be missing, since it was not"):
+        read_design("y ~ x", twice.dropna()).recoded(twice)
+
+
+def test_a_fit_is_that_of_a_level_and_of_the_records_that_are_complete() -> None:
+    """With an indicator for each predictor the others' coefficients are those of complete rows."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"x": rng.normal(50, 9, 200)})
+    table["y"] = 2 + 0.1 * table["x"] + rng.normal(size=200)
+    table.loc[::7, "x"] = np.nan
+    coded = read_design("y ~ x", table)
+    fit = np.linalg.lstsq(coded.X, coded.y, rcond=None)[0]
+    known = table.dropna()
+    slope, intercept = np.polyfit(known["x"], known["y"], 1)
+    mean = table.loc[table["x"].isna(), "y"].mean()
+    np.testing.assert_allclose(fit, [intercept, slope, mean - intercept], rtol=1e-9)
+
+
 def test_large_tables_are_coded_in_time() -> None:
     rng = np.random.default_rng(2)
     n = 200_000

@@ -84,7 +84,8 @@ def test_the_scored_fit_is_the_maximum_likelihood_of_a_negative_binomial(
     ("visits ~ 1", {"visits": ("row 6", 1.5)}, "must be a whole number: row 'row 6'"),
     ("visits ~ 1", {"visits": ("row 7", np.inf)}, "must be finite: row 'row 7'"),
     ("visits ~ 1", {"visits": ("row 8", 2.0**31)}, "row 'row 8' is larger"),
-    ("visits ~ age", {"age": ("row 9", None)}, "'age' must not be missing: row 'row 9'"),
+    ("visits ~ age", {"age": (slice(None), np.nan)}, "'age' must have values: all are missing"),
+    ("visits ~ region + offset(age)", {"age": ("row 9", None)}, "offset 'age' must not be missing"),
     ("id ~ 1", {}, "'id' must be numeric"), ("region ~ 1", {}, "'region' must be numeric"),
 ])  # fmt: skip
 def test_bad_formulas_and_outcomes_are_named(

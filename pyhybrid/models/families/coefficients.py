@@ -66,7 +66,8 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         that no strict charge covers): give predictors units in which a change by one is moderate,
         e.g. ``I((age - 50) / 10)``.
     prior_scale_intercept : float, default 10
-        The same for the intercept, which is the linear predictor where all predictors are 0.
+        The same for the intercept, which is the linear predictor where all predictors are 0, and
+        for what takes a predictor's part where it is missing, ``is.na(predictor)``.
     """
 
     _: KW_ONLY
@@ -172,4 +173,5 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
 
 def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:
     """Standard deviations of the normal prior for the design's `columns`, shape (K,)."""
-    return np.array([intercept if name == _INTERCEPT else scale for name in columns])
+    wide = [name == _INTERCEPT or name.startswith("is.na(") for name in columns]
+    return np.where(wide, intercept, scale)

@@ -1,13 +1,15 @@
 """From a table and a Wilkinson formula to an outcome and a design matrix, coded as R codes them.
 
 Unordered categorical predictors get treatment contrasts against their first level, ordered ones
-polynomial contrasts (`contr.poly`), logicals one column; rows are never dropped. What a formula may
-contain is in `pyhybrid.models.formula.terms`. Whether its terms are functions of single records is
-read from their text and confirmed on the table: a term that looks at all records (a centering, a
-spline with knots from the data) moves for every record when one leaves. So each term that claims to
-look at its own record is coded again, with nothing kept from the data, on tables without some
-records and with one record changed: the other records must keep their values. The design as a whole
-is coded again with what was kept. Refusals name rows, never values.
+polynomial contrasts (`contr.poly`), logicals one column; rows are never dropped. Where a predictor
+is missing, the terms that read it are 0, and the column `is.na(predictor)` is 1 (the
+missing-indicator method): nothing is imputed, and a row is coded from its values alone. What a
+formula may contain is in `pyhybrid.models.formula.terms`. Whether its terms are functions of single
+records is read from their text and confirmed on the table: a term that looks at all records (a
+centering, a spline with knots from the data) moves for every record when one leaves. So each term
+that claims to look at its own record is coded again, with nothing kept from the data, on tables
+without some records and with one record changed: the other records must keep their values. The
+design as a whole is coded again with what was kept. Refusals name rows, never values.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from pyhybrid.models.formula.values import first_row, kind_of, numbers_of, row_l
 
 _ENOUGH = 5000  # records that are coded again
 _DIGITS = 1e-10
+_INDEPENDENT = 1e-6  # of an indicator, not explained by other columns of the design
 Positions = npt.NDArray[np.intp]
 
 
@@ -58,12 +61,15 @@ class Matrix:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coding:
     """How the columns of a design were made, so that other tables are coded alike: `state` is what
-    the factors took from the data, `spec` formulaic's record of contrasts and of columns left out.
-    Confidential."""
+    the factors took from the data, `spec` formulaic's record of contrasts and of columns left out,
+    `missing` the predictors with missing values, `indicators` those of them with a column of their
+    own. Confidential."""
 
     formula: Formula
     state: State
     spec: Any
+    missing: tuple[str, ...] = ()
+    indicators: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Coding of {self.formula.text!r}>"
@@ -91,7 +97,8 @@ class Design(Matrix):
 
     def recoded(self, df: pd.DataFrame) -> Matrix:
         """Design matrix and offset of another table, coded as this one's; InvalidInput names the
-        row of levels that the data did not have, and of missing or non-finite values."""
+        row of levels that the data did not have, of non-finite values, and of missing values in
+        columns that had none."""
         assert self.coding is not None
         return _code_table(self.coding.formula, df, self.coding)[0]
 
@@ -231,16 +238,12 @@ def _code_table(
 ) -> tuple[Matrix, Coding]:
     """Design matrix of `df`, and how it was made; `coding` is that of another table, which `df` is
     then coded by."""
-    for name in formula.predictors:
-        if df[name].isna().any():
-            label = first_row(df.index, df[name].isna().to_numpy())
-            raise InvalidInput(
-                f"predictor {name!r} must not be missing: {label} is; drop or impute such rows, or "
-                "synthesize the whole table (no formula)"
-            )
+    missing = _missing_predictors(formula, df, coding)
     state = {} if coding is None else dict(coding.state)
-    coded = {factor.text: code_factor(factor, df, state) for factor in formula.factors}
-    _check_values(coded, df.index)
+    present = {factor.text: _present(factor, df) for factor in formula.factors}
+    coded = {factor.text: _factor_values(factor, df, state) for factor in formula.factors}
+    for text, values in coded.items():
+        _check_values(text, values, present[text], df.index)
     matrix, spec = _matrix(formula, coded, len(df), None if coding is None else coding.spec)
     infinite = np.argwhere(~np.isfinite(matrix.X))
     if infinite.size:  # a product of finite numbers
@@ -249,21 +252,108 @@ def _code_table(
     if not np.isfinite(matrix.offset).all():  # a sum of finite numbers
         label = first_row(df.index, ~np.isfinite(matrix.offset))
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
-    return matrix, Coding(formula=formula, state=state, spec=spec)
+    _zero_where_missing(matrix, spec, present)
+    indicators = coding.indicators if coding else _independent_indicators(matrix.X, df[missing])
+    matrix = _with_indicators(matrix, df, indicators)
+    return matrix, Coding(
+        formula=formula,
+        state=state,
+        spec=spec,
+        missing=tuple(missing),
+        indicators=indicators,
+    )
 
 
-def _check_values(coded: Mapping[str, Coded], index: pd.Index) -> None:
-    for text, values in coded.items():
-        if isinstance(values, Numbers):
-            wrong = np.asarray(~np.isfinite(values.values).all(axis=1))
-            must, does = "be finite", "is not"
-        else:
-            wrong = values.codes < 0
-            must = "lie within its breaks" if text.startswith("cut(") else "have one of its levels"
-            does = "does not"
-        if wrong.any():
-            label = first_row(index, wrong)
-            raise InvalidInput(f"predictor {text!r} must {must}: {label} {does}")
+def _missing_predictors(formula: Formula, df: pd.DataFrame, coding: Coding | None) -> list[str]:
+    """Predictors with missing values. Refused are those of an offset, those without any value, and,
+    where the table is coded as another, those that had no missing value there."""
+    missing = [name for name in formula.predictors if df[name].isna().any()]
+    in_offsets = {name for factor in formula.offsets for name in factor.columns.values()}
+    for name in missing:
+        label = first_row(df.index, df[name].isna().to_numpy())
+        if name in in_offsets:
+            raise InvalidInput(f"offset {name!r} must not be missing: {label} is")
+        if coding is None and df[name].isna().all():
+            raise InvalidInput(f"predictor {name!r} must have values: all are missing")
+        if coding is not None and name not in coding.missing:
+            raise InvalidInput(
+                f"predictor {name!r} must not be missing, since it was not in the table that "
+                f"decides the coding: {label} is"
+            )
+    return missing
+
+
+def _present(factor: Factor, df: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Rows (n,) in which no column that the factor reads is missing."""
+    return np.asarray(df[list(factor.columns.values())].notna().all(axis=1))
+
+
+def _factor_values(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
+    """Values of a factor, which are 0, or level -1, where a column that it reads is missing."""
+    present = _present(factor, df)
+    coded = code_factor(factor, df if present.all() else df[present], state)
+    if present.all():
+        return coded
+    if isinstance(coded, Numbers):
+        values = np.zeros((len(df), coded.values.shape[1]))
+        values[present] = coded.values
+        return replace(coded, values=values)
+    codes = np.full(len(df), -1)
+    codes[present] = coded.codes
+    return replace(coded, codes=codes)
+
+
+def _zero_where_missing(
+    matrix: Matrix, spec: Any, present: Mapping[str, npt.NDArray[np.bool_]]
+) -> None:
+    """Set the columns of a term to 0 in rows where one of its factors is not `present` (n,)."""
+    start = 0
+    for part in spec.structure:
+        stop = start + len(part.columns)
+        for factor in part.term.factors:
+            if factor.expr in present:
+                matrix.X[~present[factor.expr], start:stop] = 0.0
+        start = stop
+
+
+def _independent_indicators(X: FloatArray, columns: pd.DataFrame) -> tuple[str, ...]:
+    """Columns whose indicator of missing values is no combination of X and of those before it."""
+    kept = []
+    for name in columns:
+        indicator = columns[name].isna().to_numpy(dtype=np.float64)
+        residual = indicator - X @ np.linalg.lstsq(X, indicator, rcond=None)[0]
+        if np.abs(residual).max() > _INDEPENDENT:
+            X = np.column_stack([X, indicator])
+            kept.append(str(name))
+    return tuple(kept)
+
+
+def _with_indicators(matrix: Matrix, df: pd.DataFrame, names: Sequence[str]) -> Matrix:
+    """The matrix with a column `is.na(name)` for each of `names`."""
+    if not names:
+        return matrix
+    labels = [f"is.na({name})" for name in names]
+    return replace(
+        matrix,
+        X=np.column_stack([matrix.X, df[[*names]].isna().to_numpy(dtype=np.float64)]),
+        columns=(*matrix.columns, *labels),
+        terms=(*matrix.terms, *labels),
+    )
+
+
+def _check_values(
+    text: str, values: Coded, present: npt.NDArray[np.bool_], index: pd.Index
+) -> None:
+    if isinstance(values, Numbers):
+        wrong = np.asarray(~np.isfinite(values.values).all(axis=1))
+        must, does = "be finite", "is not"
+    else:
+        wrong = values.codes < 0
+        must = "lie within its breaks" if text.startswith("cut(") else "have one of its levels"
+        does = "does not"
+    wrong &= present
+    if wrong.any():
+        raise InvalidInput(f"predictor {text!r} must {must}: {first_row(index, wrong)} {does}")
 
 
 def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> tuple[Matrix, Any]:
@@ -326,7 +416,8 @@ def _encoded(values: Coded) -> Any:
     if isinstance(values, Numbers):
         columns = pd.DataFrame(values.values, columns=list(values.names))
         return FactorValues(columns, kind="numerical")
-    levels = pd.Categorical.from_codes(values.codes, categories=pd.Index(values.levels))
+    codes = np.maximum(values.codes, 0)  # where missing: set to 0 in the matrix
+    levels = pd.Categorical.from_codes(codes, categories=pd.Index(values.levels))
     contrasts = getattr(ContrastsRegistry, values.contrasts.removeprefix("contr."))
     return C(pd.Series(levels), contrasts())
 
@@ -355,9 +446,10 @@ def _other_tables(df: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, Positions]]:
     for name in df.columns:
         if kind_of(df[name], as_levels=True) == "numbers":
             values = numbers_of(df[name])
-            ends |= {int(values.argmin()), int(values.argmax())}
+            low, high = int(np.nanargmin(values)), int(np.nanargmax(values))
+            ends |= {low, high}
             with np.errstate(over="ignore"):
-                changed[name] = [float(values.max() + np.ptp(values) + 1)]
+                changed[name] = [float(2 * values[high] - values[low] + 1)]
         else:
             changed[name] = df[name].iloc[[0]].array
     for keep in (rows[1:], np.setdiff1d(rows, list(ends)), rows[::2]):
@@ -370,12 +462,12 @@ def _keeps_values(
     factor: Factor, df: pd.DataFrame, others: Sequence[tuple[pd.DataFrame, Positions]]
 ) -> bool:
     """True if records keep the factor's values in other tables, coded anew."""
-    values = _comparable(code_factor(factor, df, {}))
+    values = _comparable(_factor_values(factor, df, {}))
     try:
         return all(
-            _alike(values[rows], _comparable(code_factor(factor, table, {}))[: rows.size])
+            _alike(values[rows], _comparable(_factor_values(factor, table, {}))[: rows.size])
             for table, rows in others
-            if len(rows)
+            if len(rows) and _present(factor, table).any()
         )
     except InvalidInput:  # what the factor takes depends on which records there are
         return False

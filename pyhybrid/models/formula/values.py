@@ -1,11 +1,4 @@
-"""Columns of a table: put in place of others; as predictors: numbers, levels, or neither.
-
-Missing values of predictors get a level of their own, or a number and an indicator in their place.
-A number that is missing is replaced, and each pattern of missing numbers gets an indicator, so that
-what stands in their place decides nothing but what the indicator's coefficient is measured from. It
-is declared, or the median of the column's values, which is a function of the data. The table that
-is released keeps its missing values.
-"""
+"""Columns of a table: put in place of others; as predictors: numbers, levels, or neither."""
 
 from __future__ import annotations
 
@@ -20,7 +13,6 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 
-_MISSING_LEVEL = "(missing)"
 _MOST_LEVELS = 1000
 _IDENTIFIER = 50  # records, from which on a level for each is an identifier
 _DATES = ("date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period")
