@@ -263,7 +263,8 @@ def _whole_table(context: typer.Context, fitting: Mapping[str, Any]) -> _Made:
     book = open_ledger(
         given, NoisyMarginals.__name__, relation, given["delta"] or None, given["epsilon"]
     )
-    source = read_table(given["data"])
+    types = given["types"]
+    source = read_table(given["data"], unsaid=() if types is None else read_types(types))
     if given["delta"] is None and book is None:
         given = {**given, "delta": default_delta(len(source.frame))}
     table = whole_table(source, given)

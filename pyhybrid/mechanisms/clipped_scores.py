@@ -158,7 +158,8 @@ class ClippedScores(NoiseMechanism):
         model is that of the population.
     start : mapping, optional
         A public first point by the names of the coordinates, in place of the noisy histogram;
-        `from_reference` has one of a public or earlier table.
+        `from_reference` has one of a public or earlier table. Indicators of missing predictors
+        that it does not name start at 0.
 
     Notes
     -----
@@ -372,12 +373,13 @@ class ClippedScores(NoiseMechanism):
         scoring = bound.public
         if self.start is not None:
             unknown = set(scoring.names) ^ set(self.start)
+            unknown = {name for name in unknown if "is.na(" not in name}  # of one table alone
             if unknown:
                 raise InvalidInput(
                     f"start must have the coordinates {', '.join(scoring.names)}: "
                     f"{sorted(unknown)[0]!r} is missing, or none of them"
                 )
-            return np.array([float(self.start[name]) for name in scoring.names])
+            return np.array([float(self.start.get(name, 0.0)) for name in scoring.names])
         mu = self._shares_of_start(bound)[0]
         sensitivity = _CHANGED[self.relation]
         # A unit's records share one count among them.

@@ -19,9 +19,9 @@ _ROUNDING, _ULPS = 1e-9, 1e-15  # of a number of steps: absolute, and relative t
 def in_steps(values: FloatArray, step: float) -> FloatArray:
     """`values` in steps, whole where multiples of `step` but for rounding: 6.6 is 65.99999999999999
     or 66 times 0.1, by how it was computed, which must not tell edges of bins from values."""
-    steps = np.asarray(values, dtype=np.float64) / step
-    near = np.rint(steps)
-    with np.errstate(invalid="ignore"):  # infinite ones stay
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite ones stay
+        steps = np.asarray(values, dtype=np.float64) / step
+        near = np.rint(steps)
         apart = np.abs(steps - near)
     close = apart <= np.minimum(_ROUNDING + _ULPS * np.abs(near), 0.25)
     return np.where(close, near, steps) + 0.0  # no negative zero

@@ -162,6 +162,22 @@ def test_one_cell_changes_how_no_other_is_read(
     assert (read[0] != read[1]) == (levels[0] == "nan")
 
 
+def test_nothing_is_said_of_a_cell_of_a_declared_column(run: Run, tmp_path: Path) -> None:
+    """The control: without a declaration the owner is told of its row."""
+    codes = [str(code % 3) for code in range(300)]
+    kind = {"kind": "Nominal", "levels": ["0", "1", "2", "x"]}
+    (tmp_path / "t.json").write_text(json.dumps({"code": kind}))
+    command = "synthesize a.csv --epsilon 50 --out o --overwrite".split()
+    said = []
+    for cell in ("2", "x"):
+        pd.DataFrame({"code": [*codes, cell]}).to_csv(tmp_path / "a.csv", index=False)
+        code, _, error = run(*command, "--types", "t.json")
+        assert code == 0, error
+        said.append([line for line in error.splitlines() if "row" in line])
+    assert said == [[], []]
+    assert "text in row 300" in run("synthesize", "a.csv", "--epsilon", "50", "--out", "p")[2]
+
+
 @pytest.mark.parametrize(("more", "said"), [
     ([], "--epsilon must be given for a whole table: pyhybrid synthesize "),
     (["--epsilon", "4", "--scale", "0.5"], "leave out --scale, or give --formula"),

@@ -313,9 +313,12 @@ def test_predicted_widths_are_known_beforehand_and_decide():
 def test_missing_predictors_have_indicators_and_stay_missing():
     table = survey(2000)
     table.loc[::9, "age"], table.loc[::5, "sex"] = np.nan, None
-    release = ph.ClippedScores(MODELS["visits"], epsilon=4).release(table)
-    estimates = ph.estimates(release)
-    assert {"is.na(age)", "is.na(sex)"} < set(estimates.index)
+    mechanism = ph.ClippedScores(MODELS["visits"], epsilon=4)
+    release = mechanism.release(table)
+    known = mechanism.from_reference(survey(2000, 2))
+    assert "is.na(age)" not in known.start
+    for made in (release, known.release(table)):
+        assert {"is.na(age)", "is.na(sex)"} < set(ph.estimates(made).index)
     pd.testing.assert_frame_equal(release.synthetic[0][["age", "sex"]], table[["age", "sex"]])
 
 

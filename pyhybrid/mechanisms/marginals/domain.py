@@ -291,9 +291,11 @@ class ColumnDomain:
         return np.asarray(size * np.arange(-(-first // size), last // size + 1.0))
 
     def heap_of(self, values: pd.Series) -> IntArray:
-        """Place of each record among the M `heaps`, M for all others, shape (n,)."""
-        heaps, y = self.heaps, np.rint(in_steps(numbers_in(values), self.released_step or 1.0))
-        y = np.clip(y, heaps[0], heaps[-1]) if self.clamp else y
+        """Place of each record among the M `heaps`, M for all others, shape (n,). With `clamp` a
+        value beyond the ends is the end."""
+        heaps, step = self.heaps, self.released_step or 1.0
+        y = numbers_in(values)
+        y = np.rint(in_steps(np.clip(y, self.bins[0], self.bins[-1]) if self.clamp else y, step))
         place = np.minimum(np.searchsorted(heaps, y), heaps.size - 1)
         return np.where(heaps[place] == y, place, heaps.size).astype(np.int64)
 

@@ -319,6 +319,8 @@ def number_in(value: Any) -> float:
     """An entry as a finite number; NaN for what is none."""
     if isinstance(value, str):
         value = _LOGICALS.get(value.lower(), value)
+    if isinstance(value, (complex, np.complexfloating, np.ndarray)):
+        return math.nan  # float() would warn, and so tell of it
     try:
         number = float(value)
     except Exception:  # of the entry's own type

@@ -10,6 +10,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.mechanisms.marginals.domain import PARTS, Predictor
 from pyhybrid.mechanisms.marginals.log_linear import Rows
+from pyhybrid.models.columns.form import numbers_in
 from tests.refusals import refuses
 
 P_VALUE = 1e-6
@@ -121,6 +122,23 @@ def test_values_outside_are_named_by_row_and_not_shown(
     values: Any, domain: Any, words: str
 ) -> None:
     refuses(words, domain.places, pd.Series(values, name="y"), hidden=["secret", "12345"])
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308, 1e25])
+def test_a_value_far_beyond_the_ends_is_the_end_and_warns_of_nothing(value: float) -> None:
+    domain = Domain(bins=(0, 40, 100), step=0.01, clamp=True)
+    numbers = pd.Series([20.0, value, 60], name="y")
+    end = 0 if value < 0 else 1
+    assert domain.places(numbers).tolist() == [0, end, 1]
+    ends = pd.Series([20.0, 100.0 * end, 60])
+    assert domain.heap_of(numbers).tolist() == domain.heap_of(ends).tolist()
+
+
+@pytest.mark.parametrize("entry", [1 + 2j, np.complex128(1), np.array([1.0]), [1.0], "1e400"])
+def test_an_entry_that_is_no_number_warns_of_nothing(entry: Any) -> None:
+    values = pd.Series([20.0, None, 60], dtype=object)
+    values[1] = entry
+    np.testing.assert_equal(numbers_in(values), [20.0, np.nan, 60.0])
 
 
 def test_a_domain_is_json_and_comes_back() -> None:
