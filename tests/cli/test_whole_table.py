@@ -167,7 +167,7 @@ def test_nothing_is_said_of_a_cell_of_a_declared_column(run: Run, tmp_path: Path
     codes = [str(code % 3) for code in range(300)]
     kind = {"kind": "Nominal", "levels": ["0", "1", "2", "x"]}
     (tmp_path / "t.json").write_text(json.dumps({"code": kind}))
-    command = "synthesize a.csv --epsilon 50 --out o --overwrite".split()
+    command = ["synthesize", "a.csv", "--epsilon", "50", "--out", "o", "--overwrite"]
     said = []
     for cell in ("2", "x"):
         pd.DataFrame({"code": [*codes, cell]}).to_csv(tmp_path / "a.csv", index=False)
