@@ -30,6 +30,7 @@ from scipy.special import expit, logsumexp
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.laws import Canonical, Law, softplus
 from pyhybrid.running.tasks import one_blas_thread
 
 _RIDGE = 0.1
@@ -72,27 +73,6 @@ def rough_fits_of(predictors: Sequence[str]) -> Iterator[None]:
         ) from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """Log partition function of a canonical family of eta = X beta, and its two derivatives."""
-
-    partition: Callable[[FloatArray], FloatArray]
-    mean: Callable[[FloatArray], FloatArray]
-    variance: Callable[[FloatArray], FloatArray]
-
-
-def _exp(eta: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(np.clip(eta, -50, 50)))
-
-
-LOG_LINEAR = Family(partition=_exp, mean=_exp, variance=_exp)
-LOGIT = Family(
-    partition=lambda eta: np.logaddexp(0, eta),
-    mean=expit,
-    variance=lambda eta: expit(eta) * expit(-eta),
-)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoughFit:
     """Coefficients to look at first (K,), and fitted means and variances there, (d,)."""
@@ -106,7 +86,7 @@ def rough_fit(
     y: FloatArray,
     X: FloatArray,
     weight: FloatArray,
-    family: Family,
+    family: Canonical,
     offset: FloatArray | float = 0.0,
 ) -> RoughFit:
     """Fit y (d,) on X (d, K) and offset (d,) under frequency x record weights (d,)."""
@@ -145,19 +125,6 @@ def _column_sizes(X: FloatArray) -> FloatArray:
     return np.asarray(np.where(size > 0, size, 1.0))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SizedLikelihood:
-    """A likelihood of linear predictors eta (d,) and the log t of a size parameter within `bounds`:
-    log-likelihoods (d,) up to terms without either, their derivatives by eta and minus the second
-    ones, or their expectation, at least 0; and a prior of t, for those flat toward one end."""
-
-    log_lik: Callable[[FloatArray, float], FloatArray]
-    slope: Callable[[FloatArray, float], FloatArray]
-    curvature: Callable[[FloatArray, float], FloatArray]
-    bounds: tuple[float, float]
-    log_prior: Callable[[float], float] = lambda t: 0.0
-
-
 def quadratic(
     X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
 ) -> dict[str, Any]:
@@ -176,48 +143,46 @@ def quadratic(
 
 
 def sized_hints(
-    name: str,
-    likelihood: SizedLikelihood,
-    X: FloatArray,
-    weight: FloatArray,
-    start: FloatArray,
-    offset: FloatArray | float,
+    law: Law, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray | float
 ) -> dict[str, Any]:
-    """Stan data of a rough fit of the coefficients, from `start` on, and of the size `name`: Fisher
-    scoring and, between its steps, a search for the size."""
+    """Stan data of a rough fit of the coefficients and of the size of a law: Fisher scoring and,
+    between its steps, a search for the size."""
+    name, sign = law.sampled_size
+    bounds = law.range_of_u if sign == 1 else tuple(-u for u in law.range_of_u[::-1])
+
+    def at(beta: FloatArray) -> FloatArray:
+        return np.clip(X @ beta + offset, -law.largest_eta, law.largest_eta)
 
     def loss(t: float, beta: FloatArray) -> float:
-        value = (
-            -float(weight @ likelihood.log_lik(X @ beta + offset, t))
-            - likelihood.log_prior(t)
-            + _RIDGE * float(beta @ beta) / 2
-        )
+        terms = law.log_density(y, at(beta), law.size_at(sign * t))
+        value = -float(weight @ terms) + _RIDGE * float(beta @ beta) / 2
         return value if np.isfinite(value) else np.inf
 
     def best_size(beta: FloatArray) -> float:
-        found = scipy.optimize.minimize_scalar(
-            loss, bounds=likelihood.bounds, args=(beta,), method="bounded"
-        )
+        found = scipy.optimize.minimize_scalar(loss, bounds=bounds, args=(beta,), method="bounded")
         return float(found.x)
 
-    beta, t = start, best_size(start)
+    def by_eta(beta: FloatArray, t: float) -> tuple[FloatArray, FloatArray]:
+        size = law.size_at(sign * t)
+        slope = law.slopes(y, at(beta), size)[0]
+        return weight * slope, weight * np.maximum(law.curvature(y, at(beta), size), 0.0)
+
+    beta = rough_fit(y, X, weight, law.canonical, offset).center
+    t = best_size(beta)
     for _ in range(_SCORING_STEPS):
-        eta = X @ beta + offset
-        information = (X.T * (weight * likelihood.curvature(eta, t))) @ X
-        gradient = X.T @ (weight * likelihood.slope(eta, t)) - _RIDGE * beta
-        step = np.linalg.solve(information + _RIDGE * np.eye(beta.size), gradient)
+        slope, curvature = by_eta(beta, t)
+        gradient = X.T @ slope - _RIDGE * beta
+        step = np.linalg.solve((X.T * curvature) @ X + _RIDGE * np.eye(beta.size), gradient)
         length = _first_descent(partial(loss, t), beta, step)
         beta, before = beta + length * step, t
         t = best_size(beta)
         if length * np.sqrt(abs(gradient @ step)) < _ENOUGH and abs(t - before) < _ENOUGH:
             break
-    eta = X @ beta + offset
     width = 1e-2
     around = [loss(t + shift, beta) for shift in (-width, 0.0, width)]
     bend = (around[0] - 2 * around[1] + around[2]) / width**2
-    slope = weight * likelihood.slope(eta, t)
     return {
-        **quadratic(X, beta, slope, weight * np.maximum(likelihood.curvature(eta, t), 0.0)),
+        **quadratic(X, beta, *by_eta(beta, t)),
         f"center_{name}": t,
         f"spread_{name}": float(np.clip(1 / np.sqrt(max(bend, 1e-10)), 1e-5, 2.0)),
     }
@@ -341,11 +306,7 @@ def log_of_levels(y: Any, threshold: FloatArray, eta: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):  # of a level between two thresholds that are one
         gap = np.log(-np.expm1(cuts[..., :-1] - cuts[..., 1:]))
     below, above = eta - np.take(cuts, y, axis=-1), eta - np.take(cuts, y + 1, axis=-1)
-    return np.asarray(np.take(gap, y, axis=-1) - _log1pexp(above) - _log1pexp(-below))
-
-
-def _log1pexp(x: FloatArray) -> FloatArray:
-    return np.asarray(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0))
+    return np.asarray(np.take(gap, y, axis=-1) - softplus(above)[0] - softplus(below)[1])
 
 
 def rough_ordinal(

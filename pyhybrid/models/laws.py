@@ -1,11 +1,13 @@
-"""Laws of one linear predictor: density, slopes, draws, distribution function, and public bins.
+"""Laws of one linear predictor: all that a family of regressions is beside its Stan program.
 
-`fit_histogram` finds the law nearest to noisy counts, where clipped scores start.
+Density, slopes, draws and distribution function, and public bins: `fit_histogram` finds the law
+nearest to noisy counts, where clipped scores start.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +19,40 @@ from scipy.special import digamma, expit, logit, ndtr
 from pyhybrid.core.checks import FloatArray
 
 LARGEST_ETA = 30.0
+_HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
+
+
+def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log(1 + exp(x)) and log(1 + exp(-x)), without overflow or cancellation, infinities too."""
+    rest = np.log1p(np.exp(-np.abs(x)))
+    return np.asarray(rest + np.maximum(x, 0)), np.asarray(rest + np.maximum(-x, 0))
+
+
+def log_beta(y: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+    """log Beta(y | one, two), nats."""
+    density = (one - 1) * np.log(y) + (two - 1) * np.log1p(-y) - special.betaln(one, two)
+    return np.asarray(density)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canonical:
+    """Log partition function of a canonical family of eta = X beta, and its two derivatives."""
+
+    partition: Callable[[FloatArray], FloatArray]
+    mean: Callable[[FloatArray], FloatArray]
+    variance: Callable[[FloatArray], FloatArray]
+
+
+def _exp(eta: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(np.clip(eta, -50, 50)))
+
+
+LOG_LINEAR = Canonical(partition=_exp, mean=_exp, variance=_exp)
+LOGIT = Canonical(
+    partition=lambda eta: np.logaddexp(0, eta),
+    mean=expit,
+    variance=lambda eta: expit(eta) * expit(-eta),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +60,13 @@ class Law(ABC):
     """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u)."""
 
     size: ClassVar[str | None] = None
+    canonical: ClassVar[Canonical] = LOG_LINEAR
+    """Family whose fit is that of a law without size, and a first one of others."""
+    sampled_size: ClassVar[tuple[str, int]] = ("", 1)
+    """Name of the size in Stan programs, and the sign s of the coordinate s u that they sample."""
+    range_of_u: ClassVar[tuple[float, float]] = (-7.0, 7.0)
+    largest_eta: ClassVar[float] = 50.0
+    """Of a rough fit."""
     floor: float = 0.0
     start_sd: tuple[float, float] = (10.0, 3.0)
     """Of the prior on eta and u that noise in empty bins has to beat."""
@@ -33,12 +76,16 @@ class Law(ABC):
         return self.floor + float(np.exp(np.clip(u, -LARGEST_ETA, LARGEST_ETA)))
 
     @abstractmethod
-    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        """Nats, up to a function of y."""
+    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
+        """Nats, shape (S, b): y (b,), eta (b,) or (S, b), size a number or (S, 1)."""
 
     @abstractmethod
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         """Derivatives of the log density by eta and by the second parameter."""
+
+    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        """Minus the second derivative by eta, or its expectation; at least 0."""
+        return self.canonical.variance(eta)
 
     @abstractmethod
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
@@ -69,8 +116,8 @@ class Law(ABC):
 class PoissonLaw(Law):
     """Counts with mean exp(eta)."""
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        return np.asarray(y * eta - np.exp(eta))
+    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
+        return np.asarray(y * eta - np.exp(eta) - special.gammaln(y + 1))
 
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         return y - np.exp(eta), np.zeros(0)
@@ -96,11 +143,15 @@ class NegativeBinomialLaw(PoissonLaw):
     """Counts with mean mu = exp(eta) and variance mu + mu^2 / phi; 1 / phi ~ half-Cauchy(0, 5)."""
 
     size: ClassVar[str | None] = "phi"
+    sampled_size: ClassVar[tuple[str, int]] = ("rphi", -1)
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        choose = -special.betaln(size, y + 1) - np.log(size + y)
-        odds = eta - np.log(size)
-        return np.asarray(choose - y * np.logaddexp(0, -odds) - size * np.logaddexp(0, odds))
+    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
+        above, below = softplus(eta - np.log(size))  # of the log odds, log(mu / phi)
+        # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose all
+        # digits for large phi. It is the dearest part, and counts take few values.
+        values, at = np.unique(y, return_inverse=True)
+        coefficient = -special.betaln(size, values + 1) - np.log(size + values)
+        return np.asarray(coefficient[..., at] - y * below - size * above)
 
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         mu = np.exp(eta)
@@ -109,6 +160,10 @@ class NegativeBinomialLaw(PoissonLaw):
             values, at = np.unique(y, return_inverse=True)
             rise = (digamma(values + size) - digamma(size))[at]
         return size * residual, rise - np.log1p(mu / size) - residual
+
+    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        odds = eta - np.log(size)
+        return np.asarray((size + y) * expit(odds) * expit(-odds))
 
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         mean = np.exp(np.minimum(eta, LARGEST_ETA))
@@ -128,8 +183,10 @@ class NegativeBinomialLaw(PoissonLaw):
 class BernoulliLaw(Law):
     """0 or 1 with log odds eta."""
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        return np.asarray(-np.logaddexp(0, (1 - 2 * y) * eta))
+    canonical: ClassVar[Canonical] = LOGIT
+
+    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
+        return -softplus((1 - 2 * y) * eta)[0]
 
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         return y - expit(eta), np.zeros(0)
@@ -159,8 +216,8 @@ class NormalLaw(Law):
     edges: tuple[float, ...] = ()
     step: float = 0.0
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        return np.asarray(-np.log(size) - ((y - eta) / size) ** 2 / 2)
+    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
+        return np.asarray(-np.log(size) - _HALF_LOG_2PI - ((y - eta) / size) ** 2 / 2)
 
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         z = (y - eta) / size
@@ -191,8 +248,10 @@ class GammaLaw(Law):
     """Mean exp(eta), variance mean^2 / shape; shape ~ exponential(1)."""
 
     size: ClassVar[str | None] = "shape"
+    sampled_size: ClassVar[tuple[str, int]] = ("shape", 1)
+    range_of_u: ClassVar[tuple[float, float]] = (-5.0, 12.0)
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
         constant = size * np.log(size) - special.gammaln(size)
         return np.asarray(constant + (size - 1) * np.log(y) - size * (eta + y * np.exp(-eta)))
 
@@ -200,8 +259,11 @@ class GammaLaw(Law):
         ratio = y * np.exp(-eta)
         return size * (ratio - 1), np.log(size) + 1 - digamma(size) + np.log(ratio) - ratio
 
+    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.full(eta.shape, size)
+
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        drawn = rng.gamma(size, np.exp(np.minimum(eta, LARGEST_ETA)) / size)
+        drawn = rng.gamma(size, np.exp(np.minimum(eta, 10 * LARGEST_ETA)) / size)
         return np.asarray(np.maximum(drawn, np.finfo(np.float64).tiny))
 
     def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
@@ -222,12 +284,14 @@ class BetaLaw(Law):
     """Mean expit(eta), size lambda above 0.1; lambda ~ Pareto(0.1, 1.5)."""
 
     size: ClassVar[str | None] = "lambda"
+    canonical: ClassVar[Canonical] = LOGIT
+    sampled_size: ClassVar[tuple[str, int]] = ("lambda", 1)
+    range_of_u: ClassVar[tuple[float, float]] = (-5.0, 18.0)
+    largest_eta: ClassVar[float] = 30.0
     floor: float = 0.1
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        one, two = size * expit(eta), size * expit(-eta)
-        density = (one - 1) * np.log(y) + (two - 1) * np.log1p(-y) - special.betaln(one, two)
-        return np.asarray(density)
+    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
+        return log_beta(y, np.asarray(size * expit(eta)), np.asarray(size * expit(-eta)))
 
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         mean, other = expit(eta), expit(-eta)
@@ -235,6 +299,11 @@ class BetaLaw(Law):
         by_mean = logit(y) - one + two
         by_size = mean * by_mean + np.log1p(-y) - two + digamma(size)
         return size * mean * other * by_mean, by_size
+
+    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        one, two = size * expit(eta), size * expit(-eta)
+        spread = special.polygamma(1, one) + special.polygamma(1, two)
+        return np.asarray((one * expit(-eta)) ** 2 * spread)
 
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         tiny = 1e-12

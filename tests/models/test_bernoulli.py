@@ -10,7 +10,8 @@ from scipy import special
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.families.regression import advice_on_scale, softplus
+from pyhybrid.models.families.regression import advice_on_scale
+from pyhybrid.models.laws import softplus
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import AtPoints
 from tests.refusals import refuses

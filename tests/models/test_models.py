@@ -14,7 +14,8 @@ from pyhybrid.core.errors import SamplingError
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.columns.support import in_dtype_of
 from pyhybrid.models.families.regression import weighted_rows
-from pyhybrid.models.initialization import LOG_LINEAR, rough_fit
+from pyhybrid.models.initialization import rough_fit
+from pyhybrid.models.laws import LOG_LINEAR
 from tests.refusals import refuses
 
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import gammaln
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
@@ -17,19 +16,12 @@ from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals
 from pyhybrid.models.families.coefficients import PRIORS, LinearModel
 from pyhybrid.models.families.regression import (
     Offset,
-    Parameters,
     refuse_outside,
     refuse_rows,
 )
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import GridForm, NormalForm, PoissonForm
-from pyhybrid.models.initialization import (
-    LOG_LINEAR,
-    SizedLikelihood,
-    quadratic,
-    rough_fit,
-    sized_hints,
-)
+from pyhybrid.models.initialization import quadratic
 from pyhybrid.models.laws import GammaLaw, Law, NormalLaw
 from pyhybrid.models.two_block import BlockModel
 
@@ -177,7 +169,6 @@ def advice_on_unit(bound: Any) -> str:
 
 
 _FAR_FROM_PRIOR = 50
-_HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _RIDGE = 0.1
 _ROUNDS = 3  # of least squares and sigma
 
@@ -231,14 +222,6 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         # Of values as they are neither size nor spread is known beforehand.
         known = (math.inf, math.inf) if self.transform == "identity" else NormalLaw.start_sd
         return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step, start_sd=known)
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        sigma = parameters["sigma"].reshape(-1, 1)
-        f = -np.log(sigma) - _HALF_LOG_2PI - ((y - eta) / sigma) ** 2 / 2
-        return np.asarray(f)
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(eta + parameters["sigma"] * rng.standard_normal(eta.size))
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
         form = super().grid_form(columns)
@@ -386,32 +369,3 @@ class Gamma(LinearModel, BoundedModel):
         rounded = own if decimals is None else np.round(own, decimals)
         least = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
         return np.asarray(np.maximum(rounded, least))
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        return _log_density(y, eta, parameters["shape"].reshape(-1, 1))
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        shape = float(parameters["shape"])
-        return np.asarray(rng.gamma(shape, np.exp(eta) / shape))
-
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        likelihood = SizedLikelihood(
-            log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(t)),
-            slope=lambda eta, t: np.exp(t) * (y * np.exp(-_clipped(eta)) - 1),
-            curvature=lambda eta, t: np.full(eta.shape, np.exp(t)),
-            bounds=(-5.0, 12.0),  # of t = log(shape)
-        )
-        start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
-        return sized_hints("shape", likelihood, X, weight, start, offset)
-
-
-def _log_density(y: FloatArray, eta: FloatArray, shape: FloatArray | float) -> FloatArray:
-    """log Gamma(y | shape, rate shape exp(-eta)), nats."""
-    constant = shape * np.log(shape) - gammaln(shape)
-    return np.asarray(constant + (shape - 1) * np.log(y) - shape * (eta + y * np.exp(-eta)))
-
-
-def _clipped(eta: FloatArray) -> FloatArray:
-    return np.clip(eta, -50, 50)

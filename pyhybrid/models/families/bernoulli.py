@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
@@ -24,14 +23,11 @@ from pyhybrid.models.columns.form import (
 from pyhybrid.models.families.coefficients import PRIORS, LinearModel
 from pyhybrid.models.families.regression import (
     BoundRegression,
-    Parameters,
     Positions,
     RegressionModel,
-    softplus,
 )
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.grid import BernoulliForm, PoissonForm
-from pyhybrid.models.initialization import LOGIT, Family
 from pyhybrid.models.laws import BernoulliLaw, Law
 
 
@@ -115,7 +111,6 @@ class Indicator(LinearModel, LeveledModel):
     numbers: ClassVar[tuple[Any, ...] | None] = (0, 1)
     grid: ClassVar[type[PoissonForm] | None] = BernoulliForm
     grid_priors: ClassVar[tuple[str, ...]] = PRIORS
-    canonical: ClassVar[Family] = LOGIT
     program_name: ClassVar[str] = "bernoulli"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
     law: ClassVar[Law] = BernoulliLaw()
@@ -137,9 +132,3 @@ class Indicator(LinearModel, LeveledModel):
                 "declare the two with levels= if it has no others, or take another model"
             )
         return levels
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        return -softplus((1 - 2 * y) * eta)[0]
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(rng.random(eta.size) < expit(eta), dtype=np.float64)

@@ -28,13 +28,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.base import ReleasedByMechanism
 from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
 from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm, PoissonForm
-from pyhybrid.models.initialization import Family, quadratic, rough_fit
+from pyhybrid.models.initialization import quadratic, rough_fit, sized_hints
 from pyhybrid.models.laws import Law
 from pyhybrid.models.scoring import LinearScoring, Scoring
 
@@ -76,8 +75,6 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     prior_scale_intercept: float = 10.0
     grid: ClassVar[type[PoissonForm] | None] = None
     grid_priors: ClassVar[tuple[str, ...]] = ("published",)
-    canonical: ClassVar[Family]
-    """Of a model without other parameters: its rough fit is that of the family."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,13 +127,21 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
             "prior_scale": scales,
         }
 
+    @property
     @abstractmethod
+    def law(self) -> Law:
+        """Density, slopes and draws by the linear predictor."""
+
+    def _size(self, parameters: Parameters) -> FloatArray | float:
+        return 1.0 if self.law.size is None else parameters[self.law.size]
+
     def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
         """Unweighted log-likelihood in nats (S, b), of y (b,) at linear predictors eta (S, b)."""
+        return self.law.log_density(y, eta, np.reshape(self._size(parameters), (-1, 1)))
 
-    @abstractmethod
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
+        return self.law.draw(eta, float(self._size(parameters)), rng)
 
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
@@ -155,14 +160,11 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode of beta, roughly; finite where predictors separate levels."""
-        fit = rough_fit(y, X, weight, self.canonical, offset)
+        """The mode, roughly; finite where predictors separate levels."""
+        if self.law.size is not None:
+            return sized_hints(self.law, y, X, weight, offset)
+        fit = rough_fit(y, X, weight, self.law.canonical, offset)
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
-
-    @property
-    def law(self) -> Law:
-        """Scores of one linear predictor."""
-        raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)

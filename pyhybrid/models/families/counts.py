@@ -9,22 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import betaln, expit, gammaln
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Offset, Parameters, refuse_rows, softplus
+from pyhybrid.models.families.regression import Parameters, refuse_rows
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import NegativeBinomialForm, PoissonForm
-from pyhybrid.models.initialization import (
-    LOG_LINEAR,
-    Family,
-    SizedLikelihood,
-    rough_fit,
-    sized_hints,
-)
-from pyhybrid.models.laws import Law, NegativeBinomialLaw, PoissonLaw
+from pyhybrid.models.laws import LARGEST_ETA, Law, NegativeBinomialLaw, PoissonLaw
 from pyhybrid.models.two_block import BlockModel
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
@@ -84,10 +76,10 @@ class CountModel(BlockModel, LinearModel):
         )
         refuse_rows(design, index, rules)
 
-
-def draw_counts_error(error: Exception) -> SamplingError:
-    """The error of a posterior draw from which no count can be simulated."""
-    return SamplingError(f"no replicate can be drawn, the mean is out of range: {error}")
+    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        if eta.max(initial=0.0) > LARGEST_ETA:
+            raise SamplingError("no replicate can be drawn: the mean is out of range")
+        return super().draw(parameters, eta, rng)
 
 
 @dataclass(frozen=True)
@@ -111,20 +103,10 @@ class Poisson(CountModel):
     [S22] sec. 4.4; prior of [V25] supplement 2.
     """
 
-    canonical: ClassVar[Family] = LOG_LINEAR
     grid: ClassVar[type[PoissonForm] | None] = PoissonForm
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
     law: ClassVar[Law] = PoissonLaw()
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        try:
-            return rng.poisson(np.exp(eta)).astype(np.float64)
-        except ValueError as error:
-            raise draw_counts_error(error) from None
 
 
 @dataclass(frozen=True)
@@ -151,43 +133,3 @@ class NegativeBinomial(CountModel):
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
     law: ClassVar[Law] = NegativeBinomialLaw()
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        return _log_density(y, eta, parameters["phi"][:, None])
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        phi = parameters["phi"]
-        mu = np.exp(eta)
-        try:
-            # A gamma mixture of Poissons, the definition; numpy's own sampler needs phi/(phi+mu).
-            return rng.poisson(rng.gamma(phi, mu / phi)).astype(np.float64)
-        except ValueError as error:
-            raise draw_counts_error(error) from None
-
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        likelihood = SizedLikelihood(
-            log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(-t)),
-            slope=lambda eta, t: (y - np.exp(_clipped(eta))) * expit(-t - eta),
-            curvature=lambda eta, t: (
-                (1 + np.exp(t) * y) * expit(t + eta) * expit(-t - eta) / np.exp(t)
-            ),
-            bounds=(-7.0, 7.0),  # of t = log(1/phi)
-        )
-        start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
-        return sized_hints("rphi", likelihood, X, weight, start, offset)
-
-
-def _log_density(y: FloatArray, eta: FloatArray, phi: FloatArray) -> FloatArray:
-    """log NB(y | exp(eta), phi) in nats."""
-    above, below = softplus(eta - np.log(phi))  # of the log odds, log(mu / phi)
-    # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose all
-    # digits for large phi. It is the dearest part, and counts take few values.
-    values, at = np.unique(y, return_inverse=True)
-    coefficient = -betaln(phi, values + 1) - np.log(phi + values)
-    return np.asarray(coefficient[..., at] - y * below - phi * above)
-
-
-def _clipped(eta: FloatArray) -> FloatArray:
-    return np.clip(eta, -50, 50)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import scipy
-from scipy.special import betaln, digamma, expit, logit, polygamma
+from scipy.special import betaln, expit, logit, polygamma
 
 from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
@@ -25,14 +25,8 @@ from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, refuse_outside
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import BetaForm
-from pyhybrid.models.initialization import (
-    LOGIT,
-    SizedLikelihood,
-    cholesky_or_diagonal,
-    rough_fit,
-    sized_hints,
-)
-from pyhybrid.models.laws import BetaLaw, Law
+from pyhybrid.models.initialization import cholesky_or_diagonal
+from pyhybrid.models.laws import BetaLaw, Law, log_beta
 from pyhybrid.models.scoring import LinearScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
 
@@ -150,7 +144,7 @@ class Beta(ProportionModel):
     ) -> FloatArray:
         beta1 = (parameters["lambda"] * parameters["phi"])[:, None]
         beta2 = (parameters["lambda"] * (1 - parameters["phi"]))[:, None]
-        return _log_beta(y, beta1, beta2)
+        return log_beta(y, beta1, beta2)
 
     def draw_outcome(
         self,
@@ -204,9 +198,6 @@ def _information(u: FloatArray, total: float) -> FloatArray:
     return np.asarray(total * jacobian.T @ by_record @ jacobian + 2 * _RIDGE * np.eye(2))
 
 
-_SMALLEST = 0.1  # lambda is above it
-
-
 @dataclass(frozen=True)
 class BetaRegression(LinearModel, ProportionModel):
     r"""An outcome in an interval with predictors: mean expit(o_i + x_i' beta), size lambda.
@@ -229,48 +220,3 @@ class BetaRegression(LinearModel, ProportionModel):
     program_name: ClassVar[str] = "beta_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
     law: ClassVar[Law] = BetaLaw()
-
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        return _log_density(y, eta, parameters["lambda"][:, None])
-
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        # A mean that rounds to 0 or 1 leaves no beta distribution; it is at the edge then.
-        smallest = np.finfo(np.float64).tiny
-        beta1, beta2 = (
-            np.maximum(parameters["lambda"] * expit(sign * eta), smallest) for sign in (1, -1)
-        )
-        return np.asarray(rng.beta(beta1, beta2), dtype=np.float64)
-
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        target = logit(y)
-        likelihood = SizedLikelihood(
-            log_lik=lambda eta, t: _log_density(y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
-            slope=lambda eta, t: _slope(target, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
-            curvature=lambda eta, t: _curvature(np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
-            bounds=(-5.0, 18.0),  # of t = log(lambda - 0.1)
-        )
-        start = rough_fit(y, X, weight, LOGIT, offset).center
-        return sized_hints("lambda", likelihood, X, weight, start, offset)
-
-
-def _log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
-    """log Beta(y | size mu, size (1 - mu)), logit mu = eta, in nats."""
-    return _log_beta(y, size * expit(eta), size * expit(-eta))
-
-
-def _log_beta(y: FloatArray, beta1: FloatArray, beta2: FloatArray) -> FloatArray:
-    return np.asarray((beta1 - 1) * np.log(y) + (beta2 - 1) * np.log1p(-y) - betaln(beta1, beta2))
-
-
-def _slope(target: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-    """Derivative of the log density by eta; `target` is logit(y)."""
-    beta1, beta2 = size * expit(eta), size * expit(-eta)
-    return np.asarray(beta1 * expit(-eta) * (target - digamma(beta1) + digamma(beta2)))
-
-
-def _curvature(eta: FloatArray, size: float) -> FloatArray:
-    """Minus the expected second derivative by eta."""
-    beta1, beta2 = size * expit(eta), size * expit(-eta)
-    return np.asarray((beta1 * expit(-eta)) ** 2 * (polygamma(1, beta1) + polygamma(1, beta2)))

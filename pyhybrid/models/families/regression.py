@@ -45,12 +45,6 @@ from pyhybrid.privacy.censoring import Cap, FrozenRows
 from pyhybrid.privacy.log_lik import LogLik
 
 
-def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log(1 + exp(x)) and log(1 + exp(-x)), without overflow or cancellation, infinities too."""
-    rest = np.log1p(np.exp(-np.abs(x)))
-    return np.asarray(rest + np.maximum(x, 0)), np.asarray(rest + np.maximum(-x, 0))
-
-
 def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
     """Rows split further by record weight, and by unit if terms are summed by unit; the rows
     themselves if these agree within each."""
