@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -13,67 +12,43 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.kinds import Number, kind_of
+from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.columns.support import decimals_of
-from pyhybrid.models.default_model import DefaultModel, has_zeros, name_and_options
-from pyhybrid.models.families.amounts import BoundedModel, Gamma
-from pyhybrid.models.families.counts import CountModel
+from pyhybrid.models.default_model import DefaultModel
 from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.formula.values import is_number
+from pyhybrid.models.suggest import suggest_model
 from pyhybrid.models.two_block import BlockModel
 
-
-def within(model: Any, lower: float | None, upper: float | None) -> Any:
-    """The model, none of whose replicates leave the declared range: they are truncated, and the
-    likelihood is what it was. Ends that it has already are kept where they are narrower."""
-    if lower is None and upper is None:
-        return model
-    low, high = (getattr(model, name, None) for name in ("lower", "upper"))
-    positive = isinstance(model, Gamma) or getattr(model, "transform", "") == "log"
-    if positive and lower is not None and lower <= 0:
-        lower = None
-    own: dict[str, Any] = {
-        "lower": max((end for end in (low, lower) if end is not None), default=None),
-        "upper": min((end for end in (high, upper) if end is not None), default=None),
-    }
-    if isinstance(model, CountModel):
-        own["lower"] = math.ceil(own["lower"] or 0)
-        own["upper"] = None if own["upper"] is None else math.floor(own["upper"])
-    elif not isinstance(model, BoundedModel) and (low, high) != (own["lower"], own["upper"]):
-        raise InvalidInput(
-            f"{model.name} must keep to the declared range of its column: it takes no ends that "
-            "replicates are drawn within; take another model, or declare no lower and upper"
-        )
-    return replace(model, **own)
+_SHARED = 20  # records: each of k has a mu of about 1 / sqrt(k)
 
 
 def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
-    """The model for what the outcome's column holds: its support, zeros, shape and missing values.
+    """The model that `suggest_model` has for the outcome's column.
 
-    Levels and decimals are declared where `df` is a reference; where it holds the records that are
-    released they are left to be read, as a charge then says.
+    Levels of text and decimals are declared where `df` is a reference; where it holds the records
+    that are released they are left to be read, as a charge then says, and few counts from 0 on are
+    no levels if one of them has fewer than 20 records, each of which would inform its threshold.
     """
-    name = parse_formula(formula, df).outcome
-    outcome = df[name]
+    outcome = df[parse_formula(formula, df).outcome]
     if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
         return DefaultModel(formula)  # which refuses them
-    rest, blocks = df[outcome.notna()], dict[str, bool]()
-    if len(rest) < len(df):
-        blocks["missing"] = True
-    kind = kind_of(rest[name])
-    if has_zeros(kind, rest[name]):
-        others = rest[rest[name] != 0]
-        if isinstance(kind_of(others[name]), Number):
-            blocks["zeros"], rest, kind = True, others, kind_of(others[name])
-    chosen, options = name_and_options(kind, formula, rest, of_reference=of_reference)
-    if "levels" in options:
-        blocks.pop("zeros", None)
-    model: Model = MODELS[chosen](formula, **options, **blocks)
-    if of_reference:
-        model = declared_by(model, formula, df)
-    if "levels" in options or not isinstance(kind, Number):
-        return model
-    lower = 0 if kind.lower is None and outcome.min() >= 0 else kind.lower
-    return within(model, lower, kind.upper)  # type: ignore[no-any-return]
+    suggested = suggest_model(outcome)
+    settings = dict(suggested.settings)
+    if outcome.isna().any():  # and all others stay in: a sampled model refuses what it cannot take
+        settings["missing"] = True
+    if suggested.name in ("lognormal", "gamma") and (outcome == 0).any():
+        settings["zeros"] = True
+    if not of_reference:
+        settings.pop("decimals", None)
+        if not is_number(outcome):
+            settings.pop("levels", None)
+        rare = outcome.min() == 0 and outcome.value_counts().min() < _SHARED
+        if suggested.name == "ordinal" and is_number(outcome) and rare:
+            settings.pop("levels")
+            return MODELS["negative_binomial"](formula, **settings)
+    model: Model = MODELS[suggested.name](formula, **settings)
+    return model
 
 
 def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:

@@ -13,7 +13,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import decimals_of
-from pyhybrid.models.default_model import negative_binomial_by_moments
+from pyhybrid.models.formula.values import is_number
 
 _FEW_NUMBERS, _MOST_LEVELS = 10, 30
 _MOST_DECIMALS = 4
@@ -62,22 +62,17 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
         For columns without values, of one value, and of text of too many levels.
     """
     held = column.dropna()
-    if _is_number(held):
+    if is_number(held):
         held = held[np.isfinite(held.to_numpy(dtype=np.float64))]
     if held.nunique() < 2:
         raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
-    made = _of_numbers(held) if _is_number(held) else _of_levels(held, str(column.name))
+    made = _of_numbers(held) if is_number(held) else _of_levels(held, str(column.name))
     missing = float(column.isna().mean())
     if missing >= _MANY:
         return made.with_block("missing", "missing values")
     if len(held) < len(column):
         return replace(made, holds=f"{made.holds}, and missing values, which get synthetic ones")
     return made
-
-
-def _is_number(column: pd.Series) -> bool:
-    kinds = pd.api.types
-    return bool(kinds.is_numeric_dtype(column.dtype) and not kinds.is_bool_dtype(column.dtype))
 
 
 def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
@@ -131,7 +126,7 @@ def _zeros_apart(y: FloatArray, *, counts: bool) -> bool | None:
         others = np.unique(y[y != 0], return_counts=True)[1]
         return True if share >= max(_MANY, _HEAPED * others.max() / y.size) else None
     if counts:
-        size, success = negative_binomial_by_moments(above)
+        size, success = _negative_binomial(above)
         return True if share >= _MANY and success**size < _NO_ZERO else None
     return share >= _MANY
 
@@ -188,6 +183,13 @@ def _normal(y: FloatArray, decimals: int, holds: str) -> SuggestedModel:
 def _skewness(y: FloatArray) -> float:
     spread = float(y.std())
     return float((((y - y.mean()) / spread) ** 3).mean()) if spread else 0.0
+
+
+def _negative_binomial(k: FloatArray) -> tuple[float, float]:
+    """Size and success probability of the negative binomial of a mean and variance."""
+    mean = max(float(k.mean()), 1e-9)
+    size = mean**2 / max(float(k.var()) - mean, 1e-9)
+    return size, size / (size + mean)
 
 
 def _round_number(value: float) -> float:

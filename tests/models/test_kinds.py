@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.models import MODELS
 from pyhybrid.models.columns.kinds import Kind, kind_from_dict, kind_of
-from pyhybrid.models.default_model import rule_for
 from tests.refusals import refuses
 
 RNG = np.random.default_rng(5)
@@ -71,12 +69,6 @@ def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(wrong: Any, message: str) -> None:
     refuses(message, wrong)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_each_kind_has_a_model_that_exists(name: str) -> None:
-    rule = rule_for(CASES[name][1])
-    MODELS[rule.model]("y ~ 1", **rule.options(CASES[name][1]))
 
 
 def test_a_design_of_any_rank_is_taken_under_the_normal_prior() -> None:

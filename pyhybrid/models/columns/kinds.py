@@ -126,41 +126,17 @@ class Number(Kind):
     def form(self) -> Form:
         return Form(decimals=getattr(self, "decimals", 0), missing=self.missing)
 
-    @property
-    def least(self) -> float | None:
-        """Smallest value that can occur, of the decimals declared."""
-        return self.lower
-
-    @property
-    def typical(self) -> tuple[float, float] | None:
-        """A typical value and a typical difference; None if they are not known."""
-        if self.unit is not None:
-            return (self.center or 0.0, self.unit)
-        if self.lower is not None and self.upper is not None:
-            middle = (self.lower + self.upper) / 2 if self.center is None else self.center
-            return middle, (self.upper - self.lower) / 4
-        return None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Number):
-    """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Number`.
-
-    Parameters
-    ----------
-    extra_zeros : bool, default False
-        More zeros than a count model has, as of persons who never go; `lower` is 0 then.
-    """
+    """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Number`."""
 
     lower: float | None = 0
-    extra_zeros: bool = False
     whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count(self.lower, "lower", at_least=0)
-        if check_flag(self.extra_zeros, "extra_zeros") and self.lower != 0:
-            raise InvalidInput(f"lower must be 0 with extra_zeros: found {self.lower:g}")
         if self.upper is not None:
             check_count(self.upper, "upper")
 
@@ -188,13 +164,6 @@ class Amounts(Real):
     """Numbers above 0: prices, weights, times; see `Real`."""
 
     lower: float | None = 0
-
-    @property
-    def least(self) -> float | None:
-        """0 is none of them: from `lower` 0 on, the smallest number of the decimals."""
-        if self.lower is None or self.lower > 0 or self.decimals is None:
-            return self.lower
-        return 10.0**-self.decimals
 
 
 @dataclass(frozen=True, kw_only=True)

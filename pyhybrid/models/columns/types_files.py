@@ -24,7 +24,6 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "levels": {"type": "array", "minItems": 2},
     "decimals": {"type": "integer", "minimum": 0, "maximum": 15},
     "missing": {"type": "boolean"},
-    "extra_zeros": {"type": "boolean"},
 }
 
 
