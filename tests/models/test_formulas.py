@@ -3,7 +3,6 @@
 import datetime
 import json
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula import design, terms
+from pyhybrid.models.formula import terms
 from pyhybrid.models.formula.design import read_design
 from tests.golden.designs.cases import FORMULAS, table
 from tests.golden.designs.make_designs import STORED, sorted_columns
@@ -180,33 +178,18 @@ def test_a_design_codes_parts_of_its_table_alike(formula: str) -> None:
     np.testing.assert_allclose(again.offset[1:], design.offset[1:], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "reduction",
-    [
-        lambda x: x - x.mean(), lambda x: x / (x @ x), lambda x: x / x.max(),
-        lambda x: x - np.median(x), lambda x: np.argsort(np.argsort(x)).astype(float),
-        lambda x: np.roll(x, 1), lambda x: np.cumsum(x), lambda x: np.arange(x.size, dtype=float),
-    ],
-    ids=["mean", "sum of squares", "largest", "median", "rank", "lag", "cumulated", "place"],
-)  # fmt: skip
-def test_a_reduction_that_slips_past_the_lists_is_found_by_coding_anew(
-    reduction: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Negative control: sqrt is made to look at all records; only the table can show it."""
+@pytest.mark.parametrize("term", [term for term, local in STRICT_OR_NOT.items() if not local])
+def test_terms_of_single_records_keep_their_values_coded_anew(term: str) -> None:
+    """Without some records, or with one changed beyond all others, nothing kept from the data; the
+    control is a term of the other kind."""
     df = table()
-    assert read_design("y ~ sqrt(x) + z", df).data_dependent == ()
-    monkeypatch.setitem(terms.ELEMENTWISE, "sqrt", reduction)
-    assert read_design("y ~ sqrt(x) + z", df).data_dependent == ("sqrt(x)",)
-    monkeypatch.setattr(design, "_other_tables", lambda _: iter(()))
-    assert read_design("y ~ sqrt(x) + z", df).data_dependent == (), "nothing else finds it"
-
-
-def test_a_term_that_is_found_out_makes_a_charge_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyhybrid.mechanisms.censored.calibration import calibrate
-
-    monkeypatch.setitem(terms.ELEMENTWISE, "sqrt", lambda x: x - x.mean())
-    with pytest.raises(InvalidInput, match="depends on all records"):
-        calibrate(ph.Poisson("y ~ sqrt(x)"), table(), epsilon=4, holds_no_released_record=True)
+    rows = np.arange(len(df))
+    changed = df.assign(x=df["x"].where(rows != 4, 99.0))
+    for other, same in ((df.iloc[7:], rows[7:]), (df.iloc[::2], rows[::2]), (changed, rows[5:])):
+        again = read_design(f"y ~ {term}", other).X[-same.size :]
+        np.testing.assert_allclose(again, read_design(f"y ~ {term}", df).X[same], rtol=1e-10)
+    scaled = read_design("y ~ scale(x)", df.iloc[7:]).X
+    assert np.abs(scaled - read_design("y ~ scale(x)", df).X[7:]).max() > 1e-3
 
 
 MISSING = pd.DataFrame({

@@ -4,17 +4,14 @@ Unordered categorical predictors get treatment contrasts against their first lev
 polynomial contrasts (`contr.poly`), logicals one column; rows are never dropped. Where a predictor
 is missing, the terms that read it are 0, and the column `is.na(predictor)` is 1 (the
 missing-indicator method): nothing is imputed, and a row is coded from its values alone. What a
-formula may contain is in `pyhybrid.models.formula.terms`. Whether its terms are functions of single
-records is read from their text and confirmed on the table: a term that looks at all records (a
-centering, a spline with knots from the data) moves for every record when one leaves. So each term
-that claims to look at its own record is coded again, with nothing kept from the data, on tables
-without some records and with one record changed: the other records must keep their values. The
-design as a whole is coded again with what was kept. Refusals name rows, never values.
+formula may contain is in `pyhybrid.models.formula.terms`. Terms that compute something
+from all records (a centering, a spline with knots from the data) are known by their text.
+Refusals name rows, never values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,10 +29,8 @@ from pyhybrid.models.formula.coding import (
     takes_all_records,
 )
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
-from pyhybrid.models.formula.values import first_row, kind_of, numbers_of, row_label
+from pyhybrid.models.formula.values import first_row, row_label
 
-_ENOUGH = 5000  # records that are coded again
-_DIGITS = 1e-10
 _INDEPENDENT = 1e-6  # of an indicator, not explained by other columns of the design
 Positions = npt.NDArray[np.intp]
 
@@ -131,12 +126,12 @@ def read_design(
         )
     matrix, coding = _code_table(parsed, df)
     _check_rank(matrix, any_rank=any_rank)
-    dependent = _all_records_terms(coding, df, matrix.X)
+    dependent = sorted(f.text for f in parsed.factors if takes_all_records(f))
     if at is not None:
         matrix = replace(matrix, X=matrix.X[at], offset=matrix.offset[at])
     return Design(
         **vars(matrix), outcome=parsed.outcome, y=y, predictors=parsed.predictors,
-        data_dependent=dependent, coding=coding,
+        data_dependent=tuple(dependent), coding=coding,
     )  # fmt: skip
 
 
@@ -420,78 +415,3 @@ def _encoded(values: Coded) -> Any:
     levels = pd.Categorical.from_codes(codes, categories=pd.Index(values.levels))
     contrasts = getattr(ContrastsRegistry, values.contrasts.removeprefix("contr."))
     return C(pd.Series(levels), contrasts())
-
-
-def _all_records_terms(coding: Coding, df: pd.DataFrame, X: FloatArray) -> tuple[str, ...]:
-    """Terms whose coding depends on more than the record's own values, sorted."""
-    predictors = df[list(coding.formula.predictors)]
-    others = list(_other_tables(predictors))
-    factors = coding.formula.factors
-    said = {f.text for f in factors if takes_all_records(f)}
-    unsaid = (f for f in factors if f.text not in said)
-    seen = {f.text for f in unsaid if not _keeps_values(f, predictors, others)}
-    if not seen and not all(_keeps_rows(coding, X, *other) for other in others[:1]):
-        seen = {f.text for f in factors}
-    return tuple(sorted(said | seen))
-
-
-def _other_tables(df: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, Positions]]:
-    """Tables with some records as they were, and the places that those have in `df`: without the
-    first record; without those at either end of a column; every second one; and with one record
-    changed, beyond the largest number of each column. Of large tables a part will do."""
-    n = len(df)
-    rows = np.arange(n)
-    ends = {0}
-    changed = df.iloc[[n // 2]].copy()
-    for name in df.columns:
-        if kind_of(df[name], as_levels=True) == "numbers":
-            values = numbers_of(df[name])
-            low, high = int(np.nanargmin(values)), int(np.nanargmax(values))
-            ends |= {low, high}
-            with np.errstate(over="ignore"):
-                changed[name] = [float(2 * values[high] - values[low] + 1)]
-        else:
-            changed[name] = df[name].iloc[[0]].array
-    for keep in (rows[1:], np.setdiff1d(rows, list(ends)), rows[::2]):
-        yield df.iloc[keep[:_ENOUGH]], keep[:_ENOUGH]
-    others = np.delete(rows, n // 2)[:_ENOUGH]
-    yield pd.concat([df.iloc[others], changed]), others
-
-
-def _keeps_values(
-    factor: Factor, df: pd.DataFrame, others: Sequence[tuple[pd.DataFrame, Positions]]
-) -> bool:
-    """True if records keep the factor's values in other tables, coded anew."""
-    values = _comparable(_factor_values(factor, df, {}))
-    try:
-        return all(
-            _alike(values[rows], _comparable(_factor_values(factor, table, {}))[: rows.size])
-            for table, rows in others
-            if len(rows) and _present(factor, table).any()
-        )
-    except InvalidInput:  # what the factor takes depends on which records there are
-        return False
-
-
-def _comparable(values: Coded) -> npt.NDArray[Any]:
-    """Numbers, or levels by name in the place of their codes."""
-    if isinstance(values, Numbers):
-        return values.values
-    return np.array([*values.levels, None], dtype=object)[values.codes]
-
-
-def _alike(values: npt.NDArray[Any], again: npt.NDArray[Any]) -> bool:
-    """Equal, numbers but for the last digits."""
-    if values.dtype == object:
-        return bool((values == again).all())
-    size = np.max(np.abs(values), initial=0.0, where=np.isfinite(values))
-    return bool(np.allclose(values, again, rtol=0, atol=_DIGITS * size, equal_nan=True))
-
-
-def _keeps_rows(coding: Coding, X: FloatArray, table: pd.DataFrame, rows: Positions) -> bool:
-    """True if records keep their rows of the design in a table coded with what was kept."""
-    try:
-        again = _code_table(coding.formula, table, coding)[0].X
-    except InvalidInput:
-        return False
-    return _alike(again, X[rows])
