@@ -116,10 +116,10 @@ def check_nonnegative_vector(values: Any, name: str, *, length: int | None = Non
 def check_names(columns: Iterable[Any], labels: Iterable[Any] = ()) -> None:
     """Refuse columns, and names of row labels, of which two are one text: either of them could be
     published in place of the other."""
-    own = [str(name) for name in columns]
-    texts = [*own, *(str(name) for name in labels if name is not None)]
+    names = [str(name) for name in columns]
+    texts = [*names, *(str(name) for name in labels if name is not None)]
     alike = next((text for text, times in Counter(texts).items() if times > 1), None)
-    if alike is not None and own.count(alike) == 1:
+    if alike is not None and names.count(alike) == 1:
         raise InvalidInput(
             f"row labels must not have the name of a column: found {alike!r}; leave them out "
             "(reset_index(drop=True)) or rename them"
@@ -206,7 +206,7 @@ def not_a_frame(data: Any, name: str = "data") -> InvalidInput:
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """The end of a message on a name that is not known: the nearest one, or nothing."""
-    names = {str(each).lower(): str(each) for each in known}
+    names = {str(name_).lower(): str(name_) for name_ in known}
     near = difflib.get_close_matches(str(name).lower(), list(names), n=1, cutoff=0.65)
     return f" (did you mean {names[near[0]]!r}?)" if near else ""
 

@@ -114,7 +114,7 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object
     head = "".join(f'<th scope="col" {left}>{_cell(name)}</th>' for name in header)
     body = "".join(
         f'<tr><th scope="row" {left}>{_cell(first)}</th>'
-        + "".join(f"<td {left}>{_cell(each)}</td>" for each in rest)
+        + "".join(f"<td {left}>{_cell(cell)}</td>" for cell in rest)
         + "</tr>"
         for first, *rest in rows
     )

@@ -196,8 +196,8 @@ class WarmStart:
         """The start of one of the blocks of `Draws.of_blocks`, by its own names of variables."""
         end = f"_{name}"
         inits = tuple(
-            {key.removesuffix(end): value for key, value in own.items() if key.endswith(end)}
-            for own in self.inits
+            {key.removesuffix(end): value for key, value in values.items() if key.endswith(end)}
+            for values in self.inits
         )
         return WarmStart(inits=inits, inv_metric=None, step_size=self.step_size)
 
@@ -450,4 +450,4 @@ def without_values(text: str) -> str:
     """An engine's words on a failure with numbers as "#", but for places: Stan names the value that
     a statement rejects, which may be an outcome, CmdStan its command with the seed."""
     kept = _COMMAND.sub("", text)
-    return _PLACE_OR_NUMBER.sub(lambda found: found["place"] or "#", kept).strip()
+    return _PLACE_OR_NUMBER.sub(lambda match: match["place"] or "#", kept).strip()

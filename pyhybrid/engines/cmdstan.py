@@ -289,11 +289,11 @@ def _run_chains(commands: list[list[str]], output: Path, at_once: int, threads: 
 
 def _said_by_chains(output: Path) -> str:
     """What failed chains said, once; of a start that failed CmdStan's last words."""
-    told = "".join(file.read_text(errors="replace") for file in output.glob("*stdout*.txt"))
-    if lines := dict.fromkeys(re.findall(r"^(?:Ex|Er).*", told, re.M)):
+    console = "".join(file.read_text(errors="replace") for file in output.glob("*stdout*.txt"))
+    if lines := dict.fromkeys(re.findall(r"^(?:Ex|Er).*", console, re.M)):
         return "\n".join(lines)
-    if found := re.search(r"^Initialization .*failed.*", told, re.M):
-        return f"{found[0].rstrip()} No draw had a finite log density and gradient"
+    if failed := re.search(r"^Initialization .*failed.*", console, re.M):
+        return f"{failed[0].rstrip()} No draw had a finite log density and gradient"
     return "a chain ended without a message, as those do that are killed where memory runs out"
 
 

@@ -99,14 +99,14 @@ def worst_of(blocks: Mapping[str, Diagnostics]) -> Diagnostics:
     name, worst = max(blocks.items(), key=lambda item: item[1].max_rhat)
     return replace(
         worst,
-        min_ess_bulk=min(each.min_ess_bulk for each in every),
-        min_ess_tail=min(each.min_ess_tail for each in every),
+        min_ess_bulk=min(block.min_ess_bulk for block in every),
+        min_ess_tail=min(block.min_ess_tail for block in every),
         worst=f"{worst.worst} of {name}",
-        n_divergent=max(each.n_divergent for each in every),
-        n_max_treedepth=max(each.n_max_treedepth for each in every),
-        n_draws=min(each.n_draws for each in every),
-        problems=tuple(f"{n}: {text}" for n, each in blocks.items() for text in each.problems),
-        attempts=max(each.attempts for each in every),
+        n_divergent=max(block.n_divergent for block in every),
+        n_max_treedepth=max(block.n_max_treedepth for block in every),
+        n_draws=min(block.n_draws for block in every),
+        problems=tuple(f"{n}: {text}" for n, block in blocks.items() for text in block.problems),
+        attempts=max(block.attempts for block in every),
     )
 
 

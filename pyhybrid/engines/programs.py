@@ -40,7 +40,7 @@ def _whole(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     return re.sub(
         r"^#include (\S+)\n",
-        lambda found: (_folder() / found[1]).read_text("utf-8"),
+        lambda match: (_folder() / match[1]).read_text("utf-8"),
         text,
         flags=re.M,
     )

@@ -222,12 +222,12 @@ class ClippedScores(NoiseMechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of mechanism and model."""
-        own = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
+        settings = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
         beside = {"unit_of_privacy": self.unit, "survey_weights": self.weights}
         given = {name: value for name, value in beside.items() if value is not None}
         start = {} if self.start is None else {"start": dict(self.start)}
         model = {**self.model.describe(), "prior": "normal"}
-        return {"mechanism": self.name, **own, **given, **start, **model}
+        return {"mechanism": self.name, **settings, **given, **start, **model}
 
     def bind(self, df: pd.DataFrame) -> ScoredTable:
         """Join the model to `df`; raises InvalidInput for what is wrong with names, predictors,
@@ -508,8 +508,8 @@ class ClippedScores(NoiseMechanism):
             left = left[~yes]
         drawn[left] = self._values(values.rows(left), of_values, left.size, rng)
         form = self.model.declared_form
-        made: pd.DataFrame = form.cast(pd.Series(drawn, name=self.outcome)).to_frame()
-        return made
+        column: pd.DataFrame = form.cast(pd.Series(drawn, name=self.outcome)).to_frame()
+        return column
 
     def _values(
         self, scoring: Scoring, theta: FloatArray, n: int, rng: np.random.Generator
@@ -572,7 +572,7 @@ def release_in_sequence(
     confidential rows. A record whose value cannot be coded so is absent from the step.
     """
     _check_reads(steps, df)
-    random, made, tables = streams(), [], [df] * m
+    random, steps_made, tables = streams(), [], [df] * m
     outcomes = [step.outcome for step in steps]
     synthesized: dict[str, Form] = {}
     for place, step in enumerate(steps, start=1):
@@ -581,10 +581,10 @@ def release_in_sequence(
         except InvalidInput as error:
             raise InvalidInput(f"step {place}: {error}") from None
         numbers = random.child(f"step {place}")
-        made.append(step.make_from(bound, numbers, tables, progress, outcomes))
-        tables = made[-1].tables
+        steps_made.append(step.make_from(bound, numbers, tables, progress, outcomes))
+        tables = steps_made[-1].tables
         synthesized[step.outcome] = step.model.declared_form
-    return made
+    return steps_made
 
 
 def _check_reads(steps: Sequence[ClippedScores], df: pd.DataFrame) -> None:
@@ -651,8 +651,8 @@ def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[
                 left += np.array_split(rows, 2)
             continue
         X[rows], offset[rows], coded[rows] = matrix.X, matrix.offset, True
-    made = Matrix(X=X, offset=offset, columns=design.columns, terms=design.terms)
-    return made, coded
+    matrix = Matrix(X=X, offset=offset, columns=design.columns, terms=design.terms)
+    return matrix, coded
 
 
 def _survey_weights(column: pd.Series) -> FloatArray:

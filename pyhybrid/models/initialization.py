@@ -54,8 +54,8 @@ def dispersed(hints: Mapping[str, Any], dispersion: float) -> dict[str, Any]:
     """Hints for starting points that are spread `dispersion` times as far."""
     powers = _POWER_OF_DISPERSION
     return {
-        name: dispersion ** powers[name] * own if name in powers else own
-        for name, own in hints.items()
+        name: dispersion ** powers[name] * hint if name in powers else hint
+        for name, hint in hints.items()
     }
 
 
@@ -159,8 +159,10 @@ def sized_hints(
         return value if np.isfinite(value) else np.inf
 
     def best_size(beta: FloatArray) -> float:
-        found = scipy.optimize.minimize_scalar(loss, bounds=bounds, args=(beta,), method="bounded")
-        return float(found.x)
+        optimum = scipy.optimize.minimize_scalar(
+            loss, bounds=bounds, args=(beta,), method="bounded"
+        )
+        return float(optimum.x)
 
     def by_eta(beta: FloatArray, t: float) -> tuple[FloatArray, FloatArray]:
         size = law.size_at(sign * t)
@@ -329,9 +331,9 @@ def rough_ordinal(
     )
 
     def scaled(v: FloatArray) -> tuple[float, FloatArray]:
-        own = start.copy()
-        own[free] += scale * v
-        value, slope = posterior.at(own)
+        point = start.copy()
+        point[free] += scale * v
+        value, slope = posterior.at(point)
         return -value, -slope[free] * scale
 
     zero = np.zeros(free.size)

@@ -393,8 +393,8 @@ def fit_histogram(
     if near is not None:
         grid.append(np.array(near))
     best = min(grid, key=loss)
-    found = scipy.optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
-    at = found.x if np.isfinite(found.fun) else best
+    optimum = scipy.optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
+    at = optimum.x if np.isfinite(optimum.fun) else best
     return float(at[0]), float(at[1])
 
 

@@ -62,8 +62,8 @@ def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
     if pd.api.types.is_numeric_dtype(outcome) and model.given_decimals is None:
         read = decimals_of(outcome.dropna().to_numpy(dtype=np.float64))
         decimals = kind_of(outcome).form.decimals if read is None else read
-        own: Any = model
-        return replace(own, decimals=decimals)  # type: ignore[no-any-return]
+        undeclared: Any = model
+        return replace(undeclared, decimals=decimals)  # type: ignore[no-any-return]
     return model
 
 
@@ -71,11 +71,11 @@ def name_and_settings(model: Any) -> tuple[str, dict[str, str]]:
     """What the command line names a chosen model by: name and settings that are no defaults."""
     names = {getattr(make, "__name__", ""): name for name, make in MODELS.items()}
     settings = {}
-    for each in fields(model):
-        value = getattr(model, each.name)
-        if each.init and each.name != "formula" and value not in (None, each.default):
+    for setting in fields(model):
+        value = getattr(model, setting.name)
+        if setting.init and setting.name != "formula" and value not in (None, setting.default):
             shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            settings[each.name] = _exact(value) if isinstance(value, float) else shown
+            settings[setting.name] = _exact(value) if isinstance(value, float) else shown
     return names.get(model.name, model.name), settings
 
 
@@ -94,5 +94,5 @@ def described_model(settings: Mapping[str, Any]) -> Model:
         )
     make: Any = classes[settings["model"]]
     given = {f.name: settings[f.name] for f in fields(make) if f.init and f.name in settings}
-    made: Model = make(**given)
-    return made
+    model: Model = make(**given)
+    return model

@@ -341,14 +341,14 @@ class BlockScoring(Scoring):
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(f"{block}: {name}" for block, own in self.blocks for name in own.names)
+        return tuple(f"{block}: {name}" for block, scoring in self.blocks for name in scoring.names)
 
     @property
     def linear(self) -> FloatArray:
         return np.asarray(linalg.block_diag(*(scoring.linear for _, scoring in self.blocks)))
 
     def rows(self, at: Any) -> BlockScoring:
-        return BlockScoring(blocks=tuple((name, own.rows(at)) for name, own in self.blocks))
+        return BlockScoring(blocks=tuple((name, scoring.rows(at)) for name, scoring in self.blocks))
 
     def blocks_at(self, theta: FloatArray) -> list[tuple[str, Scoring, FloatArray]]:
         ends = np.cumsum([scoring.d for _, scoring in self.blocks])[:-1]

@@ -486,8 +486,8 @@ def _check_outcome_unread(
     outcome, predict = bound.table[bound.model.outcome], str(bound.model.predict)
     shuffled = _with_outcomes_shuffled(bound.table, outcome, np.random.default_rng(_SEED))
     other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
-    made = other.quantities(points, seed=_SEED)[predict]
-    if not np.array_equal(replicates, made, equal_nan=True):
+    again = other.quantities(points, seed=_SEED)[predict]
+    if not np.array_equal(replicates, again, equal_nan=True):
         raise InvalidInput(
             f"{predict!r} of program {bound.program.name!r} must not read the confidential "
             "outcome: it changes when outcomes change places; draw it from parameters and "

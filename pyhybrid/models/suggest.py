@@ -66,13 +66,15 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
         held = held[np.isfinite(held.to_numpy(dtype=np.float64))]
     if held.nunique() < 2:
         raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
-    made = _of_numbers(held) if is_number(held) else _of_levels(held, str(column.name))
+    suggested = _of_numbers(held) if is_number(held) else _of_levels(held, str(column.name))
     missing = float(column.isna().mean())
     if missing >= _MANY:
-        return made.with_block("missing", "missing values")
+        return suggested.with_block("missing", "missing values")
     if len(held) < len(column):
-        return replace(made, holds=f"{made.holds}, and missing values, which get synthetic ones")
-    return made
+        return replace(
+            suggested, holds=f"{suggested.holds}, and missing values, which get synthetic ones"
+        )
+    return suggested
 
 
 def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
@@ -110,10 +112,10 @@ def _of_numbers(column: pd.Series) -> SuggestedModel:
     zeros = _zeros_apart(y, counts=whole and not _looks_like_amounts(y))
     if zeros is None:
         return _of_many_numbers(y)
-    made = _of_many_numbers(y[y != 0])
+    suggested = _of_many_numbers(y[y != 0])
     if zeros:
-        return made.with_block("zeros", "zeros")
-    return replace(made, holds=f"{made.holds}, and a few zeros, which get amounts")
+        return suggested.with_block("zeros", "zeros")
+    return replace(suggested, holds=f"{suggested.holds}, and a few zeros, which get amounts")
 
 
 def _zeros_apart(y: FloatArray, *, counts: bool) -> bool | None:
@@ -136,8 +138,8 @@ def _of_many_numbers(y: FloatArray) -> SuggestedModel:
     whole = bool((values == np.floor(values)).all())
     if whole and values[0] >= 0 and not _looks_like_amounts(y):
         if y.var() < y.mean():
-            made = _normal(y, 0, "whole numbers of less spread than counts have")
-            return replace(made, settings={**made.settings, "lower": 0})
+            suggested = _normal(y, 0, "whole numbers of less spread than counts have")
+            return replace(suggested, settings={**suggested.settings, "lower": 0})
         return SuggestedModel(name="negative_binomial", holds="counts")
     decimals = decimals_of(y)
     decimals = _MOST_DECIMALS if decimals is None else min(decimals, _MOST_DECIMALS)

@@ -63,8 +63,10 @@ class Block:
     def draws_of(self, draws: Draws) -> Draws:
         """Its variables, by their own names."""
         end = f"_{self.name}"
-        own = {key.removesuffix(end): v for key, v in draws.variables.items() if key.endswith(end)}
-        return replace(draws, variables=own)
+        variables = {
+            key.removesuffix(end): v for key, v in draws.variables.items() if key.endswith(end)
+        }
+        return replace(draws, variables=variables)
 
 
 def check_one_block(bound: BoundModel) -> None:
@@ -209,8 +211,8 @@ class BoundBlocks:
         """The programs of the blocks, one after the other, as a record of what is run."""
         programs = [block.bound.program for block in self.blocks]
         return StanProgram(
-            name="_and_".join(each.name for each in programs),
-            text="\n".join(each.text for each in programs),
+            name="_and_".join(program.name for program in programs),
+            text="\n".join(program.text for program in programs),
         )
 
     @property
@@ -324,11 +326,11 @@ class BoundBlocks:
             yes = block.bound.drawn(block.draws_of(draws), draw, rng, matrix, at) == 1
             values[at[yes]] = VALUE_OF[block.name]
             at = at[~yes]
-        own, like = self.blocks[-1].draws_of(draws), self.table[self.synthesized[0]]
+        of_value, like = self.blocks[-1].draws_of(draws), self.table[self.synthesized[0]]
         if at.size:
             matrix = self.value.design.recoded(table)
             apart = 0.0 if self.model.zeros else None
-            values[at] = self.value.drawn(own, draw, rng, matrix, at, apart=apart)
+            values[at] = self.value.drawn(of_value, draw, rng, matrix, at, apart=apart)
         there = ~np.isnan(values)
         if there.all():
             return self.value.released(values, like).to_frame()

@@ -330,5 +330,5 @@ def _content(value: Any) -> Any:
     if isinstance(value, Mapping):
         return tuple((name, _content(part)) for name, part in value.items())
     if is_dataclass(value):
-        return tuple(_content(getattr(value, each.name)) for each in fields(value))
+        return tuple(_content(getattr(value, field_.name)) for field_ in fields(value))
     return value

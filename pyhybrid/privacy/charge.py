@@ -69,8 +69,8 @@ class Lipschitz:
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
         """Of m draws, pure; not rounded."""
         sides = 2 if relation == "replace" else 1
-        own = lipschitz_sides(relation, self.either_sign) * shown(self.bound)
-        return at_least(n_draws * max(own, sides * shown(self.change)))
+        of_bound = lipschitz_sides(relation, self.either_sign) * shown(self.bound)
+        return at_least(n_draws * max(of_bound, sides * shown(self.change)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,13 +127,13 @@ class Spent:
     @classmethod
     def of(cls, parts: Iterable[Spent]) -> Spent:
         """All parts together; 0 for none."""
-        each = list(parts)
-        of_pure = [part.rho_of_pure for part in each]
+        spent = list(parts)
+        of_pure = [part.rho_of_pure for part in spent]
         return cls(
-            pure=add_epsilons(part.pure for part in each),
+            pure=add_epsilons(part.pure for part in spent),
             rho_of_pure=None if None in of_pure else _sum(of_pure),
-            rho=_sum(part.rho for part in each),
-            mu=compose_mu([part.mu for part in each]),
+            rho=_sum(part.rho for part in spent),
+            mu=compose_mu([part.mu for part in spent]),
         )
 
     @property
@@ -148,8 +148,8 @@ class Spent:
         if delta == 0:
             return self.pure
         if not self.noisy:
-            found = None if self.rho_of_pure is None else epsilon_of_rho(self.rho_of_pure, delta)
-            return self.pure if found is None else min(self.pure, found)
+            of_rho = None if self.rho_of_pure is None else epsilon_of_rho(self.rho_of_pure, delta)
+            return self.pure if of_rho is None else min(self.pure, of_rho)
         rho = _sum([self.rho, at_least(shown(self.mu) ** 2 / 2)])
         noise = epsilon_of_zcdp(rho, delta)
         if self.rho == 0:
@@ -401,11 +401,11 @@ class PrivacyCharge:
         elif rho is not None:
             name, spent = "zcdp", Spent(rho=at_least(m * shown(check_positive(rho, "rho"))))
         else:
-            each = shown(check_positive(epsilon, "epsilon"))
+            least = shown(check_positive(epsilon, "epsilon"))
             of_range = None if loss_range is None else shown(loss_range) ** 2 / 8
-            of_draw = each**2 / 2 if of_range is None else of_range
+            of_draw = least**2 / 2 if of_range is None else of_range
             name = "pure"
-            spent = Spent(pure=at_least(m * each), rho_of_pure=at_least(m * of_draw))
+            spent = Spent(pure=at_least(m * least), rho_of_pure=at_least(m * of_draw))
         return cls(
             mechanism=mechanism,
             kind=STRICT,
@@ -420,7 +420,7 @@ class PrivacyCharge:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, confidential ones included, as plain JSON types."""
-        stored = {each.name: getattr(self, each.name) for each in fields(self)}
+        stored = {field_.name: getattr(self, field_.name) for field_ in fields(self)}
         accounts = {
             name: {"account": type(account).__name__, **asdict(account)}
             for name, account in self.accounts.items()
@@ -436,7 +436,9 @@ class PrivacyCharge:
         """What may be published, with epsilon by each accounting: no bound, no range."""
         hidden = ("accounts", "bound", "facts", "parts")
         shown_fields = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name not in hidden
+            field_.name: getattr(self, field_.name)
+            for field_ in fields(self)
+            if field_.name not in hidden
         }
         public = {"mechanism": self.mechanism, "epsilon": self.epsilon, **shown_fields,
                   "spent": asdict(self.spent)}  # fmt: skip
@@ -456,8 +458,10 @@ class PrivacyCharge:
         """Inverse of `as_dict`."""
         try:
             accounts = {
-                name: _ACCOUNTS[own["account"]](**{k: v for k, v in own.items() if k != "account"})
-                for name, own in stored["accounts"].items()
+                name: _ACCOUNTS[account["account"]](
+                    **{k: v for k, v in account.items() if k != "account"}
+                )
+                for name, account in stored["accounts"].items()
             }
             parts = tuple(map(cls.from_dict, stored["parts"]))
             return cls(**{**stored, "accounts": accounts, "parts": parts})

@@ -75,8 +75,8 @@ def compose(
 
 
 def _unlike_deltas(deltas: set[float]) -> str:
-    found = ", ".join(f"{each:g}" for each in sorted(deltas))
-    return f"charges counted at a delta must be at one delta: found {found}"
+    shown = ", ".join(f"{delta:g}" for delta in sorted(deltas))
+    return f"charges counted at a delta must be at one delta: found {shown}"
 
 
 def compose_charges(

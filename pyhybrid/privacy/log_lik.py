@@ -39,18 +39,18 @@ def _held(
     bound: Any, draws: Any, make: Callable[[Any], Iterable[FloatArray]]
 ) -> tuple[FloatArray, ...]:
     """The blocks of `make(draws)`, of the last two that were asked for."""
-    found = [own for own in _HELD if own[0]() is bound and own[1]() is draws]
-    if not found:
+    entry = [held for held in _HELD if held[0]() is bound and held[1]() is draws]
+    if not entry:
         blocks = tuple(make(draws))
         for block in blocks:
             block.flags.writeable = False
-        found = [(weakref.ref(bound, _forget), weakref.ref(draws, _forget), blocks)]
-    _HELD[:] = [*[own for own in _HELD if own is not found[0]][-1:], *found]
-    return found[0][2]
+        entry = [(weakref.ref(bound, _forget), weakref.ref(draws, _forget), blocks)]
+    _HELD[:] = [*[held for held in _HELD if held is not entry[0]][-1:], *entry]
+    return entry[0][2]
 
 
 def _forget(gone: weakref.ref[Any]) -> None:
-    _HELD[:] = [own for own in _HELD if gone is not own[0] and gone is not own[1]]
+    _HELD[:] = [held for held in _HELD if gone is not held[0] and gone is not held[1]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,9 +70,9 @@ class LogLik:
         row_of: IntArray,
     ) -> LogLik:
         """`make(draws)`, held after it was computed while `bound` and `draws` are in use."""
-        own = cls(make=lambda: _held(bound, draws, make), row_of=row_of)
-        small = draws.n_draws * own.n_rows <= _HELD_ELEMENTS
-        return own if small else replace(own, make=lambda: make(draws))
+        log_lik = cls(make=lambda: _held(bound, draws, make), row_of=row_of)
+        small = draws.n_draws * log_lik.n_rows <= _HELD_ELEMENTS
+        return log_lik if small else replace(log_lik, make=lambda: make(draws))
 
     @classmethod
     def of(cls, matrix: FloatArray) -> LogLik:
@@ -139,7 +139,7 @@ class LogLik:
 
     def summed_by_row(self, weights: FloatArray) -> FloatArray:
         """Weights of the records (n, k) summed by distinct row, (n_rows, k)."""
-        return np.column_stack([self._by_row(own) for own in weights.T])
+        return np.column_stack([self._by_row(column) for column in weights.T])
 
     def _by_row(self, weight: FloatArray) -> FloatArray:
         return np.bincount(self.row_of, weights=weight, minlength=self.n_rows).astype(np.float64)

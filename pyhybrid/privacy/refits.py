@@ -159,10 +159,10 @@ class LocalLoss:
     @property
     def mu(self) -> float:
         """The largest deviation of own terms, or the mu of `change` at delta if that is more."""
-        own = float(self.deviations.max())
+        largest = float(self.deviations.max())
         if not 0 < self.change < math.inf:
-            return max(own, self.change)
-        return max(own, mu_of_epsilon(self.change, self.delta))
+            return max(largest, self.change)
+        return max(largest, mu_of_epsilon(self.change, self.delta))
 
 
 def candidates(deviations: FloatArray, sizes: FloatArray, k: int) -> list[int]:
@@ -214,11 +214,11 @@ def sole_informants(X: Any, unit: IntArray | None = None) -> list[Informant]:
     basis = left[:, values > _RANK * values[0]]
     owner = np.arange(len(matrix)) if unit is None else unit
     leverage = np.bincount(owner, weights=np.square(basis).sum(axis=1))
-    found = []
+    informants = []
     for place in np.flatnonzero(leverage > _ALONE):
         rows = np.flatnonzero(owner == place)
         share = float(np.linalg.norm(basis[rows], 2) ** 2)
         if share > _ALONE + _RANK:
             column = int(np.square(scaled[rows]).sum(axis=0).argmax())
-            found.append(Informant(record=int(place), column=column, share=share))
-    return found
+            informants.append(Informant(record=int(place), column=column, share=share))
+    return informants

@@ -178,10 +178,10 @@ def scoring_design(
     total = rows if n is None else n
     share = total / (rows * repeats)
     plain = finite_rows(scores.reshape(-1, d))
-    own = plain if weighted is None else finite_rows(weighted.reshape(-1, d))
-    information = share * own.T @ own + precision
+    flat = plain if weighted is None else finite_rows(weighted.reshape(-1, d))
+    information = share * flat.T @ flat + precision
     whitening = whitening_of(information)
-    whitened = own @ whitening
+    whitened = flat @ whitening
     # In whitened coordinates and units of the prior-free deviation, the criterion is a trace.
     half = np.linalg.inv(whitening)
     tried, enough = [], float(np.sqrt((whitened**2).sum(axis=1).max()))

@@ -51,7 +51,7 @@ class Decisions:
     def as_dict(self) -> dict[str, list[str]]:
         """As JSON; empty if nothing was decided."""
         fields = {"drop": self.drop, "keep": self.keep, "ids": self.ids}
-        return {name: list(own) for name, own in fields.items() if own}
+        return {name: list(columns) for name, columns in fields.items() if columns}
 
     @property
     def sentences(self) -> list[str]:
@@ -61,7 +61,7 @@ class Decisions:
             ("Values replaced by numbers in random order, equal ones by equal numbers: {}.",
              self.ids),
         )  # fmt: skip
-        return [text.format(in_one_line(*own)) for text, own in said if own]
+        return [text.format(in_one_line(*columns)) for text, columns in said if columns]
 
 
 def check_decided(
@@ -111,11 +111,11 @@ def decided_tables(
         for name in table.columns
         if str(name) in decisions.ids
     }
-    made = []
-    for each in tables:
-        own = with_columns(each.drop(columns=drop), codes)
-        made.append(own.reset_index(level=gone, drop=True) if gone else own)
-    return made
+    decided = []
+    for table in tables:
+        published = with_columns(table.drop(columns=drop), codes)
+        decided.append(published.reset_index(level=gone, drop=True) if gone else published)
+    return decided
 
 
 def _numbered(column: pd.Series, entropy: int) -> pd.Series:
@@ -123,8 +123,8 @@ def _numbered(column: pd.Series, entropy: int) -> pd.Series:
     rng = streams(entropy).generator(f"identifiers of {column.name}")
     codes, levels = pd.factorize(column)
     number = np.append(rng.permutation(len(levels)) + 1, 0)[codes]
-    made: pd.Series = pd.Series(number, index=column.index, name=column.name, dtype="int64")
-    return made.astype("Int64").mask(codes < 0) if (codes < 0).any() else made
+    numbered: pd.Series = pd.Series(number, index=column.index, name=column.name, dtype="int64")
+    return numbered.astype("Int64").mask(codes < 0) if (codes < 0).any() else numbered
 
 
 def _names(given: Any, what: str) -> tuple[str, ...]:

@@ -37,7 +37,8 @@ class Estimates:
     def frame(self, level: float = 0.95) -> pd.DataFrame:
         """Estimates as a table; see `estimates`."""
         error, alone = (
-            np.sqrt(np.diag(own)) for own in (self.covariance, self.covariance_without_noise)
+            np.sqrt(np.diag(covariance))
+            for covariance in (self.covariance, self.covariance_without_noise)
         )
         half = float(ndtri((1 + level) / 2)) * error
         columns = {
@@ -92,7 +93,7 @@ def estimates(release: Any, level: float = 0.95) -> pd.DataFrame:
         If the release has none.
     """
     check_fraction(level, "level")
-    own: Estimates | None = getattr(release, "estimates", None)
-    if own is None:
+    published: Estimates | None = getattr(release, "estimates", None)
+    if published is None:
         raise InvalidInput("release must be by clipped scores, which alone publish estimates")
-    return own.frame(level)
+    return published.frame(level)

@@ -76,14 +76,14 @@ def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFra
 def with_drawn_levels(tables: Sequence[pd.DataFrame], columns: Collection[str]) -> list[Any]:
     """Tables whose `columns` of categories have the levels that some table has, and no others: the
     data's own could be those of records that were left out."""
-    made = list(tables)
+    leveled = list(tables)
     for name in (name for name in tables[0].columns if str(name) in columns):
-        kinds = {isinstance(table[name].dtype, pd.CategoricalDtype) for table in made}
+        kinds = {isinstance(table[name].dtype, pd.CategoricalDtype) for table in leveled}
         if kinds == {True}:
-            drawn = {level for table in made for level in table[name].dropna().unique()}
-            held = [level for level in made[0][name].cat.categories if level in drawn]
-            made = [with_columns(t, {name: t[name].cat.set_categories(held)}) for t in made]
-    return made
+            drawn = {level for table in leveled for level in table[name].dropna().unique()}
+            held = [level for level in leveled[0][name].cat.categories if level in drawn]
+            leveled = [with_columns(t, {name: t[name].cat.set_categories(held)}) for t in leveled]
+    return leveled
 
 
 def _says_more(dtype: Any) -> bool:
@@ -119,7 +119,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """A list of names in a saved record."""
     names = tuple(fields[name])
-    if not all(isinstance(each, str) for each in names):
+    if not all(isinstance(entry, str) for entry in names):
         raise TypeError(name)
     return names
 

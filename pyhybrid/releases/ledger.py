@@ -278,16 +278,16 @@ class Ledger:
     def label(self) -> str:
         """What the sum of the entries is: a guarantee of one kind, or a sum of unlike charges."""
         entries = self.entries
-        found = {f"{entry.kind}, {entry.relation}" for entry in entries}
+        kinds = {f"{entry.kind}, {entry.relation}" for entry in entries}
         units = {entry.charge.get("unit") for entry in entries}
         if len(units) > 1:
-            found |= {f"unit {unit or 'row'}" for unit in units}
-        if found <= {f"{self.kind}, {self.relation}"}:
-            told = self.kind == STRICT or any(e.spent.noisy for e in entries)
-            at = f" at delta = {self.delta:g}" if told and self.delta is not None else ""
+            kinds |= {f"unit {unit or 'row'}" for unit in units}
+        if kinds <= {f"{self.kind}, {self.relation}"}:
+            with_delta = self.kind == STRICT or any(e.spent.noisy for e in entries)
+            at = f" at delta = {self.delta:g}" if with_delta and self.delta is not None else ""
             whose = next(iter(units), None) or "record"
             return f"{self.kind}{at}, {self.relation} one {whose}"
-        unlike = "; ".join(sorted(found | {f"{self.kind}, {self.relation}"}))
+        unlike = "; ".join(sorted(kinds | {f"{self.kind}, {self.relation}"}))
         return f"sum of unlike charges, no guarantee of any kind: {unlike}"
 
     def add(self, release: Charged) -> LedgerEntry:
@@ -369,11 +369,11 @@ class Ledger:
                 )
 
     def _check(self, charge: PrivacyCharge, entries: tuple[LedgerEntry, ...]) -> None:
-        found, own = (charge.kind, charge.relation), (self.kind, self.relation)
-        if found != own and not self.allow_unlike:
+        charged, expected = (charge.kind, charge.relation), (self.kind, self.relation)
+        if charged != expected and not self.allow_unlike:
             raise InvalidInput(
-                f"charges in ledger {self.path} must be {', '.join(own)}: found "
-                f"{', '.join(found)}; a sum of unlike charges is no guarantee. allow_unlike=True "
+                f"charges in ledger {self.path} must be {', '.join(expected)}: found "
+                f"{', '.join(charged)}; a sum of unlike charges is no guarantee. allow_unlike=True "
                 "(--allow-unlike) adds it anyway and labels the sum"
             )
         units = {entry.charge.get("unit") for entry in entries}
@@ -447,7 +447,7 @@ def _lines_of(file: BinaryIO, path: Path) -> list[dict[str, Any]]:
             "that line was nothing released on it: keep a copy, then delete that line"
             + ("" if whole else " (with it the file)")
         )
-    found = []
+    lines = []
     for number, text in enumerate(whole, start=1):
         try:
             fields = json.loads(text)
@@ -458,8 +458,8 @@ def _lines_of(file: BinaryIO, path: Path) -> list[dict[str, Any]]:
                 f"ledger {path} is damaged: line {number} cannot be read. Restore the file from a "
                 "backup; its content cannot be recovered from what is left"
             )
-        found.append(fields)
-    return found
+        lines.append(fields)
+    return lines
 
 
 def _entries_in(lines: Sequence[Mapping[str, Any]]) -> tuple[LedgerEntry, ...]:

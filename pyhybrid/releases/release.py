@@ -127,10 +127,12 @@ class Release(ReleaseRecord):
         origin: Origin | None = None,
     ) -> Release:
         """The release of `tables` with its record; for mechanisms."""
-        own = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
+        record_fields = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
         name = new_identifier() if identifier is None else identifier
         sets = in_one_dtype(tables, record.synthesized)
-        return Release(**own, synthetic=sets, identifier=name, parts=tuple(parts), origin=origin)
+        return Release(
+            **record_fields, synthetic=sets, identifier=name, parts=tuple(parts), origin=origin
+        )
 
     @property
     def steps(self) -> dict[str, Release]:
@@ -176,8 +178,8 @@ class Release(ReleaseRecord):
             raise InvalidInput(
                 f"table must have no columns but those of the release: {added[0]!r} is not in it"
             )
-        own = list(self.synthesized)
-        restored = [joined(table, synthetic[own]) for synthetic in self.synthetic]
+        synthesized = list(self.synthesized)
+        restored = [joined(table, synthetic[synthesized]) for synthetic in self.synthetic]
         return replace(self, synthetic=restored)
 
     def with_decisions(self, decisions: Decisions) -> Release:
@@ -266,18 +268,18 @@ class Release(ReleaseRecord):
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
         self.check_charge()
-        own = self.with_decisions(Decisions.of(drop, keep, ids))
-        pages = _pages(own, ledger is not None) if report else {}
+        decided = self.with_decisions(Decisions.of(drop, keep, ids))
+        pages = _pages(decided, ledger is not None) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
-        entry = None if ledger is None else ledger.add(own)
+        entry = None if ledger is None else ledger.add(decided)
         save_release(
             folder,
-            record=own,
-            tables=own.synthetic,
-            parts=own.parts,
-            statement=own.statement,
+            record=decided,
+            tables=decided.synthetic,
+            parts=decided.parts,
+            statement=decided.statement,
             notes={
-                "identifier": own.identifier,
+                "identifier": decided.identifier,
                 "ledger": None if entry is None else {"entry": entry.number},
             },
             overwrite=overwrite,

@@ -106,8 +106,8 @@ def stated_charge(charge: PrivacyCharge) -> dict[str, Any]:
 
 def _counts(release: ReleaseRecord) -> str:
     """Counts that noise was added to; empty of a fitted model."""
-    made = release.provenance
-    return made.counts if isinstance(made, NoiseProvenance) else ""
+    provenance = release.provenance
+    return provenance.counts if isinstance(provenance, NoiseProvenance) else ""
 
 
 def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
@@ -164,11 +164,11 @@ def _how(release: ReleaseRecord) -> list[str]:
     given = {k: v for k, v in release.settings.items() if v is not None}
     read = given.get("predictors")
     if isinstance(read, Mapping) and all(
-        [*own] == [*read][:place] for place, own in enumerate(read.values())
+        [*columns_read] == [*read][:place] for place, columns_read in enumerate(read.values())
     ):
         given["predictors"] = "the columns before each one"
     settings = ", ".join(f"{name} = {in_words(value)}" for name, value in given.items())
-    found = release.diagnostics
+    diagnostics = release.diagnostics
     return _WORDS.rendered(
         "how",
         settings=" ".join(settings.split()),  # as above: no line break forges a heading
@@ -176,7 +176,7 @@ def _how(release: ReleaseRecord) -> list[str]:
         made=release.provenance,
         own=release.settings.get("program", "published") != "published",  # not of pyhybrid's
         asked=release.requested,  # none of a release of an earlier version
-        rule=None if found is None else found.rule.describe(),
+        rule=None if diagnostics is None else diagnostics.rule.describe(),
         charge=release.charge,
         seeded=release.seeded,
     )
@@ -188,7 +188,7 @@ def in_words(value: Any) -> str:
     if isinstance(value, Mapping):
         return "(" + ", ".join(f"{k} = {in_words(v)}" for k, v in value.items()) + ")"
     if isinstance(value, (list, tuple)):
-        words = [in_words(each) for each in value]
+        words = [in_words(part) for part in value]
         if len(words) > _MOST_LISTED:
             words = [*words[:3], f"... {words[-1]} ({len(words)} in all)"]
         return "; ".join(words)

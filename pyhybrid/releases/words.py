@@ -77,9 +77,9 @@ def environment(*, autoescape: bool, **filters: Any) -> Environment:
     """Jinja's settings: a value that is not given is an error; `fmt` is Python's `format`."""
     import jinja2
 
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         autoescape=autoescape, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"fmt": format, **filters}
-    return made
+    templates.filters |= {"fmt": format, **filters}
+    return templates

@@ -181,8 +181,8 @@ def _remove_what_was_left(parent: Path, prefix: str) -> None:
         return
     for folder in [path for path in parent.iterdir() if path.name.startswith(prefix)]:
         with contextlib.suppress(OSError):
-            found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+            status = folder.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
                 with _locked(folder) as ours:
                     if ours:
                         shutil.rmtree(folder, ignore_errors=True)

@@ -85,7 +85,7 @@ def finished_tasks(
             failures.append(ended)
         tell(step, done, total)
     if failures:
-        failures.sort(key=lambda each: next(k for k, t in enumerate(tasks) if t is each.task))
+        failures.sort(key=lambda failure: next(k for k, t in enumerate(tasks) if t is failure.task))
         raise first_failure(failures, what)
 
 
@@ -127,7 +127,7 @@ def _in_processes(
                     yield done
         # Tasks begin in their order: the death of a worker was the doing of one of the first. Each
         # of these gets a process of its own; the others go on together.
-        lost = [task for task in waiting if any(task is each for each in lost)]
+        lost = [task for task in waiting if any(task is other for other in lost)]
         for task in lost[:workers]:
             with _pool(1) as pool:
                 (done,) = _submitted(function, [task], pool)

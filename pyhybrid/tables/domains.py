@@ -86,7 +86,7 @@ def ranged(kind: Number, values: pd.Series) -> Number:
     low, high = float(values.min()), float(values.max())
     least = 1.0 if kind.form.decimals is None else 10.0**-kind.form.decimals
     step = max(10.0 ** np.floor(np.log10(max(high - low, least))) / 5, least)
-    start, end = (round(step * own, 12) for own in (np.floor(low / step), np.ceil(high / step)))
+    start, end = (round(step * steps, 12) for steps in (np.floor(low / step), np.ceil(high / step)))
     number = int if kind.whole else float
     return replace(
         kind,
@@ -156,7 +156,8 @@ def pairs_or_choice(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[st
     """ "all" where a column's model of all its pairs is small enough, else "private"."""
     cells = {name: _cells(name, kind) for name, kind in kinds.items()}
     effects = (
-        cells[name] * (1 + sum(cells[own] for own in reads)) for name, reads in pairs.items()
+        cells[name] * (1 + sum(cells[predictor] for predictor in reads))
+        for name, reads in pairs.items()
     )
     return "all" if max(effects) <= MOST_EFFECTS_OF_PAIRS else "private"
 
@@ -175,20 +176,20 @@ def measured_with(
     `MOST_EFFECTS_OF_A_COLUMN`."""
     order = list(candidates)
     if reference is not None and name in reference.columns:
-        told = [own for own in order if own in reference.columns]
-        strength = {own: association(reference[name], reference[own]) for own in told}
-        ranked = sorted(order, key=lambda own: -strength.get(own, 0.0))  # stable
+        known = [name_ for name_ in order if name_ in reference.columns]
+        strength = {name_: association(reference[name], reference[name_]) for name_ in known}
+        ranked = sorted(order, key=lambda name_: -strength.get(name_, 0.0))  # stable
     else:
-        public = [own for own in order if own in kept]
-        ranked = [*public, *(own for own in reversed(order) if own not in kept)]
+        public = [name_ for name_ in order if name_ in kept]
+        ranked = [*public, *(name_ for name_ in reversed(order) if name_ not in kept)]
     rows, columns = _cells(name, kinds[name]), 1
-    found: set[str] = set()
-    for own in ranked:
-        wider = columns + _cells(own, kinds[own])
-        if len(found) < most and rows * wider <= MOST_EFFECTS_OF_A_COLUMN:
-            found.add(own)
+    kept_predictors: set[str] = set()
+    for name_ in ranked:
+        wider = columns + _cells(name_, kinds[name_])
+        if len(kept_predictors) < most and rows * wider <= MOST_EFFECTS_OF_A_COLUMN:
+            kept_predictors.add(name_)
             columns = wider
-    return tuple(own for own in order if own in found)
+    return tuple(name_ for name_ in order if name_ in kept_predictors)
 
 
 def association(one: pd.Series, other: pd.Series) -> float:

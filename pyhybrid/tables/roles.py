@@ -73,10 +73,10 @@ def _listed(names: Any, what: str) -> tuple[str, ...]:
         raise InvalidInput(f"{what} must be a list of columns: found {names!r}")
     if not isinstance(names, Iterable):
         raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
-    found = tuple(names)
-    if not all(isinstance(name, str) for name in found):
+    columns = tuple(names)
+    if not all(isinstance(name, str) for name in columns):
         raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
-    return found
+    return columns
 
 
 def _check_id(column: pd.Series) -> None:
@@ -125,8 +125,8 @@ def declared_kinds(
     for name in names:
         kind = types[name] if name in types else kind_of(like[name])
         if isinstance(kind, Real) and kind.decimals is None and name in like:
-            found = kind_of(like[name])
-            kind = replace(kind, decimals=found.form.decimals if isinstance(found, Number) else 0)
+            read = kind_of(like[name])
+            kind = replace(kind, decimals=read.form.decimals if isinstance(read, Number) else 0)
         kinds[name] = kind
     return dict(sorted(kinds.items(), key=lambda item: _rank(item[1])))
 

@@ -190,11 +190,11 @@ def _few_predictors(
     kinds: Mapping[str, Kind], kept: Mapping[str, Kind], reference: pd.DataFrame | None
 ) -> dict[str, tuple[str, ...]]:
     """Columns that each one is measured with: 30 tables in all, or 3 each."""
-    most, usable, found = most_tables(len(kinds)), dict(kept), {}
+    most, usable, predictors = most_tables(len(kinds)), dict(kept), {}
     for name, kind in kinds.items():
-        found[name] = measured_with(
+        predictors[name] = measured_with(
             name, {**usable, name: kind}, usable, kept=kept, most=most, reference=reference
         )
         if is_predictor(kind):
             usable[name] = kind
-    return found
+    return predictors

@@ -50,8 +50,8 @@ def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, .
         return None
     if isinstance(levels, str) or not isinstance(levels, Sequence):
         raise InvalidInput(f"levels must be a tuple: found {type(levels).__name__}")
-    plain = tuple(own.item() if isinstance(own, np.generic) else own for own in levels)
-    if not all(isinstance(own, str | bool | int | float) for own in plain):
+    plain = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
+    if not all(isinstance(level, str | bool | int | float) for level in plain):
         raise InvalidInput("levels must be texts, numbers or logicals")
     # 1 and "1" are one
     written = {v if isinstance(v, str) else str(_plain(number_in(v))) for v in plain}
@@ -86,9 +86,9 @@ def outcome_levels(
     if kind == "text":
         return OutcomeLevels(values=tuple(sorted(values.unique())), read=True)
     if kind == "numbers" and numbers is None:
-        found = np.unique(values.to_numpy(dtype=np.float64))
-        found = found[np.isfinite(found)]
-        return OutcomeLevels(values=tuple(_plain(own) for own in found.tolist()), read=True)
+        present = np.unique(values.to_numpy(dtype=np.float64))
+        present = present[np.isfinite(present)]
+        return OutcomeLevels(values=tuple(_plain(number) for number in present.tolist()), read=True)
     return OutcomeLevels(values=(False, True) if kind == "logicals" else numbers or ())
 
 
@@ -98,16 +98,16 @@ def _kind(values: pd.Series, name: str) -> str:
         return "categories"
     if is_bool_dtype(dtype):
         return "logicals"
-    found = "floating"
+    held = "floating"
     if pd.api.types.is_complex_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
-        found = pd.api.types.infer_dtype(values.astype(object), skipna=True)
+        held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
     kinds = {"string": "text", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
-    if found not in kinds:
+    if held not in kinds:
         raise InvalidInput(
             f"outcome {name!r} must be text, logicals, categories or numbers: found {dtype} "
-            f"({found}); make it one of them"
+            f"({held}); make it one of them"
         )
-    return kinds[found]
+    return kinds[held]
 
 
 def _plain(number: float) -> int | float:
@@ -121,7 +121,7 @@ def places_of_levels(column: pd.Series, levels: Sequence[Any]) -> IntArray:
     number it is the one that is written so, or the first."""
     ranked = sorted(
         ((number_in(level), place, level) for place, level in enumerate(levels)),
-        key=lambda own: (isinstance(own[2], str), own[2] != str(_plain(own[0]))),
+        key=lambda rank: (isinstance(rank[2], str), rank[2] != str(_plain(rank[0]))),
     )
     known: dict[Any, int] = {
         level: place for x, place, level in ranked if isinstance(level, str) or math.isnan(x)
@@ -161,23 +161,27 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     """A column with the index and name of `like` from places among the levels (n,), in its dtype if
     that has a value for each of them."""
     dtype: Any = like.dtype
-    own = held = pd.Series(list(levels.values), dtype=object)
+    objects = held = pd.Series(list(levels.values), dtype=object)
     if isinstance(dtype, pd.CategoricalDtype):
         held = pd.Series(dtype.categories)
     else:
         with suppress(TypeError, ValueError):
-            held = pd.Series([False, True] if is_bool_dtype(dtype) else own).astype(dtype)
+            held = pd.Series([False, True] if is_bool_dtype(dtype) else objects).astype(dtype)
     known = places_of_levels(held, levels.values).tolist()
-    if not {*known} >= {*range(len(own))}:
-        held, known = own, [*range(len(own))]
-    at = np.array([known.index(place) for place in range(len(own))])[places.astype(np.intp)]
-    made: pd.Series
+    if not {*known} >= {*range(len(objects))}:
+        held, known = objects, [*range(len(objects))]
+    at = np.array([known.index(place) for place in range(len(objects))])[places.astype(np.intp)]
+    released: pd.Series
     if isinstance(dtype, pd.CategoricalDtype):
-        dtype = dtype if held is not own else pd.CategoricalDtype(list(own), ordered=dtype.ordered)
-        made = column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
+        dtype = (
+            dtype
+            if held is not objects
+            else pd.CategoricalDtype(list(objects), ordered=dtype.ordered)
+        )
+        released = column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
     else:
-        made = pd.Series(held.array[at], index=like.index, name=like.name, dtype=held.dtype)
-    return made
+        released = pd.Series(held.array[at], index=like.index, name=like.name, dtype=held.dtype)
+    return released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +212,7 @@ class Form:
     def dtype(self) -> Any:
         """int64, float64, bool, or categories; Int64 and boolean where values can be missing."""
         if self.levels is not None:
-            if all(isinstance(own, bool) for own in self.levels):
+            if all(isinstance(level, bool) for level in self.levels):
                 return pd.BooleanDtype() if self.missing else np.dtype(bool)
             if not self._of_numbers:
                 return pd.CategoricalDtype(list(self.levels), ordered=self.ordered)
@@ -225,7 +229,7 @@ class Form:
     def _whole(self) -> bool:
         if self.levels is None:
             return self.decimals == 0
-        return all(float(own).is_integer() and abs(own) < 2**53 for own in self.levels)
+        return all(float(level).is_integer() and abs(level) < 2**53 for level in self.levels)
 
     def read(self, column: pd.Series) -> pd.Series:
         """Confidential values in a dtype that does not depend on them; what cannot be read so is
@@ -263,8 +267,8 @@ class Form:
         places = places_of_levels(column, self.levels)
         if (places[there] < 0).any():
             raise InvalidInput("a value is none of the levels")
-        own = np.array([*self.levels, None], dtype=object)
-        whole = own[np.where(there, places, -1)]
+        known = np.array([*self.levels, None], dtype=object)
+        whole = known[np.where(there, places, -1)]
         if self._of_numbers:
             whole = np.where(there, whole, np.nan).astype(np.float64)
         return column_like(whole, column)
@@ -285,26 +289,26 @@ def form_of_levels(
     if given is not None:
         return Form(levels=given, ordered=ordered)
     try:
-        found = outcome_levels(column.dropna(), str(column.name), None, numbers)
+        levels = outcome_levels(column.dropna(), str(column.name), None, numbers)
     except (InvalidInput, TypeError):
         return None
-    return None if found.read else Form(levels=found.values, ordered=ordered)
+    return None if levels.read else Form(levels=levels.values, ordered=ordered)
 
 
 def forms_of(model: Any, table: pd.DataFrame) -> dict[str, Form]:
     """Form of the column that a model synthesizes, by its name; none if it is not declared. `table`
     tells logicals, numbers and categories apart, and nothing else: a neighboring table in which
     they are others is refused."""
-    own = getattr(model, "forms", None)
-    if own is None or not isinstance(table, pd.DataFrame):
+    forms = getattr(model, "forms", None)
+    if forms is None or not isinstance(table, pd.DataFrame):
         return {}
-    found: dict[str, Form] = own(table)
-    return {name: form for name, form in found.items() if name in table}
+    declared: dict[str, Form] = forms(table)
+    return {name: form for name, form in declared.items() if name in table}
 
 
 def read_in_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFrame:
     """`table` with the columns named as their forms read them; it is not changed."""
-    changed = {name: own.read(table[name]) for name, own in forms.items()}
+    changed = {name: form.read(table[name]) for name, form in forms.items()}
     if all(values.dtype == table[name].dtype for name, values in changed.items()):
         return table
     return with_columns(table, changed)
@@ -312,7 +316,7 @@ def read_in_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFram
 
 def in_their_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFrame:
     """`table` with released columns cast."""
-    return with_columns(table, {name: own.cast(table[name]) for name, own in forms.items()})
+    return with_columns(table, {name: form.cast(table[name]) for name, form in forms.items()})
 
 
 def number_in(value: Any) -> float:
@@ -334,21 +338,21 @@ def numbers_in(column: pd.Series) -> FloatArray:
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     entries = column.astype(object)
-    return np.array([own if isinstance(own, float) else number_in(own) for own in entries])
+    return np.array([entry if isinstance(entry, float) else number_in(entry) for entry in entries])
 
 
 def as_levels(column: pd.Series, levels: Sequence[Any]) -> pd.Series:
     """A column whose entries are those levels that they are, see `places_of_levels`; all else
     stays."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        each = as_levels(pd.Series(column.cat.categories.astype(object)), levels)
-        if each.is_unique:
-            return column.cat.rename_categories(list(each))
+        renamed = as_levels(pd.Series(column.cat.categories.astype(object)), levels)
+        if renamed.is_unique:
+            return column.cat.rename_categories(list(renamed))
         return as_levels(column.astype(object), levels).astype("category")
     other = "Oiuf" if any(isinstance(level, bool) for level in levels) else "Ob"  # 1 == True
     same = column.isin(list(levels)) | column.isna()
     if column.dtype.kind not in other and same.all():
         return column
     places = places_of_levels(column, levels)
-    own = np.array([*levels, None], dtype=object)
-    return column_like(np.where(places < 0, column.astype(object), own[places]), column)
+    known = np.array([*levels, None], dtype=object)
+    return column_like(np.where(places < 0, column.astype(object), known[places]), column)

@@ -54,8 +54,8 @@ class Kind(ABC):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in own.items()}
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
         return {"kind": self.name, **{k: v for k, v in shown.items() if v is not None}}
 
 
@@ -182,14 +182,14 @@ KINDS: Mapping[str, type[Kind]] = {
 
 def kind_from_dict(given: Mapping[str, Any]) -> Kind:
     """Inverse of `Kind.as_dict`; a "note" is for people."""
-    own = {key: value for key, value in given.items() if key != "note"}
-    name = own.pop("kind", None)
+    settings = {key: value for key, value in given.items() if key != "note"}
+    name = settings.pop("kind", None)
     if name not in KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(KINDS)}: found {name!r}")
-    if "levels" in own:
-        own["levels"] = tuple(own["levels"])
+    if "levels" in settings:
+        settings["levels"] = tuple(settings["levels"])
     try:
-        return KINDS[name](**own)
+        return KINDS[name](**settings)
     except TypeError:
         known = ", ".join(field.name for field in fields(KINDS[name]))
         raise InvalidInput(f"{name} must have its own settings, {known}: found others") from None
@@ -214,8 +214,8 @@ def kind_of(column: pd.Series) -> Kind:
         raise InvalidInput(f"column {name!r} must have values: all are missing; drop it")
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        own = Ordered if dtype.ordered else Nominal
-        return own(levels=tuple(dtype.categories), missing=missing)
+        leveled = Ordered if dtype.ordered else Nominal
+        return leveled(levels=tuple(dtype.categories), missing=missing)
     if pd.api.types.is_bool_dtype(dtype):
         return Nominal(levels=(False, True), missing=missing)
     if not all(isinstance(value, Hashable) for value in held):

@@ -186,8 +186,8 @@ def decimals_of(values: FloatArray) -> int | None:
 def of_steps(whole: FloatArray, step: float) -> FloatArray:
     """So many steps as the float nearest to their decimals: 10.1, not 10.100000000000001."""
     decimals = decimals_of(np.array([step]))
-    own = np.asarray(whole, dtype=np.float64) * step
-    return own if decimals is None else np.round(own, decimals)
+    numbers = np.asarray(whole, dtype=np.float64) * step
+    return numbers if decimals is None else np.round(numbers, decimals)
 
 
 def snapped(values: FloatArray, step: float) -> FloatArray:
@@ -226,10 +226,10 @@ def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series
     if decimals > 0 and not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     whole, nullable = decimals == 0, pd.api.types.is_extension_array_dtype(like.dtype)
-    made = column_like(values.astype("int64" if whole else "float64"), like)
+    column = column_like(values.astype("int64" if whole else "float64"), like)
     if nullable:
-        made = made.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
-    return made
+        column = column.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
+    return column
 
 
 def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:

@@ -50,9 +50,9 @@ def read_types(path: str | Path) -> dict[str, Any]:
     try:
         types = _of_schema(given)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        told = str(error) if isinstance(error, InvalidInput) else "found another form"
-        raise InvalidInput(f"types: {path} must be a Table Schema or CSVW: {told}") from None
-    own_form = {name: own for name, own in given.items() if name != SCHEMA}
+        reason = str(error) if isinstance(error, InvalidInput) else "found another form"
+        raise InvalidInput(f"types: {path} must be a Table Schema or CSVW: {reason}") from None
+    own_form = {name: setting for name, setting in given.items() if name != SCHEMA}
     if not (own_form if types is None else types):
         raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
     return own_form if types is None else types
@@ -78,12 +78,12 @@ def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:
             if len(given[tables]) != 1:
                 raise InvalidInput(f"it must describe one table: found {len(given[tables])}")
             given = given[tables][0]
-        own = given.get(inside)
-        given = own if isinstance(own, dict) and "kind" not in own else given
+        kind_ = given.get(inside)
+        given = kind_ if isinstance(kind_, dict) and "kind" not in kind_ else given
     for key, kind in (("fields", _of_table_schema), ("columns", _of_csvw)):
         if isinstance(given.get(key), list):
-            told = {_name(column): kind(column) for column in given[key]}
-            return {name: own for name, own in told.items() if own is not None}
+            kinds = {_name(column): kind(column) for column in given[key]}
+            return {name: kind_ for name, kind_ in kinds.items() if kind_ is not None}
     return None
 
 
@@ -100,7 +100,8 @@ def _name(column: Mapping[str, Any]) -> str:
 def _of_table_schema(field: Mapping[str, Any]) -> dict[str, Any] | None:
     rules = field.get("constraints", {})
     levels = rules.get("enum") or [
-        own["value"] if isinstance(own, Mapping) else own for own in field.get("categories", ())
+        category["value"] if isinstance(category, Mapping) else category
+        for category in field.get("categories", ())
     ]
     return _kind(
         str(field.get("type", "any")), levels, (rules.get("minimum"), rules.get("maximum")),
@@ -139,21 +140,23 @@ def _kind(
     if base not in _NUMBERS:
         return None
     lower, upper = (None if end is None else float(end) for end in ends)
-    own: dict[str, Any] = {"lower": lower, "upper": upper, **missing}
+    settings: dict[str, Any] = {"lower": lower, "upper": upper, **missing}
     if base in _WHOLE and lower is not None and lower >= 0:
-        own |= {"lower": int(lower), "upper": None if upper is None else int(upper)}
-        return {"kind": Counts.__name__, **own}
-    return {"kind": Real.__name__, **own, "decimals": 0 if base in _WHOLE else decimals}
+        settings |= {"lower": int(lower), "upper": None if upper is None else int(upper)}
+        return {"kind": Counts.__name__, **settings}
+    return {"kind": Real.__name__, **settings, "decimals": 0 if base in _WHOLE else decimals}
 
 
 def schema_of_types() -> dict[str, Any]:
     """JSON Schema of a file of types, by which editors complete and check it."""
-    each = []
+    kinds = []
     for name, kind in KINDS.items():
-        own = {f.name: _SETTINGS.get(f.name, {"type": ["number", "null"]}) for f in fields(kind)}
-        each.append({
-            "properties": {"kind": {"const": name}, "note": {"type": "string"}, **own},
-            "required": ["kind", *(["levels"] if "levels" in own else [])],
+        settings = {
+            f.name: _SETTINGS.get(f.name, {"type": ["number", "null"]}) for f in fields(kind)
+        }
+        kinds.append({
+            "properties": {"kind": {"const": name}, "note": {"type": "string"}, **settings},
+            "required": ["kind", *(["levels"] if "levels" in settings else [])],
             "additionalProperties": False,
         })  # fmt: skip
     return {
@@ -163,6 +166,6 @@ def schema_of_types() -> dict[str, Any]:
         "additionalProperties": {
             "type": "object",
             "properties": {"kind": {"enum": [*KINDS]}},
-            "oneOf": each,
+            "oneOf": kinds,
         },
     }

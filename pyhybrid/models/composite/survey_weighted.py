@@ -172,16 +172,16 @@ class _BoundSurvey:
 
     def log_lik(self, draws: Draws) -> LogLik:
         """w_i f_i of the records: one column for each distinct row and weight."""
-        own = self.inner.log_lik(draws)
+        unweighted = self.inner.log_lik(draws)
         pairs, row_of = np.unique(
-            np.column_stack([own.row_of.astype(np.float64), self.weight]),
+            np.column_stack([unweighted.row_of.astype(np.float64), self.weight]),
             axis=0,
             return_inverse=True,
         )
         rows, weight = pairs[:, 0].astype(np.intp), pairs[:, 1]
 
         def make() -> Iterator[FloatArray]:
-            for span, block in own.blocks():  # pairs are in the order of rows
+            for span, block in unweighted.blocks():  # pairs are in the order of rows
                 here = slice(*np.searchsorted(rows, [span.start, span.stop]))
                 yield block[:, rows[here] - span.start] * weight[here]
 

@@ -70,9 +70,9 @@ class TransformedModel(BlockModel):
         check_decimals(self.decimals)
 
     def describe(self) -> dict[str, Any]:
-        own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
+        settings = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
         scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
-        return {**super().describe(), **own, "decimals": self.decimals, "density": scale}
+        return {**super().describe(), **settings, "decimals": self.decimals, "density": scale}
 
     def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
         known = super().takes(y) & (np.abs(y) <= LARGEST)
@@ -94,10 +94,10 @@ class TransformedModel(BlockModel):
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
         kind = TRANSFORMS[self.transform]
         with np.errstate(over="ignore"):
-            own = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
-        if np.isnan(own).any():
+            amounts = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
+        if np.isnan(amounts).any():
             raise SamplingError("a replicate is not a number: the posterior draw is not finite")
-        rounded = own if decimals is None else np.round(own, decimals)
+        rounded = amounts if decimals is None else np.round(amounts, decimals)
         if kind.positive:
             step = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
             rounded = np.maximum(rounded, step)
@@ -266,8 +266,8 @@ def _deviation(
     squares = float(weight @ residual**2)
     if total >= 2 * X.shape[1]:
         return float(np.sqrt(squares / total))
-    own = np.linalg.eigvalsh((X.T * weight) @ X)
-    free = total - float(np.sum(own / (own + ridge)))
+    information = np.linalg.eigvalsh((X.T * weight) @ X)
+    free = total - float(np.sum(information / (information + ridge)))
     return float(np.sqrt((squares + max(1 - free, 0.0)) / max(free, 1.0)))
 
 
@@ -347,8 +347,8 @@ class Gamma(LinearModel, BoundedModel):
             raise InvalidInput(f"upper must be above 0: found {self.upper:g}")
 
     def describe(self) -> dict[str, Any]:
-        own = {"unit": self.unit, "decimals": self.decimals, "prior": self.prior}
-        return {**super().describe(), **own, "density": f"of y / {self.unit:g}"}
+        settings = {"unit": self.unit, "decimals": self.decimals, "prior": self.prior}
+        return {**super().describe(), **settings, "density": f"of y / {self.unit:g}"}
 
     def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
         return super().takes(y) & (y > 0) & (y <= LARGEST)
@@ -365,7 +365,7 @@ class Gamma(LinearModel, BoundedModel):
         return y / self.unit
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        own = np.minimum(self.unit * values, LARGEST)
-        rounded = own if decimals is None else np.round(own, decimals)
+        amounts = np.minimum(self.unit * values, LARGEST)
+        rounded = amounts if decimals is None else np.round(amounts, decimals)
         least = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
         return np.asarray(np.maximum(rounded, least))

@@ -85,8 +85,8 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     def describe(self) -> dict[str, Any]:
         """Public settings; the prior's where it is not the published one."""
         names = ("prior", "prior_scale", "prior_scale_intercept")
-        own = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
-        return {**super().describe(), **own}
+        prior = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
+        return {**super().describe(), **prior}
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
         """`grid`, with an intercept alone, under one of `grid_priors`."""

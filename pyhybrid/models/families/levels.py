@@ -247,18 +247,18 @@ class Categorical(LevelModel):
     ) -> FloatArray:
         rows = distinct_rows(X)
         drawn = rng.random((X.shape[0],))
-        made = np.empty(X.shape[0])
+        places = np.empty(X.shape[0])
         width = parameters["beta"].shape[1] + 1
-        for own in _blocks(rows.first.size, width):
-            eta = _with_first(X[rows.first[own]] @ parameters["beta"])
+        for block in _blocks(rows.first.size, width):
+            eta = _with_first(X[rows.first[block]] @ parameters["beta"])
             total: FloatArray = np.asarray(logsumexp(eta, axis=1, keepdims=True))
             below: FloatArray = np.exp(eta - total).cumsum(axis=1)
-            here = np.flatnonzero((rows.row_of >= own.start) & (rows.row_of < own.stop))
+            here = np.flatnonzero((rows.row_of >= block.start) & (rows.row_of < block.stop))
             for few in _blocks(here.size, width):
                 at = here[few]
-                passed = drawn[at, None] >= below[rows.row_of[at] - own.start, :-1]
-                made[at] = passed.sum(axis=1)
-        return made
+                passed = drawn[at, None] >= below[rows.row_of[at] - block.start, :-1]
+                places[at] = passed.sum(axis=1)
+        return places
 
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0

@@ -91,8 +91,8 @@ class MixtureRegression(TransformedModel):
         total = None
         for k in range(sigma.shape[1]):
             z = (y - offset - beta[:, :, k] @ X.T) / sigma[:, k, None]
-            own = constant[:, k, None] - z**2 / 2
-            total = own if total is None else np.logaddexp(total, own)
+            component = constant[:, k, None] - z**2 / 2
+            total = component if total is None else np.logaddexp(total, component)
         return np.asarray(total)
 
     def draw_outcome(
@@ -175,11 +175,11 @@ class BoundMixture(BoundRegression):
         order = np.argsort(X @ np.linalg.lstsq(X, y, rcond=None)[0], kind="stable")
         rows = [order[round(q * (order.size - 1))] for q in _ROWS_MONITORED]
         parameters = {name: draws.flat(name) for name in self.model.parameters}
-        found = [
+        densities = [
             self.model.log_lik(parameters, points, x[None])
             for x in np.vstack([X.mean(axis=0), X[rows]])
         ]
-        return {"log_density": np.hstack(found).reshape(*draws.divergent.shape, -1)}
+        return {"log_density": np.hstack(densities).reshape(*draws.divergent.shape, -1)}
 
 
 _MOST_ROWS = 20_000
@@ -239,10 +239,10 @@ def rough_mixture(
         total = float(records.weight.sum())
         size = np.maximum(total * state.proportion, 2.0)
         proportions = (size.size - 1) * np.log(max(total, 2.0))
-        own = log_lik - (float(((state.used + 1) * np.log(size)).sum() + proportions) / 2)
-        if own <= score:
+        criterion = log_lik - (float(((state.used + 1) * np.log(size)).sum() + proportions) / 2)
+        if criterion <= score:
             break
-        chosen, score = state, own
+        chosen, score = state, criterion
     return _result(records, chosen or one, float(weight.sum()), n_components)
 
 
@@ -265,8 +265,8 @@ def _starts(residual: FloatArray, weight: FloatArray, n_components: int) -> list
         order = np.argsort(values, kind="stable")
         share = np.empty(values.size)
         share[order] = np.cumsum(weight[order]) / max(float(weight.sum()), 1e-300)
-        own = np.minimum((share * n_components).astype(int), n_components - 1)
-        return np.asarray(0.8 * np.eye(n_components)[own] + 0.2 / n_components)
+        band = np.minimum((share * n_components).astype(int), n_components - 1)
+        return np.asarray(0.8 * np.eye(n_components)[band] + 0.2 / n_components)
 
     tail = np.where(residual < np.median(residual), 2.0, 0.5) * np.abs(residual)
     return [bands(residual), bands(np.abs(residual)), bands(tail), bands(tail.max() / 4 - tail)]
@@ -274,16 +274,16 @@ def _starts(residual: FloatArray, weight: FloatArray, n_components: int) -> list
 
 def _m_step(records: _Records, share: FloatArray, precision: FloatArray) -> _State:
     """Ridge regressions under responsibilities `share` (d, C)."""
-    own = records.weight[:, None] * share
-    size = own.sum(axis=0)
+    responsibility = records.weight[:, None] * share
+    size = responsibility.sum(axis=0)
     # The prior precision is in units of the component's own residual variance.
     prior = np.diag(precision * records.sd**2)
-    gram = np.array([(records.X.T * w) @ records.X + prior for w in own.T])
-    right = np.array([records.X.T @ (w * records.y) for w in own.T])
+    gram = np.array([(records.X.T * w) @ records.X + prior for w in responsibility.T])
+    right = np.array([records.X.T @ (w * records.y) for w in responsibility.T])
     beta = np.ascontiguousarray(np.linalg.solve(gram, right[..., None])[..., 0].T)
     sd, used = np.empty(share.shape[1]), np.empty(share.shape[1])
     floor = _PRIOR_RECORDS * (_SMALLEST_SHARE * records.sd) ** 2
-    for k, (w, inverse) in enumerate(zip(own.T, np.linalg.inv(gram), strict=True)):
+    for k, (w, inverse) in enumerate(zip(responsibility.T, np.linalg.inv(gram), strict=True)):
         squares = float(w @ (records.y - records.X @ beta[:, k]) ** 2)
         used[k] = precision.size - records.sd**2 * float(precision @ inverse.diagonal())
         sd[k] = np.sqrt((squares + floor) / (max(size[k] - used[k], 0.0) + _PRIOR_RECORDS))

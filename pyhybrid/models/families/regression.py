@@ -48,9 +48,9 @@ from pyhybrid.privacy.log_lik import LogLik
 def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
     """Rows split further by record weight, and by unit if terms are summed by unit; the rows
     themselves if these agree within each."""
-    for own in (alpha, unit):
-        if own is not None and not np.array_equal(own[rows.first][rows.row_of], own):
-            rows = distinct_rows(np.column_stack([rows.row_of, own]))
+    for values in (alpha, unit):
+        if values is not None and not np.array_equal(values[rows.first][rows.row_of], values):
+            rows = distinct_rows(np.column_stack([rows.row_of, values]))
     return rows
 
 
@@ -89,7 +89,9 @@ def with_frozen(
         "reference": frozen.center,
         "unit": np.zeros(frozen.y.size, dtype=np.int64),
     }
-    longer = {name: np.concatenate([data[name], own]) for name, own in after.items()}
+    longer = {
+        name: np.concatenate([data[name], frozen_values]) for name, frozen_values in after.items()
+    }
     return {**data, **longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
 
 
@@ -119,7 +121,7 @@ def frozen_rows(
 def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, FloatArray]) -> LogLik:
     """Unweighted log-likelihood of frozen rows under a model, at parameters (S, *dims)."""
     n_draws = len(next(iter(parameters.values())))
-    levels = max(own.shape[2] if own.ndim == 3 else 1 for own in parameters.values())
+    levels = max(values.shape[2] if values.ndim == 3 else 1 for values in parameters.values())
     size = max(1, _BLOCK_ELEMENTS // (n_draws * levels))
     alike = bool((frozen.X[0] == frozen.X).all() and (frozen.offset[0] == frozen.offset).all())
 
@@ -230,8 +232,8 @@ class RegressionModel(ABC):
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column in a strict release, by its name, if it is declared."""
         name = sides_of(self.formula)[0]
-        own = self.form_of(df[name]) if list(df.columns).count(name) == 1 else None
-        return {} if own is None else {name: own}
+        form = self.form_of(df[name]) if list(df.columns).count(name) == 1 else None
+        return {} if form is None else {name: form}
 
     def form_of(self, column: pd.Series) -> Form | None:
         """Numbers of the decimals given, for `column`; None if none are."""
@@ -409,8 +411,8 @@ class BoundRegression:
     @cached_property
     def rows(self) -> Rows:
         """Distinct rows of (outcome, predictors, offset)."""
-        own = self.design
-        return distinct_rows(np.column_stack([own.y, own.X, own.offset]))
+        design = self.design
+        return distinct_rows(np.column_stack([design.y, design.X, design.offset]))
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -433,8 +435,8 @@ class BoundRegression:
         if self.model.program != "default":
             outcome = self._stan_outcome(self.design.y)
             return published_data(self.model, self.design, alpha, outcome, clip)
-        rows, own = self.stan_rows(alpha, None if clip is None else clip.unit), self.design
-        chosen = (each[rows.first] for each in (own.y, own.X, own.offset, alpha))
+        rows, design = self.stan_rows(alpha, None if clip is None else clip.unit), self.design
+        chosen = (values[rows.first] for values in (design.y, design.X, design.offset, alpha))
         y, X, offset, weights, frequency = _some(*chosen, rows.frequency)
         hints = self._hints(y, X, frequency * weights, offset)
         data = {
@@ -484,9 +486,9 @@ class BoundRegression:
 
     def terms(self, parameters: Parameters, rows: slice | Positions) -> FloatArray:
         """Unweighted log-likelihood (S, b) of some of the distinct rows."""
-        first, own = self.rows.first[rows], self.design
+        first, design = self.rows.first[rows], self.design
         read = first[:1] if self._alike else first  # one linear predictor for all, by broadcasting
-        return self.model.log_lik(parameters, own.y[first], own.X[read], own.offset[read])
+        return self.model.log_lik(parameters, design.y[first], design.X[read], design.offset[read])
 
     @cached_property
     def _alike(self) -> bool:
@@ -544,7 +546,7 @@ class BoundRegression:
 def _some(*rows: FloatArray) -> list[FloatArray]:
     """Outcomes, predictors and more of rows; in the place of none one row without weight, as Stan's
     programs have one at least: what comes of them is the prior's."""
-    none = [np.zeros((1, *own.shape[1:])) for own in rows]
+    none = [np.zeros((1, *values.shape[1:])) for values in rows]
     return [*rows] if rows[0].size else [none[0] + 0.5, *none[1:]]
 
 
@@ -568,13 +570,15 @@ def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -
 def single_models(bound: Any) -> list[Any]:
     """The models of the blocks of a bound model, or it alone; of a survey's model, those within."""
     models = [block.bound for block in bound.blocks] or [bound]
-    return [getattr(each, "inner", each) for each in models]
+    return [getattr(model, "inner", model) for model in models]
 
 
 def designs_of(bound: Any) -> list[Design]:
     """The designs of a bound model, or of its parts, that were coded by a formula."""
-    designs = [getattr(each, "design", None) for each in single_models(bound)]
-    return [own for own in designs if isinstance(own, Design) and own.coding is not None]
+    designs = [getattr(model, "design", None) for model in single_models(bound)]
+    return [
+        design for design in designs if isinstance(design, Design) and design.coding is not None
+    ]
 
 
 WIDE = 100
@@ -585,9 +589,9 @@ def advice_on_scale(bound: Any) -> str:
     """What to say where chains are slow of a predictor whose values differ by hundreds or more: of
     one that separates levels the prior, which expects a coefficient of about 1, leaves next to all
     open, and steps are as short as its values are large. Empty if there is none."""
-    for own in designs_of(bound):
-        spread = own.X.std(axis=0)
-        name, size = own.columns[int(spread.argmax())], f"{spread.max():.0g}"
+    for design in designs_of(bound):
+        spread = design.X.std(axis=0)
+        name, size = design.columns[int(spread.argmax())], f"{spread.max():.0g}"
         if spread.max() >= WIDE and name.isidentifier():
             return (
                 f"chains are slow, and values of {name!r} differ by about {float(size):,.0f}: give "

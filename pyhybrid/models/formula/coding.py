@@ -367,7 +367,7 @@ def _ns(x: FloatArray, given: Options, taken: Options) -> FloatArray:
 def _learn_cut(x: FloatArray, given: Options) -> dict[str, Any]:
     breaks = given.get("breaks")
     if isinstance(breaks, list):
-        edges = sorted(float(each) for each in breaks)
+        edges = sorted(float(edge) for edge in breaks)
         if len(edges) < 2 or len(set(edges)) < len(edges):
             raise InvalidInput("breaks of cut must be two or more different numbers")
         return {"breaks": edges}
@@ -376,7 +376,7 @@ def _learn_cut(x: FloatArray, given: Options) -> dict[str, Any]:
             "breaks of cut must be c(...) of numbers, or how many intervals, 2 to 200"
         )
     low, high = float(x.min()), float(x.max())
-    edges = [float(each) for each in np.linspace(low, high, breaks + 1)]
+    edges = [float(edge) for edge in np.linspace(low, high, breaks + 1)]
     edges[0], edges[-1] = low - (high - low) / 1000, high + (high - low) / 1000
     return {"breaks": edges}
 

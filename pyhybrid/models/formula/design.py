@@ -363,16 +363,16 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
             context[text] = _encoded(values)
     frame = pd.DataFrame(table, index=pd.RangeIndex(n))
     if spec is None:
-        made = _terms(formula).get_model_matrix(frame, context=context, na_action="ignore")
+        matrices = _terms(formula).get_model_matrix(frame, context=context, na_action="ignore")
     else:
-        made = spec.get_model_matrix(frame, context=context)
-    X = np.array(made, dtype=np.float64, order="C")
+        matrices = spec.get_model_matrix(frame, context=context)
+    X = np.array(matrices, dtype=np.float64, order="C")
     if X.shape[0] != n or X.shape[1] == 0:
         raise InvalidInput(
             f"formula {formula.text!r} must give a row per record and a column or more"
         )
-    terms = [str(part.term) for part in made.model_spec.structure for _ in part.columns]
-    columns = [str(column) for column in made.columns]
+    terms = [str(part.term) for part in matrices.model_spec.structure for _ in part.columns]
+    columns = [str(column) for column in matrices.columns]
     offset = np.zeros(n)
     for values in (coded[factor.text] for factor in formula.offsets):
         assert isinstance(values, Numbers)
@@ -384,7 +384,7 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
         columns=tuple(columns),
         terms=tuple(terms),
     )
-    return matrix, made.model_spec
+    return matrix, matrices.model_spec
 
 
 def _terms(formula: Formula) -> Any:

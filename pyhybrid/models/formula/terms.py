@@ -176,11 +176,11 @@ def divided(formula: str, units: Mapping[str, float]) -> str:
     """The formula with columns that are terms by themselves in these units."""
     right = sides_of(formula)[1]
     terms = [right[start:stop].strip() for start, stop in _summands(_bare(right))]
-    made = [
+    scaled = [
         f"I({term} / {units[term.strip('`')]:.12g})" if term.strip("`") in units else term
         for term in terms
     ]
-    return formula.rstrip().removesuffix(right) + " + ".join(made)
+    return formula.rstrip().removesuffix(right) + " + ".join(scaled)
 
 
 def unquoted(text: str) -> tuple[str, dict[str, str]]:
