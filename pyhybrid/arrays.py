@@ -32,7 +32,6 @@ from pyhybrid.privacy.conversions import (
     rho_of_range,
 )
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
-from pyhybrid.privacy.epsilon_audit import EpsilonAudit, audit_epsilon, epsilon_lower_bound
 from pyhybrid.privacy.gaussian_mu import GaussianMu, gaussian_mu
 from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
 from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
@@ -48,7 +47,6 @@ from pyhybrid.privacy.weights import (
 )
 
 __all__ = [
-    "EpsilonAudit",
     "GaussianMu",
     "LeaveOneOutLoss",
     "LipschitzBounds",
@@ -57,7 +55,6 @@ __all__ = [
     "RangeEpsilon",
     "Refit",
     "ScoringDesign",
-    "audit_epsilon",
     "cap_of_epsilon",
     "censor",
     "center_and_censor",
@@ -67,7 +64,6 @@ __all__ = [
     "compose_mu",
     "count_weights",
     "delta_of_mu",
-    "epsilon_lower_bound",
     "epsilon_of_bound",
     "epsilon_of_censoring",
     "epsilon_of_mu",
