@@ -1,0 +1,77 @@
+"""Numbers that the printed R script and Stan program gave, stored: this package gives the same.
+
+`tests/golden/published/make_published.py` makes them anew from the paper in hand.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.engines.programs import load_program
+
+FOLDER = Path(__file__).parents[1] / "golden" / "published"
+CASES = json.loads((FOLDER / "script.json").read_text())
+PROGRAM = json.loads((FOLDER / "program.json").read_text())
+
+
+def _python(name: str, **arguments: Any) -> Any:
+    return getattr(ph, name)(**arguments)
+
+
+def _check(call: Callable[..., Any], case: dict[str, Any]) -> None:
+    """The weights of the script read all draws, its `thresh` is of the bound alone."""
+    log_lik, how = np.array(case["log_lik"]), case["how"]
+    weights = {name: how[name] for name in ("scale", "shift") if name in how}
+    alpha = np.asarray(call("lipschitz_weights", log_lik=log_lik, **weights))
+    np.testing.assert_allclose(alpha, case["weights"], rtol=1e-12, atol=1e-14)
+    quantile = {"draw_quantile": how.get("draw_quantile", 1.0)}
+    for which, at in (("by_record", None), ("by_record_weighted", alpha)):
+        given = {} if at is None else {"alpha": at}
+        bounds = call("lipschitz_bounds", log_lik=log_lik, **given)
+        found = bounds["by_record"] if isinstance(bounds, dict) else bounds.by_record
+        np.testing.assert_allclose(found, case[which], rtol=1e-12)
+    bounds = call("lipschitz_bounds", log_lik=log_lik, alpha=alpha, **quantile)
+    overall = bounds["overall"] if isinstance(bounds, dict) else bounds.overall
+    np.testing.assert_allclose(overall, case["bound"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["how"]))
+def test_bounds_and_weights_are_those_that_the_printed_script_gave(case: dict[str, Any]) -> None:
+    _check(_python, case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["how"]))
+def test_so_are_those_of_the_r_package(r: Callable[..., Any], case: dict[str, Any]) -> None:
+    _check(r, case)
+
+
+def test_a_term_that_is_too_large_by_a_millionth_is_seen() -> None:
+    case = json.loads(json.dumps(CASES[0]))
+    case["log_lik"] = (np.array(case["log_lik"]) * (1 + 1e-6)).tolist()
+    with pytest.raises(AssertionError):
+        _check(_python, case)
+
+
+def test_our_copy_of_the_program_has_the_printed_density_and_log_lik() -> None:
+    data, points = PROGRAM["data"], np.array(PROGRAM["points"])
+    at = ProgramAtPoints(load_program("published/negative_binomial"), {**data, "M": 1e300})
+    apart = at.log_density(points) - PROGRAM["log_density"]
+    np.testing.assert_allclose(apart, apart[0], atol=1e-11)
+    np.testing.assert_allclose(at.quantities(points)["log_lik"], PROGRAM["log_lik"], rtol=1e-12)
+
+
+def test_python_has_the_log_lik_of_the_printed_program() -> None:
+    data, points = PROGRAM["data"], np.array(PROGRAM["points"])
+    X, y = np.array(data["X"]), np.array(data["y"], dtype=float)
+    bound = ph.NegativeBinomial("y ~ x").bind(pd.DataFrame({"y": data["y"], "x": X[:, 1]}))
+    np.testing.assert_array_equal(bound.matrix.X, X)
+    parameters = {"beta": points[:, :2], "phi": 1 / points[:, -1]}
+    ours = bound.model.log_lik(parameters, y, X) * data["weights"]
+    np.testing.assert_allclose(ours, PROGRAM["log_lik"], rtol=1e-12)
