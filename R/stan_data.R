@@ -34,7 +34,8 @@
 #'   (`"identity"`, `"log"`, `"signed_log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd`
 #'   is the lower end of the prior of the standard deviation.
 #' @param n_components Of `"normal_mixture"`: number of components.
-#' @param cap Of the published programs: each weighted term is clipped at it; not if `NULL`.
+#' @param cap Of `"published/beta"`, which is printed with one: each weighted term is clipped at it;
+#'   not if `NULL`.
 #' @return A named list for [fit_rstan()]. Confidential.
 #' @examples
 #' data <- data.frame(visits = c(0, 2, 1, 4), age = c(20, 30, 40, 50), nights = c(1, 3, 2, 5))
@@ -49,8 +50,9 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   if (published) {
     check_choice(program, "program", paste0("published/", names(published_names)))
     program <- sub("published/", "", program)
-  } else if (!is.null(cap)) {
-    invalid_input("cap must be given for the published programs alone")
+  }
+  if (!is.null(cap) && !(published && program == "beta")) {
+    invalid_input("cap must be given for the program published/beta alone, which is printed with one")
   }
   check_choice(program, "program", names(options_of_programs))
   check_options(program, names(match.call()))
@@ -119,11 +121,11 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
 
 # What the papers' programs read, by its name in them.
 published_names <- list(
-  negative_binomial = c("n", "K", "y", "weights", "X", "M"),
-  poisson = c("n", "K", "y", "weights", "X", "M"),
+  negative_binomial = c("n", "K", "y", "weights", "X"),
+  poisson = c("n", "K", "y", "weights", "X"),
   beta = c("n", "outcome", "alpha", "M"),
-  beta_regression = c("n", "K", "outcome", "alpha", "X", "M"),
-  normal_mixture = c("n", "P", "K", "y", "weights", "X", "M")
+  beta_regression = c("n", "K", "outcome", "alpha", "X"),
+  normal_mixture = c("n", "P", "K", "y", "weights", "X")
 )
 
 as_published <- function(program, y, X, weights, offset, n_components, cap) {

@@ -1,20 +1,24 @@
-# The script that the supplement of [V25] prints, run as it is: the witness of bounds and weights.
+# The script that the earlier version of [V25] prints in its supplement, run as it is: the witness
+# of bounds and weights.
 
 #' Run the supplement's script
 #'
-#' Sources the R script of the supplement of Vander Schaaf, Hu and Savitsky (weights from an
-#' unweighted fit, bound of the weighted one) from a file of your own, as it is printed. What it
-#' leaves undefined is supplied: `rowMaxs` and `colMaxs` as in Rfast, and `logthresh_ratio`, by which
-#' `log_ratio` is meant. It takes time of order draws times records squared.
+#' Sources the R script of the supplement of Hu, Savitsky and Williams, *Vector-weighted mechanisms
+#' for utility maximization under differential privacy* (weights from an unweighted fit, bound of the
+#' weighted one), from a file of your own, as it is printed. What it leaves undefined is supplied:
+#' `rowMaxs` and `colMaxs` as in Rfast, and `logthresh_ratio`, by which `log_ratio` is meant. It takes
+#' time of order draws times records squared.
 #'
 #' @param file Path of the script; it is code, and runs with your rights.
 #' @param log_lik_unweighted Matrix of draws by records, of the unweighted fit.
 #' @param log_lik_weighted The same of the weighted fit; the printed program multiplies it by the
 #'   weights. Without it, `log_lik_unweighted` times the weights of the script's steps 2 to 4.
-#' @param draw_quantile,scale,shift The script's `thresh`, `c` and `g`.
+#' @param draw_quantile,scale,shift The script's `thresh`, `c` and `g`. It takes the quantile in the
+#'   bound alone: bounds by record and weights are of all draws.
 #' @return A list: `by_record` and `weights` of the unweighted fit, `by_record_weighted` and `bound`
 #'   of the weighted one, `risks` in between.
-#' @seealso [lipschitz_bounds()], [lipschitz_weights()], which give the same numbers
+#' @seealso [lipschitz_bounds()], and [lipschitz_weights()] without `draw_quantile`, which give the
+#'   same numbers
 #' @examples
 #' \dontrun{
 #' run_supplement("supplement_1.R", fit$log_lik)$weights

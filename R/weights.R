@@ -16,7 +16,8 @@
 #' @param scale,shift c and g of Savitsky, Williams and Hu. With the defaults the riskiest record
 #'   gets exactly 0.
 #' @param transform `"linear"`, `"reciprocal"`, `"threshold"`, `"logistic"` or `"softmax"`.
-#' @param draw_quantile As in [lipschitz_bounds()]: draws above this quantile are not used.
+#' @param draw_quantile As in [lipschitz_bounds()]: draws above this quantile are not used. The
+#'   printed script's weights are of all draws, whatever its `thresh`: leave it out for these.
 #' @param threshold f* in nats, above 0; required by, and only by, `transform = "threshold"`.
 #' @param risk What f_i is: `"size"`, the papers'; or how far it moves, `"range"`,
 #'   max_s f_si - min_s f_si, or `"deviation"`, the standard deviation of f_si over s.

@@ -94,7 +94,9 @@ _OLD_ARGUMENT = re.compile(rf"\b(?P<type>{_PLAIN})\s*\[(?P<dims>[\s,]*)\]")
 
 def modern_arrays(text: str) -> str:
     """Stan text with arrays declared as current Stan demands: ``int y[n];`` becomes ``array[n] int
-    y;``, and an argument ``int[] y`` becomes ``array[] int y``. All else stays, comments too."""
+    y;``, and an argument ``int[] y`` becomes ``array[] int y``. All else stays, comments too, but
+    for the letter Psi, which programs that are copied from a paper's file have for tabs."""
+    text = text.replace("\N{GREEK CAPITAL LETTER PSI}", "\t")
     code = _COMMENT.sub(lambda hit: re.sub(r"[^\n]", " ", hit[0]), text)
     changes = [
         (hit.start(), hit.end(), f"array[{hit['dims']}] {hit['type']}")

@@ -61,7 +61,9 @@ def lipschitz_weights(
         ``logistic``: 1 - r, r = 2/(1 + exp(-f/2)) - 1. ``softmax``: 1 - r,
         r = 1/(1 + exp(-1.69897 (f - mean f)/sd f)), r = 1/2 if all f are equal.
     draw_quantile : float, default 1
-        As in `lipschitz_bounds`: draws above this quantile of the row maxima are not used.
+        As in `lipschitz_bounds`: draws above this quantile of the row maxima are not used. The
+        papers' printed script takes its `thresh` in the bound alone: its weights are of all draws,
+        which is the default here.
     threshold : float, optional
         f* in nats, above 0; required by, and only by, ``transform="threshold"``.
     risk : {"size", "range", "deviation"}

@@ -9,7 +9,7 @@
 data {
   int<lower=1> n;
   vector<lower=0, upper=1>[n] outcome;
-  vector<lower=0, upper=1>[n] alpha;
+  vector<lower=0>[n] alpha;
   real<lower=0> M;                             // 1e300: no term reaches it
 }
 parameters {

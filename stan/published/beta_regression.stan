@@ -1,19 +1,20 @@
-// Weighted, censored beta regression, logit mean, as published.                    [C25, sec. 5]
+// Weighted beta regression, logit mean, as described.                              [C25, sec. 5]
 //
 //   outcome_i ~ Beta(lambda mu_i, lambda (1 - mu_i)),   logit mu_i = X_i beta
 //   lambda ~ Pareto(0.1, 1.5), lambda > 0.1
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1)
 //
-// Terms, M and the two log_lik as in published/beta.stan. stan/beta_regression.stan has the same
-// posterior and is faster: rows collapsed, coefficients standardized, L integrated out.
+// The paper prints no program and no priors for it: lambda's is that of published/beta.stan, beta's
+// that of [V25, supplement 2]. A record's log-likelihood enters times its weight alpha; log_lik is
+// weighted. stan/beta_regression.stan has the same posterior and is faster: rows collapsed,
+// coefficients standardized, L integrated out.
 data {
   int<lower=1> n;
   int<lower=1> K;
   vector<lower=0, upper=1>[n] outcome;
-  vector<lower=0, upper=1>[n] alpha;
+  vector<lower=0>[n] alpha;
   matrix[n, K] X;
-  real<lower=0> M;                             // 1e300: no term reaches it
 }
 parameters {
   vector[K] beta;
@@ -32,16 +33,14 @@ model {
   sigma_beta ~ student_t(3, 0, 1);
   beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
   for (i in 1:n) {
-    target += fmax(-M, fmin(M, alpha[i] * beta_lpdf(outcome[i] | beta1[i], beta2[i])));
+    target += alpha[i] * beta_lpdf(outcome[i] | beta1[i], beta2[i]);
   }
 }
 generated quantities {
-  vector[n] log_lik_noM;
   vector[n] log_lik;
   vector[n] y_rep;
   for (i in 1:n) {
-    log_lik_noM[i] = alpha[i] * beta_lpdf(outcome[i] | beta1[i], beta2[i]);
-    log_lik[i] = fmax(-M, fmin(M, log_lik_noM[i]));
+    log_lik[i] = alpha[i] * beta_lpdf(outcome[i] | beta1[i], beta2[i]);
     y_rep[i] = beta_rng(beta1[i], beta2[i]);
   }
 }

@@ -1,21 +1,20 @@
-// Weighted negative binomial regression, log link, as published.              [V25, supplement 2]
+// Weighted negative binomial regression, log link, as printed.                [V25, supplement 2]
 //
 //   y_i ~ NB(mean exp(mu_i), variance exp(mu_i) + exp(mu_i)^2 / phi),   mu_i = X_i beta
 //   1/phi ~ Cauchy(0, 5), unbounded in the program; phi < 0 has no density
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1)
 //
-// A record's log-likelihood enters times its weight, and is clipped at M [C25, sec. 3]; equal
-// weights are the scalar form. log_lik is weighted and not clipped. stan/negative_binomial.stan
-// has the same posterior and is faster: rows collapsed, coefficients standardized, L integrated
-// out.
+// The printed data, parameters and names, so that the supplement's own data list runs; its functions
+// wt_NB and wt_NBi are written out, and y_rep is added. A record's log-likelihood enters times its
+// weight; equal weights are the scalar form. log_lik is weighted. stan/negative_binomial.stan has
+// the same posterior and is faster: rows collapsed, coefficients standardized, L integrated out.
 data {
   int<lower=1> n;
   int<lower=1> K;
   array[n] int<lower=0> y;
-  vector<lower=0, upper=1>[n] weights;
+  vector<lower=0>[n] weights;
   matrix[n, K] X;
-  real<lower=0> M;                             // 1e300: no term reaches it
 }
 parameters {
   vector[K] beta;
@@ -33,7 +32,7 @@ model {
   sigma_beta ~ student_t(3, 0, 1);
   beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
   for (i in 1:n) {
-    target += fmax(-M, fmin(M, weights[i] * neg_binomial_2_log_lpmf(y[i] | mu[i], phi)));
+    target += weights[i] * neg_binomial_2_log_lpmf(y[i] | mu[i], phi);
   }
 }
 generated quantities {

@@ -4,18 +4,18 @@
 //   pi ~ Dirichlet(a/K, ..., a/K),   a ~ Gamma(1, 1);   sigma_k ~ half-t_3(0, 1)
 //   beta_k ~ MVN(0, diag(s) Omega diag(s)),   Omega ~ LKJ(1),   s ~ half-t_3(0, 1)
 //
-// A record's log-likelihood enters times its weight, and is clipped at M [C25, sec. 3]; equal
-// weights are the scalar form. log_lik is weighted and not clipped. stan/normal_mixture.stan has
-// the same posterior and is faster: Omega integrated out, coefficients standardized about an EM
-// fit.
+// The paper prints no program, and no a and b of the gamma prior: both are 1 here. A record's
+// log-likelihood enters times its weight; equal weights are the scalar form. log_lik is weighted.
+// Replicates draw z_i from pi: the paper draws it from its full conditional given y_i, which would
+// tell of y_i beyond any bound. stan/normal_mixture.stan has the same posterior and is faster: Omega
+// integrated out, coefficients standardized about an EM fit.
 data {
   int<lower=1> n;
   int<lower=1> P;
   int<lower=1> K;                              // components, more than are needed
   vector[n] y;
-  vector<lower=0, upper=1>[n] weights;
+  vector<lower=0>[n] weights;
   matrix[n, P] X;
-  real<lower=0> M;                             // 1e300: no term reaches it
 }
 parameters {
   simplex[K] pi;
@@ -50,9 +50,7 @@ model {
   s ~ student_t(3, 0, 1);
   beta_k ~ multi_normal_cholesky(rep_vector(0, P), diag_pre_multiply(s, L_Omega));
   sigma ~ student_t(3, 0, 1);
-  for (i in 1:n) {
-    target += fmax(-M, fmin(M, weights[i] * f[i]));
-  }
+  target += dot_product(weights, f);
 }
 generated quantities {
   vector[n] log_lik = weights .* f;

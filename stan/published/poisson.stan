@@ -1,19 +1,19 @@
-// Weighted Poisson regression, log link, as published.                       [S22, sec. 4.4, eq. 3]
+// Weighted Poisson regression, log link, as described.                       [S22, sec. 4.4, eq. 3]
 //
 //   y_i ~ Poisson(mu_i),   log mu_i = X_i beta
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1)
 //
-// A record's log-likelihood enters times its weight, and is clipped at M [C25, sec. 3]; equal
-// weights are the scalar form. log_lik is weighted and not clipped. stan/poisson.stan has the same
-// posterior and is faster: rows collapsed, coefficients standardized, L integrated out.
+// The paper prints no program and no priors for it: these are those of the negative binomial
+// program, [V25, supplement 2]. A record's log-likelihood enters times its weight; equal weights are
+// the scalar form. log_lik is weighted. stan/poisson.stan has the same posterior and is faster: rows
+// collapsed, coefficients standardized, L integrated out.
 data {
   int<lower=1> n;
   int<lower=1> K;
   array[n] int<lower=0> y;
-  vector<lower=0, upper=1>[n] weights;
+  vector<lower=0>[n] weights;
   matrix[n, K] X;
-  real<lower=0> M;                             // 1e300: no term reaches it
 }
 parameters {
   vector[K] beta;
@@ -28,7 +28,7 @@ model {
   sigma_beta ~ student_t(3, 0, 1);
   beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
   for (i in 1:n) {
-    target += fmax(-M, fmin(M, weights[i] * poisson_log_lpmf(y[i] | mu[i])));
+    target += weights[i] * poisson_log_lpmf(y[i] | mu[i]);
   }
 }
 generated quantities {

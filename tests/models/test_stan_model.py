@@ -258,6 +258,11 @@ def test_arrays_of_old_stan_are_rewritten(old: str, new: str) -> None:
     assert modern_arrays(old).split() == new.split()
 
 
+def test_letters_that_a_paper_has_for_tabs_are_tabs() -> None:
+    """Seen: text copied from the printed supplement was no Stan."""
+    assert modern_arrays("data {\n\u03a8int n;\n}") == "data {\n\tint n;\n}"
+
+
 def test_charges_say_what_is_only_known_from_the_user() -> None:
     local = ph.Unweighted(_model()).release(_table(), **RUN)
     assert "Program: the user's own, user_program, sha256" in local.statement

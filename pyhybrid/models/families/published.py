@@ -17,11 +17,11 @@ from pyhybrid.privacy.censoring import Cap
 
 PROGRAMS = ("default", "published")
 PUBLISHED = {
-    "poisson": ("n", "K", "y", "weights", "X", "M"),
-    "negative_binomial": ("n", "K", "y", "weights", "X", "M"),
+    "poisson": ("n", "K", "y", "weights", "X"),
+    "negative_binomial": ("n", "K", "y", "weights", "X"),
     "beta": ("n", "outcome", "alpha", "M"),
-    "beta_regression": ("n", "K", "outcome", "alpha", "X", "M"),
-    "normal_mixture": ("n", "P", "K", "y", "weights", "X", "M"),
+    "beta_regression": ("n", "K", "outcome", "alpha", "X"),
+    "normal_mixture": ("n", "P", "K", "y", "weights", "X"),
 }
 """Data of the programs in stan/published, by the name of the program that has their posterior."""
 _NONE = 1e300  # no term reaches it
@@ -53,8 +53,7 @@ def remedy_if_published(program: str) -> str:
 def published_data(
     model: Any, design: Design, alpha: FloatArray, outcome: Any, cap: Cap | None
 ) -> dict[str, Any]:
-    """Data block of a published program. A cap is refused, but of `Beta` about 0: a record with
-    extreme predictors makes Stan's own functions fail, which tells more than any cap."""
+    """Data block of a published program, of which that of `Beta` alone takes a cap, about 0."""
     if design.has_offset:
         raise InvalidInput(
             "program='published' takes no offset(), which the papers do not have: "
@@ -62,8 +61,8 @@ def published_data(
         )
     if cap is not None and model.program_name != "beta":
         raise InvalidInput(
-            f"program='published' of {model.name} takes no cap: where a record's predictors are "
-            "far out its density fails, which tells more of it than the cap; leave program= out"
+            f"program='published' of {model.name} takes no cap, as no paper prints one for it: leave "
+            "program= out"
         )
     if cap is not None and (
         cap.reference is not None or cap.unit is not None or cap.below != cap.above

@@ -118,7 +118,7 @@ def read_printed(path: str | os.PathLike[str]) -> tuple[str, StanProgram]:
     if not fitting:
         raise InvalidInput(
             "program must be one that the papers print, with their names of data, such as "
-            f"{', '.join(PUBLISHED['negative_binomial'][:-1])}: found "
+            f"{', '.join(PUBLISHED['negative_binomial'])}: found "
             f"{', '.join(sorted(declared)) or 'none'}"
         )
     return fitting[0], program
