@@ -61,8 +61,8 @@ def published_data(
         )
     if cap is not None and model.program_name != "beta":
         raise InvalidInput(
-            f"program='published' of {model.name} takes no cap, as no paper prints one for it: leave "
-            "program= out"
+            f"program='published' of {model.name} takes no cap, as no paper prints one for it: "
+            "leave program= out"
         )
     if cap is not None and (
         cap.reference is not None or cap.unit is not None or cap.below != cap.above
