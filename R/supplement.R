@@ -3,8 +3,8 @@
 
 #' Run the supplement's script
 #'
-#' Sources the R script of the supplement of Hu, Savitsky and Williams, *Vector-weighted mechanisms
-#' for utility maximization under differential privacy* (weights from an unweighted fit, bound of the
+#' Sources the R script of the supplement of Hu, Savitsky and Williams, Vector-weighted mechanisms
+#' for utility maximization under differential privacy (weights from an unweighted fit, bound of the
 #' weighted one), from a file of your own, as it is printed. What it leaves undefined is supplied:
 #' `rowMaxs` and `colMaxs` as in Rfast, and `logthresh_ratio`, by which `log_ratio` is meant. It takes
 #' time of order draws times records squared.

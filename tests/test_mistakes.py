@@ -60,7 +60,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "strings": (lambda: LW.release(DF.astype(str)), r"pd\.to_numeric"),
     "text outcome": (lambda: _released("sex ~ age"), "take the model categorical"),
     "missing outcome": (lambda: LW.release(_missing("visits")), r"row 3.*missing=True"),
-    "missing predictor": (lambda: LW.release(_missing("age")), r"row 3.*whole table"),
+    "missing predictor": (lambda: LW.release(_missing("age")), r"is\.na\(age\).*ClippedScores"),
     "infinite predictor": (lambda: LW.release(DF.assign(age=DF["age"] / 0)), "must be finite"),
     "negative count": (lambda: LW.release(DF.assign(visits=DF["visits"] - 9)), "count >= 0"),
     # mechanisms and models
