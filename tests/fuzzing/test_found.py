@@ -15,7 +15,7 @@ from pyhybrid.cli.app import run
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.masking.release import RiskStatement
-from pyhybrid.measures.summaries import utility_as_dict
+from pyhybrid.measures.summaries import as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
 from tests.fuzzing.engine import RANDOM_DRAWS
@@ -220,7 +220,7 @@ def test_propensities_do_not_depend_on_the_unit_even_at_its_largest() -> None:
 def test_json_of_measures_has_no_number_that_is_none() -> None:
     real = pd.DataFrame({"y": [1.7e308, -1.7e308, 1e308, 3.0], "x": [1.0, 2.0, 3.0, 4.5]})
     summary = ph.measures.utility_summary(real, real.iloc[::-1].reset_index(drop=True), rng=1)
-    json.dumps(utility_as_dict({"": summary}), allow_nan=False)
+    json.dumps(as_dict({"": summary}), allow_nan=False)
 
 
 @pytest.mark.parametrize("unit", [5e-324, 1e300])
