@@ -171,11 +171,10 @@ def _show(
     kinds = ", ".join(f"{k} {kind}" for k, kind in release.settings["keys"].items())
     unused = ", ".join(release.settings["not_predictors"])
     statement = release.statement
-    given = {k: s for k, s in statement.unchanged.items() if s is not None}
-    unchanged = ", ".join(f"{k} {share:.0%}" for k, share in given.items())
+    unchanged = ", ".join(f"{key} {share:.0%}" for key, share in release.unchanged.items())
     show(
         f"\nkeys: {escape(kinds)}",
-        *([f"records that keep their own value: {escape(unchanged)}"] if given else []),
+        f"records that keep their own value (confidential): {escape(unchanged)}",
         *(
             f"{escape(key)} is left as it was in nearly all records: give a weaker mask, by "
             "--separation or --variance"

@@ -11,7 +11,6 @@ from pyhybrid.masking.imputation import (
     MaskedImputation,
     TunedMask,
     masked_utility,
-    tune_mask,
 )
 from pyhybrid.masking.masks import (
     GaussianMask,
@@ -48,5 +47,4 @@ __all__ = [
     "misclassification_log_density",
     "mixture_mask_log_density",
     "risk_subgroups",
-    "tune_mask",
 ]

@@ -38,7 +38,7 @@ from pyhybrid.masking.masks import (
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
-from pyhybrid.measures.matching import MatchingRisk, matching_risk
+from pyhybrid.measures.matching import MatchingRisk, Radius, matching_risk
 from pyhybrid.measures.models import NESTED, SINGLE, ModelUtility, model_utility
 from pyhybrid.running.tasks import Progress
 
@@ -49,7 +49,6 @@ ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationMo
 _IMPUTATIONS = 5
 _COPULA = GibbsSettings(warmup=200, draws=800)
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-Loss = Callable[[pd.DataFrame, MaskedRelease], float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,9 +212,95 @@ class MaskedImputation(KeySynthesis):
             subgroups=None if self.subgroups is None else self.subgroups.by_record,
         )
 
-    def tune(self, df: pd.DataFrame, *, target_risk: float, **options: Any) -> TunedMask:
-        """The strength of these masks that meets a target; see `tune_mask` for the options."""
-        return tune_mask(self, df, target_risk=target_risk, **options)
+    @bar_in_notebooks
+    def tune(
+        self,
+        df: pd.DataFrame,
+        *,
+        target_risk: float,
+        formula: str,
+        model: str = "ols",
+        categorical: Sequence[str] = (),
+        radius: Radius = None,
+        factors: Sequence[float] = FACTORS,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> TunedMask:
+        """The strength of these masks, all together, with the least loss among those that meet a
+        risk.
+
+        One fit serves every strength, and all releases share random numbers, so that curves are
+        smooth.
+
+        Parameters
+        ----------
+        df : DataFrame
+            The confidential data.
+        target_risk : float
+            Largest acceptable share of records whose own row an intruder who knows the keys names
+            correctly, in (0, 1]: expected match risk over n.
+        formula, model, categorical
+            Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
+            coefficients of the standardized difference, or of its own Monte Carlo error, sqrt(b/m)
+            in standard errors of the data's, where that is larger, so that luck is no merit. It
+            falls with n_synthetic.
+        radius : number, or mapping of key to number, optional
+            Of a match, as in `pyhybrid.measures.matching_risk`.
+        factors : sequence of float
+            Strengths to try, above 0, beside masks off: log densities are divided by them.
+        seed : int, optional
+        progress : callable, optional
+            As in `release`; of the fit.
+
+        Raises
+        ------
+        InvalidInput
+            If no mask is given, or the target cannot be met even with masks off.
+
+        Notes
+        -----
+        Choosing a mask by looking at the data is itself not covered by anything.
+        """
+        target = check_fraction(target_risk, "target_risk")
+        grid = sorted({check_positive(factor, "each of factors") for factor in factors})
+        if not any(mask is not None for mask in self.masks.values()):
+            raise InvalidInput("tuning needs a mask to start from: masks is empty")
+        fit = self.fit(df, seed=seed, progress=progress)
+        rows = []
+        for factor in (*grid, np.inf):
+            release = self._weakened(factor).release_from(fit)
+            risk = release_risk(release, df, keys=self.keys, radius=radius)
+            utility = masked_utility(release, df, formula, model=model, categorical=categorical)
+            rows.append(
+                {
+                    "factor": factor,
+                    "risk": naming_share(risk),
+                    "mean_match": risk.mean_risk,
+                    "loss": coefficient_loss(utility),
+                    "meets_target": naming_share(risk) <= target,
+                }
+            )
+        table = pd.DataFrame(rows)
+        meeting = table[table["meets_target"]]
+        if meeting.empty:
+            raise InvalidInput(
+                f"target_risk {target:g} must be one that masks can meet: with masks off the risk "
+                f"is {table['risk'].iloc[-1]:.3g}; use fewer or coarser keys, or a smaller radius"
+            )
+        best = meeting.loc[meeting["loss"].idxmin()]
+        return TunedMask(
+            imputation=self._weakened(best["factor"]),
+            factor=float(best["factor"]),
+            risk=float(best["risk"]),
+            loss=float(best["loss"]),
+            target_risk=target,
+            data_risk=naming_share(release_risk(None, df, keys=self.keys, radius=radius)),
+            table=table,
+            _fit=fit,
+        )
+
+    def _weakened(self, factor: float) -> MaskedImputation:
+        return self.with_masks({} if np.isinf(factor) else weakened(self.masks, factor))
 
     def with_masks(self, masks: KeyMasks) -> MaskedImputation:
         """The same with other masks."""
@@ -372,121 +457,6 @@ class TunedMask:
         return self.imputation.release_from(self._fit)
 
 
-@bar_in_notebooks
-def tune_mask(
-    imputation: MaskedImputation,
-    df: pd.DataFrame,
-    *,
-    target_risk: float,
-    formula: str | None = None,
-    model: str = "ols",
-    categorical: Sequence[str] = (),
-    loss: Loss | None = None,
-    radius: float | Mapping[str, float] | None = None,
-    factors: Sequence[float] = FACTORS,
-    refinements: int = 3,
-    seed: int | None = None,
-    progress: Progress | None = None,
-) -> TunedMask:
-    """Weaken or strengthen all masks together until the risk meets a target; keep the least loss.
-
-    One fit serves every strength, and all releases share random numbers, so that curves are smooth.
-    Between the strongest mask factor that misses the target and the first that meets it the step
-    is halved `refinements` times, on the log scale.
-
-    Parameters
-    ----------
-    imputation : MaskedImputation
-        With masks to start from.
-    df : DataFrame
-        The confidential data.
-    target_risk : float
-        Largest acceptable share of records whose own row an intruder who knows the keys names
-        correctly, in (0, 1]: expected match risk over n.
-    formula, model, categorical
-        Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
-        coefficients of the standardized difference, or of its own Monte Carlo error, sqrt(b/m)
-        in standard errors of the data's, where that is larger, so that luck is no merit. It
-        falls with n_synthetic.
-    loss : callable, optional
-        In place of a formula: takes the data and a release, returns a number, smaller is better.
-    radius : number, or mapping of key to number, optional
-        Of a match, as in `pyhybrid.measures.matching_risk`.
-    factors : sequence of float
-        Strengths to try, above 0, in rising order.
-    refinements : int, default 3
-    seed : int, optional
-    progress : callable, optional
-        As in `MaskedImputation.release`; of the fit.
-
-    Raises
-    ------
-    InvalidInput
-        If no mask is given, neither or both of formula and loss are, or the target cannot be met
-        even with masks off.
-
-    Notes
-    -----
-    Choosing a mask by looking at the data is itself not covered by anything.
-    """
-    target = check_fraction(target_risk, "target_risk")
-    check_count(refinements, "refinements", at_least=0)
-    grid = [check_positive(f, "each of factors") for f in factors]
-    if not grid or grid != sorted(set(grid)):
-        raise InvalidInput("factors must rise, at least one")
-    if not any(mask is not None for mask in imputation.masks.values()):
-        raise InvalidInput("tuning needs a mask to start from: masks is empty")
-    if (formula is None) == (loss is None):
-        raise InvalidInput("give either a formula or a loss")
-
-    def of_formula(data: pd.DataFrame, release: MaskedRelease) -> float:
-        how: Any = {"formula": formula, "model": model, "categorical": categorical}
-        return coefficient_loss(masked_utility(release, data, **how))
-
-    fit = imputation.fit(df, seed=seed, progress=progress)
-    keys = list(imputation.keys)
-    rows: dict[float, dict[str, Any]] = {}
-
-    def meets_target(factor: float) -> bool:
-        release = _at(imputation, factor).release_from(fit)
-        risk = release_risk(release, fit.data, keys=keys, radius=radius)
-        rows[factor] = {
-            "factor": factor,
-            "risk": naming_share(risk),
-            "mean_match": risk.mean_risk,
-            "loss": (loss or of_formula)(fit.data, release),
-            "meets_target": naming_share(risk) <= target,
-        }
-        return bool(rows[factor]["meets_target"])
-
-    for factor in (*grid, np.inf):
-        meets_target(factor)
-    _refine(meets_target, rows, refinements)
-    table = pd.DataFrame([rows[factor] for factor in sorted(rows)])
-    best = _least_loss(table, target)
-    return TunedMask(
-        imputation=_at(imputation, best["factor"]),
-        **best,
-        target_risk=target,
-        data_risk=naming_share(release_risk(None, fit.data, keys=keys, radius=radius)),
-        table=table,
-        _fit=fit,
-    )
-
-
-def _least_loss(table: pd.DataFrame, target: float) -> dict[str, float]:
-    """Factor, risk and loss of the strength with the least loss among those that meet the
-    target."""
-    meeting = table[table["meets_target"]]
-    if meeting.empty:
-        raise InvalidInput(
-            f"target_risk {target:g} must be one that masks can meet: with masks off the risk is "
-            f"{table['risk'].iloc[-1]:.3g}; use fewer or coarser keys, or a smaller radius"
-        )
-    best = meeting.loc[meeting["loss"].idxmin()]
-    return {name: float(best[name]) for name in ("factor", "risk", "loss")}
-
-
 def coefficient_loss(utility: ModelUtility) -> float:
     """Mean over coefficients of the larger of standardized difference and Monte Carlo error."""
     difference = utility.table["standardised_difference"].to_numpy()
@@ -498,21 +468,3 @@ def coefficient_loss(utility: ModelUtility) -> float:
     error = half / stats.norm.ppf(0.975)
     noise = np.sqrt(utility.pooled.combined.between / utility.pooled.n_sets) / error
     return float(np.maximum(difference, noise).mean())
-
-
-def _at(imputation: MaskedImputation, factor: float) -> MaskedImputation:
-    masks = {} if np.isinf(factor) else weakened(imputation.masks, factor)
-    return imputation.with_masks(masks)
-
-
-def _refine(look: Callable[[float], bool], rows: Mapping[float, Any], steps: int) -> None:
-    """Halve the gap between the last finite factor that misses the target and the next one."""
-    finite = sorted(f for f in rows if np.isfinite(f))
-    missed = [f for f in finite if not rows[f]["meets_target"]]
-    if not missed or missed[-1] == finite[-1]:
-        return
-    low = missed[-1]
-    high = finite[finite.index(low) + 1]
-    for _ in range(steps):
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if look(middle) else (middle, high)

@@ -11,7 +11,6 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
-from pyhybrid.masking.release import unchanged_shares
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures
@@ -64,7 +63,7 @@ def mask_report(
     `table` is the name of the data below the title."""
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
-    unchanged = unchanged_shares(data, release.synthetic, release.keys)
+    unchanged = replace(release, data=data).unchanged
     masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
     found, convergence = release.diagnostics, []
     if found is not None:

@@ -286,4 +286,5 @@ def test_a_masked_statement_has_numbers_of_records_and_sets() -> None:
     numbers = {"n_records": 9, "n_sets": 2, "n_imputations": 1}
     words: dict[str, Any] = {"method": "mice", "keys": ("y",), "masks": {}, "rule": "single"}
     for name in numbers:
-        refuses(f"{name} must be", RiskStatement, unchanged={}, **words, **{**numbers, name: None})
+        wrong = {**numbers, name: None}
+        refuses(f"{name} must be", RiskStatement, left_as_they_were=(), **words, **wrong)

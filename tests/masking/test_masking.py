@@ -367,7 +367,7 @@ def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: A
     release.save(tmp_path / "a", report=False, ids="note")
     run = tmp_path / "a/confidential/run.json"
     run.write_text(run.read_text().replace('"masked"', '"other"'))
-    with pytest.raises(InvalidInput, match="must hold a masked release of format 1: found 'other'"):
+    with pytest.raises(InvalidInput, match="must hold a masked release of format 2: found 'other'"):
         ph.masking.MaskedRelease.load(tmp_path / "a")
     with pytest.raises(InvalidInput, match="must be empty or new"):
         release.save(tmp_path / "a")
