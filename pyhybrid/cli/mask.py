@@ -23,7 +23,7 @@ from pyhybrid.masking import (
     masks_by_type,
     risk_subgroups,
 )
-from pyhybrid.masking.columns import key_kinds
+from pyhybrid.masking.columns import read_keys as read_key_columns
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
@@ -111,8 +111,9 @@ def mask(
         on_not_converged=on_not_converged,
     )
     decided = _decided(frame, names, drop=drop, keep=keep, ids=identifier)
-    kinds = key_kinds(frame, names, said)
-    known = within and {k: v for k, v in within.items() if kinds.get(k) == "continuous"}
+    columns = read_key_columns(frame, names, types=said)
+    continuous = {column.name for column in columns if column.kind == "continuous"}
+    known = within and {k: v for k, v in within.items() if k in continuous}
     groups = risk_subgroups(frame, names, k0, known, types=said)
     tuned, utility = None, None
     with progress_bars() as progress:

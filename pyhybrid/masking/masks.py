@@ -34,7 +34,7 @@ from pyhybrid.core.checks import (
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.columns import Column, key_kinds
+from pyhybrid.masking.columns import Column, read_keys
 
 _LOG_2PI = float(np.log(2 * np.pi))
 Codes = npt.NDArray[np.intp]
@@ -415,8 +415,10 @@ def masks_by_type(
     """
     normal = GaussianMask(copies=copies, variance=variance)
     mixture = MixtureMask(separation=separation)
-    kinds = key_kinds(df, keys, types)
-    return {name: normal if kind in normal.kinds else mixture for name, kind in kinds.items()}
+    return {
+        column.name: normal if column.kind in normal.kinds else mixture
+        for column in read_keys(df, keys, types=types)
+    }
 
 
 def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bool) -> None:
