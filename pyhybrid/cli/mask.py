@@ -117,7 +117,7 @@ def mask(
     groups = risk_subgroups(frame, names, k0, known, types=said)
     tuned, utility = None, None
     with progress_bars() as progress:
-        if target_risk is not None:
+        if target_risk is not None and formula is not None:
             tuned = imputation.tune(
                 frame, target_risk=target_risk, formula=formula, model=model, radius=within,
                 seed=seed, progress=progress,

@@ -235,9 +235,9 @@ def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]
     """Keys and predictors of `df`, and the columns that no model covers and were left out."""
     keys = read_keys(df, roles.keys, types=roles.types, limits=roles.limits)
     others, left_out = _predictors(roles, df)
-    for what, names in (("types", roles.types), ("limits", roles.limits)):
-        known = {column.name for column in (*keys, *others)}
-        unknown = [name for name in names if name not in known]
+    known = {column.name for column in (*keys, *others)}
+    for what, given in (("types", roles.types), ("limits", roles.limits)):
+        unknown = [name for name in given if name not in known]
         if unknown:
             raise InvalidInput(f"{what} must be of keys or predictors: {unknown[0]!r} is neither")
     for column in keys:

@@ -34,6 +34,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.replicates import in_one_dtype
 from pyhybrid.measures.models import NESTED
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
@@ -343,7 +344,7 @@ def masked_release(
         left_as_they_were=tuple(k for k, share in shares.items() if share >= _NEARLY_ALL),
     )
     return MaskedRelease(
-        synthetic=list(synthetic),
+        synthetic=in_one_dtype(synthetic, keys),
         statement=statement,
         diagnostics=diagnostics,
         settings=settings,

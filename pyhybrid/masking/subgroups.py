@@ -58,7 +58,8 @@ class RiskSubgroups:
         table: pd.DataFrame = by_group.median().reindex(SUBGROUPS)
         table.insert(0, "records", by_group.size().reindex(SUBGROUPS, fill_value=0))
         table.insert(1, "share", table["records"] / len(self.labels))
-        return table.rename_axis("subgroup").reset_index()
+        numbered: pd.DataFrame = table.rename_axis("subgroup").reset_index()
+        return numbered
 
 
 def risk_subgroups(

@@ -426,7 +426,7 @@ BAD_SETTINGS = {
         {"masks": {"region": ph.masking.MisclassificationMask.keep(0.9, 4)}},
         "the mask of 'region' must have 3 levels: found 4",
     ),
-    "no mask": ({"masks": {"sex": 3.0}}, "the mask of 'sex' must be one of Gauss"),
+    "no mask": ({"masks": {"sex": 3.0}}, "the mask of 'sex' must be a GaussianMask"),
     "masks no mapping": ({"masks": ph.masking.GaussianMask(variance=1)}, "masks must be a mapping"),
     "subgroup unknown": ({"masks": {"age": {"lowest": None}}}, "the masks of 'age' must be by low"),
     "subgroups not given": (
