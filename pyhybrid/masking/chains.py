@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,7 +19,6 @@ from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.running.tasks import Progress
 
-_LABEL = "association model"
 _TICK = 10
 
 
@@ -102,12 +101,6 @@ class Chains:
     diagnostics: Diagnostics
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _One:
-    quantities: dict[str, list[FloatArray]]
-    snapshots: dict[int, Snapshot]
-
-
 def run_chains(
     model: AssociationModel,
     *,
@@ -142,51 +135,37 @@ def _attempt(
     picker = streams.generator(f"masking: picked draws, attempt {attempt}")
     picked = picker.choice(n_draws, min(n_snapshots, n_draws), replace=False)
     places = [divmod(int(position), settings.draws) for position in picked]
+    snapshots: dict[tuple[int, int], Snapshot] = {}
     done = [0] * settings.chains
 
-    def one(chain: int) -> _One:
+    def run(chain: int) -> dict[str, list[FloatArray]]:
+        """One chain: its quantities; what was picked of it goes into `snapshots`."""
         rng = streams.generator(f"masking: chain {chain}, attempt {attempt}")
-        wanted = {draw for its_chain, draw in places if its_chain == chain}
-
-        def tick(n: int) -> None:
-            done[chain] = n
-            if progress is not None:
+        state = model.start(rng)
+        kept: dict[str, list[FloatArray]] = {}
+        for sweep in range(settings.warmup + settings.draws):
+            model.sweep(state, rng, adapt=sweep < settings.warmup, impute=True)
+            done[chain] = sweep + 1
+            if progress is not None and sweep % _TICK == _TICK - 1:
                 total = settings.chains * (settings.warmup + settings.draws)
-                progress(_LABEL, sum(done), total)
-
-        return _chain(model, rng, wanted, settings, tick)
+                progress("association model", sum(done), total)
+            draw = sweep - settings.warmup
+            if draw < 0:
+                continue
+            for name, values in model.quantities(state).items():
+                kept.setdefault(name, []).append(values)
+            if (chain, draw) in places:
+                snapshots[chain, draw] = model.snapshot(state)
+        return kept
 
     with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
-        parts = list(pool.map(one, range(settings.chains)))
-    quantities = {
-        name: np.array([part.quantities[name] for part in parts]) for name in parts[0].quantities
-    }
+        kept = list(pool.map(run, range(settings.chains)))
+    quantities = {name: np.array([chain[name] for chain in kept]) for name in kept[0]}
     diagnostics = diagnose_quantities(
-        quantities,
-        settings.rule,
-        n_chains=settings.chains,
-        n_draws=n_draws,
+        quantities, settings.rule, n_chains=settings.chains, n_draws=n_draws
     )
-    snapshots = tuple(parts[chain].snapshots[draw] for chain, draw in places)
-    return Chains(quantities=quantities, snapshots=snapshots, diagnostics=diagnostics)
-
-
-def _chain(
-    model: AssociationModel, rng: np.random.Generator, wanted: set[int],
-    settings: GibbsSettings, tick: Callable[[int], None],
-) -> _One:  # fmt: skip
-    state = model.start(rng)
-    kept: dict[str, list[FloatArray]] = {}
-    snapshots = {}
-    for sweep in range(settings.warmup + settings.draws):
-        model.sweep(state, rng, adapt=sweep < settings.warmup, impute=True)
-        if sweep % _TICK == _TICK - 1:
-            tick(sweep + 1)
-        draw = sweep - settings.warmup
-        if draw < 0:
-            continue
-        for name, values in model.quantities(state).items():
-            kept.setdefault(name, []).append(values)
-        if draw in wanted:
-            snapshots[draw] = model.snapshot(state)
-    return _One(quantities=kept, snapshots=snapshots)
+    return Chains(
+        quantities=quantities,
+        snapshots=tuple(snapshots[place] for place in places),
+        diagnostics=diagnostics,
+    )

@@ -192,13 +192,15 @@ class MaskedImputation(KeySynthesis):
         self._check(fit.bound, fit.data)
         nests = self._nests(fit.bound)
         rng = fit.streams.generator("masking: synthesis")
+        settings = self._chain_settings
         tables = []
-        draws = self._draws(fit, nests, rng)
-        total = self.n_synthetic * (nests or 1)
-        for done, snapshot in enumerate(draws, start=1):
-            tables.append(self._table(fit, snapshot, rng))
+        for snapshot in self._draws(fit, nests, rng):
+            evidence = self._evidence(fit, snapshot, rng)
+            drawn = fit.model.synthesize(snapshot, evidence, rng, sweeps=settings.sweeps)
+            tables.append(fit.bound.released(fit.data, drawn))
             if progress is not None:
-                progress("synthetic sets", done, total)
+                progress("synthetic sets", len(tables), self.n_synthetic * (nests or 1))
+        lengths = ("chains", "warmup", "draws", "sweeps")
         return masked_release(
             tables,
             fit.data,
@@ -207,7 +209,11 @@ class MaskedImputation(KeySynthesis):
             rule=PARTIAL if nests is None else NESTED,
             n_imputations=nests or 1,
             diagnostics=fit.chains.diagnostics,
-            settings=self._public_settings(fit),
+            settings={
+                "association": self.association,
+                **fit.bound.described(fit.left_out),
+                **{name: getattr(settings, name) for name in lengths},
+            },
             streams=fit.streams,
             subgroups=None if self.subgroups is None else self.subgroups.by_record,
         )
@@ -351,27 +357,12 @@ class MaskedImputation(KeySynthesis):
                     fit.model.sweep(state, rng, adapt=False, impute=False)
                 yield fit.model.snapshot(state)
 
-    def _table(self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator) -> pd.DataFrame:
-        evidence = self._evidence(fit, snapshot, rng)
-        sweeps = self._chain_settings.sweeps
-        return fit.bound.released(
-            fit.data, fit.model.synthesize(snapshot, evidence, rng, sweeps=sweeps)
-        )
-
     def _evidence(
         self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator
     ) -> dict[str, Evidence]:
         columns = {column.name: column for column in fit.bound.keys}
         groups = None if self.subgroups is None else self.subgroups.by_record
         return draw_evidence(self.masks, columns, snapshot.values, groups, rng)
-
-    def _public_settings(self, fit: MaskedFit) -> dict[str, Any]:
-        lengths = ("chains", "warmup", "draws", "sweeps")
-        return {
-            "association": self.association,
-            **fit.bound.described(fit.left_out),
-            **{name: getattr(self._chain_settings, name) for name in lengths},
-        }
 
 
 def masked_utility(

@@ -111,18 +111,6 @@ class RiskStatement:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MaskedConfidential:
-    """What must stay with the data owner: the seed (`entropy`), and the risk subgroup of each
-    record, shape (n,), if masks differ by it."""
-
-    subgroups: npt.NDArray[np.str_] | None
-    entropy: int
-
-    def __repr__(self) -> str:
-        return "<Confidential record of a masked release>"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MaskedRelease:
     """Data sets with synthetic keys. NOT differentially private.
 
@@ -142,8 +130,10 @@ class MaskedRelease:
         Public settings.
     seeded : bool
         True if the user gave a seed.
-    confidential : MaskedConfidential
-        Seed and subgroups. Never publish.
+    entropy : int
+        Root of its random numbers. Confidential.
+    subgroups : ndarray of str, shape (n,), or None
+        Risk subgroup of each record, if masks differ by it. Confidential.
     identifier : str
         Tells this release from every other one.
     data : DataFrame or None
@@ -155,7 +145,8 @@ class MaskedRelease:
     diagnostics: Diagnostics | None
     settings: Mapping[str, Any]
     seeded: bool
-    confidential: MaskedConfidential
+    entropy: int
+    subgroups: npt.NDArray[np.str_] | None = None
     identifier: str = field(default_factory=new_identifier)
     data: pd.DataFrame | None = field(default=None, repr=False)
 
@@ -230,26 +221,24 @@ class MaskedRelease:
         exposed = {} if self.data is None else exposed_columns(self.data, self.keys)
         check_decided(exposed, decisions, map(str, self.synthetic[0].columns), self.keys)
         pages = pyhybrid.reports.masked_pages(self) if report else {}
-        with folder_aside(folder, overwrite=overwrite, private=False) as aside:
-            self._write_public(aside / "public", file_format, decisions)
-            self._write_confidential(aside / "confidential", {**pages, **(attachments or {})})
-
-    def _write_public(self, folder: Path, file_format: str, decisions: Decisions) -> None:
-        folder.mkdir(mode=0o755)
         sets = with_drawn_levels(self.synthetic, self.keys)
-        sets = decided_tables(sets, decisions, self.confidential.entropy)
-        write_tables(folder, [published(table, self.keys) for table in sets], file_format)
-        text = "\n".join([self.statement.text, *(f"- {said}" for said in decisions.sentences)])
-        (folder / "risk_statement.md").write_text(text, encoding="utf-8")
-        write_json(folder / "statement.json", asdict(self.statement))
+        sets = decided_tables(sets, decisions, self.entropy)
+        words = "\n".join([self.statement.text, *(f"- {said}" for said in decisions.sentences)])
+        with folder_aside(folder, overwrite=overwrite, private=False) as aside:
+            public, confidential = aside / "public", aside / "confidential"
+            public.mkdir(mode=0o755)
+            write_tables(public, [published(table, self.keys) for table in sets], file_format)
+            (public / "risk_statement.md").write_text(words, encoding="utf-8")
+            write_json(public / "statement.json", asdict(self.statement))
+            confidential.mkdir(mode=0o700)
+            if self.subgroups is not None:
+                labels = self.synthetic[0].index.to_numpy()
+                records = pd.DataFrame({"label": labels, "subgroup": self.subgroups})
+                records.to_csv(confidential / "records.csv", index=False)
+            write_private(confidential, self._run(), {**pages, **(attachments or {})})
 
-    def _write_confidential(self, folder: Path, attachments: Mapping[str, str | bytes]) -> None:
-        folder.mkdir(mode=0o700)
-        if self.confidential.subgroups is not None:
-            labels = self.synthetic[0].index.to_numpy()
-            records = pd.DataFrame({"label": labels, "subgroup": self.confidential.subgroups})
-            records.to_csv(folder / "records.csv", index=False)
-        run = {
+    def _run(self) -> dict[str, Any]:
+        return {
             "kind": _KIND,
             "format": _FORMAT,
             "pyhybrid": pyhybrid.__version__,
@@ -257,9 +246,8 @@ class MaskedRelease:
             "settings": dict(self.settings),
             "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
             "seeded": self.seeded,
-            "seed": str(self.confidential.entropy),
+            "seed": str(self.entropy),
         }
-        write_private(folder, run, attachments)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> MaskedRelease:
@@ -293,7 +281,8 @@ def _load(root: Path) -> MaskedRelease:
         settings=run["settings"],
         seeded=run["seeded"],
         identifier=run["identifier"],
-        confidential=MaskedConfidential(subgroups=groups, entropy=int(run["seed"])),
+        entropy=int(run["seed"]),
+        subgroups=groups,
     )
 
 
@@ -349,6 +338,7 @@ def masked_release(
         diagnostics=diagnostics,
         settings=settings,
         seeded=streams.seeded,
-        confidential=MaskedConfidential(subgroups=subgroups, entropy=streams.entropy),
+        entropy=streams.entropy,
+        subgroups=subgroups,
         data=df,
     )

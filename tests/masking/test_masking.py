@@ -339,8 +339,8 @@ def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Pat
             pd.testing.assert_frame_equal(ours, its.assign(sex=its.sex.cat.set_categories([*"fm"])))
         assert again.statement == release.statement
         assert again.diagnostics == release.diagnostics
-        assert again.confidential.entropy == 3
-        np.testing.assert_array_equal(again.confidential.subgroups, groups.by_record)
+        assert again.entropy == 3
+        np.testing.assert_array_equal(again.subgroups, groups.by_record)
         assert stat.S_IMODE((folder / "confidential").stat().st_mode) == 0o700
     told = json.loads((tmp_path / "csv/public/statement.json").read_text())
     assert not told["differentially_private"]
