@@ -47,17 +47,13 @@ class AssociationModel(Protocol):
     def snapshot(self, state: Any) -> Snapshot:
         """The state as a draw."""
 
-    def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> Any:
+    def resume(self, snapshot: Snapshot) -> Any:
         """A state that goes on from a draw."""
 
     def synthesize(
-        self,
-        snapshot: Snapshot,
-        evidence: Mapping[str, Evidence],
-        rng: np.random.Generator,
-        *,
+        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
         """Draw the keys from p(X | Z, theta) p(W | X), by name; no true key is looked at."""
 
 

@@ -351,7 +351,7 @@ class MaskedImputation(KeySynthesis):
             yield snapshot
             if nests is None:
                 continue
-            state = fit.model.resume(snapshot, rng)
+            state = fit.model.resume(snapshot)
             for _ in range(self.n_synthetic - 1):
                 for _ in range(self._chain_settings.between):
                     fit.model.sweep(state, rng, adapt=False, impute=False)

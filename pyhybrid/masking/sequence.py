@@ -125,7 +125,7 @@ class SequentialModel:
         values = {c.name: v.copy() for c, v in zip(self.columns, state.values, strict=True)}
         return Snapshot(parameters=tuple(t.copy() for t in state.thetas), values=values)
 
-    def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> _State:
+    def resume(self, snapshot: Snapshot) -> _State:
         """A chain from a draw."""
         state = self._resumed(snapshot)
         if not self._complete:  # imputed values count from here on
@@ -133,13 +133,9 @@ class SequentialModel:
         return state
 
     def synthesize(
-        self,
-        snapshot: Snapshot,
-        evidence: Mapping[str, Evidence],
-        rng: np.random.Generator,
-        *,
+        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
-    ) -> dict[str, Values]:
+    ) -> dict[str, Values]:  # fmt: skip
         """Keys in sequence given the earlier ones, then `sweeps` updates given all others; what is
         missing in predictors is drawn along."""
         state = self._resumed(snapshot)
