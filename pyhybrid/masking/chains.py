@@ -130,7 +130,7 @@ def _attempt(
     n_draws = settings.chains * settings.draws
     picker = streams.generator(f"masking: picked draws, attempt {attempt}")
     picked = picker.choice(n_draws, min(n_snapshots, n_draws), replace=False)
-    places = [divmod(int(position), settings.draws) for position in picked]
+    picks = [divmod(int(position), settings.draws) for position in picked]
     snapshots: dict[tuple[int, int], Snapshot] = {}
     done = [0] * settings.chains
 
@@ -150,7 +150,7 @@ def _attempt(
                 continue
             for name, values in model.quantities(state).items():
                 kept.setdefault(name, []).append(values)
-            if (chain, draw) in places:
+            if (chain, draw) in picks:
                 snapshots[chain, draw] = model.snapshot(state)
         return kept
 
@@ -162,6 +162,6 @@ def _attempt(
     )
     return Chains(
         quantities=quantities,
-        snapshots=tuple(snapshots[place] for place in places),
+        snapshots=tuple(snapshots[pick] for pick in picks),
         diagnostics=diagnostics,
     )

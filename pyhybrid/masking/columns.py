@@ -267,7 +267,7 @@ def read_keys(
     limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[Column]:
     """Each key as a column, in the order of `keys`."""
-    names, said, within = column_names(keys, "keys"), types or {}, limits or {}
+    names, kinds, within = column_names(keys, "keys"), types or {}, limits or {}
     if not isinstance(df, pd.DataFrame):
         raise not_a_frame(df)
     if len(df) < 3:
@@ -278,7 +278,7 @@ def read_keys(
         near = did_you_mean(absent[0], df.columns)
         raise InvalidInput(f"key {absent[0]!r} must be a column of the data: it is not{near}")
     return [
-        read_column(df[name], what="key", kind=said.get(name), limits=within.get(name))
+        read_column(df[name], what="key", kind=kinds.get(name), limits=within.get(name))
         for name in names
     ]
 

@@ -223,7 +223,9 @@ class MaskedRelease:
         pages = pyhybrid.reports.masked_pages(self) if report else {}
         sets = with_drawn_levels(self.synthetic, self.keys)
         sets = decided_tables(sets, decisions, self.entropy)
-        words = "\n".join([self.statement.text, *(f"- {said}" for said in decisions.sentences)])
+        words = "\n".join(
+            [self.statement.text, *(f"- {sentence}" for sentence in decisions.sentences)]
+        )
         with folder_aside(folder, overwrite=overwrite, private=False) as aside:
             public, confidential = aside / "public", aside / "confidential"
             public.mkdir(mode=0o755)

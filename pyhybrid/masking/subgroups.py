@@ -94,19 +94,17 @@ def risk_subgroups(
     """
     k0 = check_count(k0, "k0")
     columns = read_keys(df, keys, types=types)
-    radii = _radii(radius, [c.name for c in columns if c.kind == "continuous"])
-    parts, reach = [], []
-    for column in columns:  # a missing value is a code of its own
-        number = column.kind == "continuous"
-        values = numbers_of(column.like) if number else column.values
-        parts += [column.missing, np.where(column.missing, 0.0, values)]
-        reach += [0.0, radii.get(column.name, 0.0)]
-    levels = [place for place, c in enumerate(columns) if c.kind != "continuous"]
-    table = np.column_stack(parts)
-    on_levels = np.full(len(df), len(df) - 1)
-    if levels:
-        coded = table[:, [place for level in levels for place in (2 * level, 2 * level + 1)]]
-        on_levels = match_counts(coded, coded) - 1
+    continuous = [column for column in columns if column.kind == "continuous"]
+    radii = _radii(radius, [column.name for column in continuous])
+    codes = [np.where(c.missing, -1, c.values) for c in columns if c.kind != "continuous"]
+    levels = np.column_stack([np.zeros(len(df)), *codes])
+    on_levels = match_counts(levels, levels) - 1
+    reach = [0.0] * levels.shape[1]
+    numbers = []
+    for column in continuous:  # a missing number is a level of its own
+        numbers += [column.missing, np.where(column.missing, 0.0, numbers_of(column.like))]
+        reach += [0.0, radii[column.name]]
+    table = np.column_stack([levels, *numbers])
     on_all = match_counts(table, table, reach) - 1
     groups = np.where(on_all >= k0, "low", np.where(on_levels >= k0, "medium", "high"))
     return RiskSubgroups(

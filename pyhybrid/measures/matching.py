@@ -294,7 +294,7 @@ def matching_risk(
     names = column_names(keys, "keys")
     tables = reconcile_tables(real, synthetic, columns=names, what="key")
     boxes = _Boxes.of(tables, names, _radii(tables, names, radius, kind))
-    own = boxes.own_rows() if _correspond(real, synthetic, rows_correspond) else None
+    true = boxes.true_matches() if _correspond(real, synthetic, rows_correspond) else None
     c = np.asarray(boxes.counts())
     single, none = c == 1, c == 0
     chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
@@ -302,11 +302,11 @@ def matching_risk(
         "n_unique_matches": single.sum(axis=1).astype(float),
         "n_no_match": none.sum(axis=1).astype(float),
     }
-    if own is not None:
-        false, uniques = (single & ~own).sum(axis=1).astype(float), by_set["n_unique_matches"]
+    if true is not None:
+        false, uniques = (single & ~true).sum(axis=1).astype(float), by_set["n_unique_matches"]
         by_set |= {
-            "expected_match_risk": (chance * own).sum(axis=1),
-            "true_match_rate": (single & own).mean(axis=1),
+            "expected_match_risk": (chance * true).sum(axis=1),
+            "true_match_rate": (single & true).mean(axis=1),
             "false_match_rate": false / np.maximum(uniques, 1),
         }
     means = {name: float(values.mean()) for name, values in by_set.items()}
@@ -314,7 +314,7 @@ def matching_risk(
     overall: dict[str, Any] = {**unknown, **means}
     return MatchingRisk(
         by_record=chance.mean(axis=0),
-        correct_by_record=None if own is None else (chance * own).mean(axis=0),
+        correct_by_record=None if true is None else (chance * true).mean(axis=0),
         n_matches=c.mean(axis=0),
         **overall,
         by_set=by_set,
@@ -405,7 +405,7 @@ class _Boxes:
         """Matches of each target in each set."""
         return [match_counts(self.targets, keys, self.radius) for keys in self.sets]
 
-    def own_rows(self) -> BoolArray:
+    def true_matches(self) -> BoolArray:
         """T_il, shape (m, n), of rows that correspond."""
         return np.array(
             [(np.abs(keys - self.targets) <= self.radius).all(axis=1) for keys in self.sets]

@@ -149,14 +149,14 @@ def column_utility(
     few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
     resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
     generator = generator_of(rng)
-    whole = (tables.real, *tables.synthetic)
+    compared = (tables.real, *tables.synthetic)
     distances: list[dict[str, Any]] = []
     parts: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
-        present = [table[column].notna().to_numpy() for table in whole]
+        present = [table[column].notna().to_numpy() for table in compared]
         truth, *sets = (
             table[column].to_numpy(np.float64)[there]
-            for table, there in zip(whole, present, strict=True)
+            for table, there in zip(compared, present, strict=True)
         )
         weight, *weights_of_sets = _of_records(tables.weights(), present)
         even, *evens = _of_records(tables.weights(averaged=True), present)
