@@ -40,14 +40,13 @@ MAX_LEVELS = 50
 """Most levels of a column that is not continuous."""
 _FEW = 10
 _ORDER = ("nominal", "binary", "ordered", "continuous")
-_ANYWHERE = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     """Standardized `values` (n,) of a column, or codes of `levels`; 0 where `missing`. Released:
-    center + scale * value, rounded to `decimals`, moved into `limits`, as a column `like` that of
-    the data. Confidential."""
+    center + scale * value, rounded to `decimals`, as a column `like` that of the data.
+    Confidential."""
 
     like: pd.Series
     kind: str
@@ -57,7 +56,6 @@ class Column:
     center: float = 0.0
     scale: float = 1.0
     decimals: int | None = None
-    limits: tuple[float, float] = _ANYWHERE
 
     def __repr__(self) -> str:
         return f"<Column {self.name!r}: {self.kind}>"
@@ -90,17 +88,11 @@ class Column:
             levels[:] = self.levels
             released: pd.Series = column_like(levels[values], self.like).astype(self.like.dtype)
             return released
-        shown = on_grid(self.center + self.scale * values, self.decimals, *self.limits)
+        shown = on_grid(self.center + self.scale * values, self.decimals)
         return in_dtype_of(shown, self.like)
 
 
-def read_column(
-    values: pd.Series,
-    *,
-    what: str,
-    kind: str | None = None,
-    limits: tuple[float, float] | None = None,
-) -> Column:
+def read_column(values: pd.Series, *, what: str, kind: str | None = None) -> Column:
     """Read a column of the data, or refuse it by name."""
     named = f"{what} {str(values.name)!r}"
     missing = values.isna().to_numpy()
@@ -122,9 +114,7 @@ def read_column(
     if its_kind == "continuous":
         if held == "levels":
             raise InvalidInput(f"{named} must be numeric to be continuous: it is not")
-        return _continuous(values, numbers, missing, limits)
-    if limits is not None:
-        raise InvalidInput(f"limits must name continuous keys: {values.name!r} is {its_kind}")
+        return _continuous(values, numbers, missing)
     if n_levels > MAX_LEVELS:
         raise InvalidInput(f"{named} must have at most {MAX_LEVELS} levels: found {n_levels}")
     if its_kind == "binary" and n_levels != 2:
@@ -145,12 +135,7 @@ def _kind(values: pd.Series, held: str, n_levels: int, numbers: FloatArray) -> s
     return "ordered" if n_levels <= _FEW and (numbers == np.floor(numbers)).all() else "continuous"
 
 
-def _continuous(
-    values: pd.Series,
-    numbers: FloatArray,
-    missing: npt.NDArray[np.bool_],
-    limits: tuple[float, float] | None,
-) -> Column:
+def _continuous(values: pd.Series, numbers: FloatArray, missing: npt.NDArray[np.bool_]) -> Column:
     with np.errstate(over="ignore", invalid="ignore"):
         center, scale = float(numbers.mean()), float(numbers.std())
     if not np.finfo(np.float64).tiny <= scale < np.inf:
@@ -158,8 +143,6 @@ def _continuous(
             f"column {str(values.name)!r} must have a spread that floats can hold: give it another "
             "unit"
         )
-    if limits is not None and not (len(limits) == 2 and limits[0] < limits[1]):
-        raise InvalidInput(f"limits of {values.name!r} must be (lower, upper): found {limits!r}")
     standardized = np.zeros(len(values))
     standardized[~missing] = (numbers - center) / scale
     return Column(
@@ -170,7 +153,6 @@ def _continuous(
         center=center,
         scale=scale,
         decimals=decimals_of(numbers),
-        limits=_ANYWHERE if limits is None else limits,
     )
 
 
@@ -183,7 +165,6 @@ class KeySynthesis:
     predictors: Sequence[str] | None = None
     order: Sequence[str] | None = None
     types: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         column_names(self.keys, "keys")
@@ -191,11 +172,10 @@ class KeySynthesis:
             names = getattr(self, name)
             if names is not None and len(names):
                 column_names(names, name)
-        for name in ("types", "limits"):
-            if not isinstance(given := getattr(self, name), Mapping):
-                raise InvalidInput(
-                    f"{name} must be a mapping by column: found {type(given).__name__}"
-                )
+        if not isinstance(self.types, Mapping):
+            raise InvalidInput(
+                f"types must be a mapping by column: found {type(self.types).__name__}"
+            )
         check_count(self.n_synthetic, "n_synthetic")
 
 
@@ -233,13 +213,12 @@ class BoundKeys:
 
 def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
     """Keys and predictors of `df`, and the columns that no model covers and were left out."""
-    keys = read_keys(df, roles.keys, types=roles.types, limits=roles.limits)
+    keys = read_keys(df, roles.keys, types=roles.types)
     others, left_out = _predictors(roles, df)
     known = {column.name for column in (*keys, *others)}
-    for what, given in (("types", roles.types), ("limits", roles.limits)):
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise InvalidInput(f"{what} must be of keys or predictors: {unknown[0]!r} is neither")
+    unknown = [name for name in roles.types if name not in known]
+    if unknown:
+        raise InvalidInput(f"types must be of keys or predictors: {unknown[0]!r} is neither")
     for column in keys:
         _check_category_sizes(column)
     gaps = np.all([column.missing for column in (*keys, *others)], axis=0)
@@ -260,14 +239,10 @@ def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]
 
 
 def read_keys(
-    df: Any,
-    keys: Sequence[str],
-    *,
-    types: Mapping[str, str] | None = None,
-    limits: Mapping[str, tuple[float, float]] | None = None,
+    df: Any, keys: Sequence[str], *, types: Mapping[str, str] | None = None
 ) -> list[Column]:
     """Each key as a column, in the order of `keys`."""
-    names, kinds, within = column_names(keys, "keys"), types or {}, limits or {}
+    names, kinds = column_names(keys, "keys"), types or {}
     if not isinstance(df, pd.DataFrame):
         raise not_a_frame(df)
     if len(df) < 3:
@@ -277,10 +252,7 @@ def read_keys(
     if absent:
         near = did_you_mean(absent[0], df.columns)
         raise InvalidInput(f"key {absent[0]!r} must be a column of the data: it is not{near}")
-    return [
-        read_column(df[name], what="key", kind=kinds.get(name), limits=within.get(name))
-        for name in names
-    ]
+    return [read_column(df[name], what="key", kind=kinds.get(name)) for name in names]
 
 
 def _predictors(roles: KeySynthesis, table: pd.DataFrame) -> tuple[list[Column], tuple[str, ...]]:

@@ -106,8 +106,6 @@ class MaskedImputation(KeySynthesis):
         Of the keys in the sequence. By default nominal, binary, ordered, continuous.
     types : mapping of column to {"continuous", "binary", "ordered", "nominal"}, optional
         Types other than those that follow from the data; see `pyhybrid.masking.columns`.
-    limits : mapping of key to (lower, upper), optional
-        Released values of a continuous key are moved into them. Public, not read from the data.
     subgroups : RiskSubgroups, optional
         Of the same records; see `risk_subgroups`.
     settings : GibbsSettings, optional

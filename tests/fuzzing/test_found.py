@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
     **{
         f"{name} that are no mapping": (f"{name} must be a mapping by", lambda name=name:
             ph.masking.MaskedImputation(keys=["y"], **{name: None}).release(NUMBERS))
-        for name in ("masks", "types", "limits")
+        for name in ("masks", "types")
     },
 }  # fmt: skip
 
