@@ -91,7 +91,7 @@ class MaskedImputation(KeySynthesis):
     masks : mapping of key to mask, default none
         A `GaussianMask`, `MixtureMask` or `MisclassificationMask`; or a mapping of "low", "medium",
         "high" to masks, with `subgroups`. A key without one has its mask off: it is drawn from the
-        association model alone. `masks_by_type` gives all keys the published ones.
+        association model alone. `masks_by_type` gives each key one by its type.
     association : {"sequential", "copula"}
         A sequence of conditional models by type, or a Gaussian copula.
     n_synthetic : int, default 5
