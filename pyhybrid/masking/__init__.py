@@ -9,7 +9,6 @@ from pyhybrid.masking.comparators import CartSynthesis, ParametricSynthesis
 from pyhybrid.masking.imputation import (
     MaskedFit,
     MaskedImputation,
-    TunedMask,
     masked_utility,
 )
 from pyhybrid.masking.masks import (
@@ -38,7 +37,6 @@ __all__ = [
     "ParametricSynthesis",
     "RiskStatement",
     "RiskSubgroups",
-    "TunedMask",
     "gaussian_mask_log_density",
     "masked_level_probabilities",
     "masked_normal",

@@ -18,8 +18,6 @@ import pandas as pd
 from pyhybrid.core.checks import (
     check_choice,
     check_count,
-    check_fraction,
-    check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -33,12 +31,11 @@ from pyhybrid.masking.masks import (
     check_masks,
     described,
     draw_evidence,
-    weakened,
 )
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
-from pyhybrid.measures.matching import MatchingRisk, Radius, matching_risk
+from pyhybrid.measures.matching import MatchingRisk, matching_risk
 from pyhybrid.measures.models import NESTED, SINGLE, ModelUtility, model_utility
 from pyhybrid.running.tasks import Progress
 
@@ -48,7 +45,6 @@ ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationMo
 }
 _IMPUTATIONS = 5
 _COPULA = GibbsSettings(warmup=200, draws=800)
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -216,96 +212,6 @@ class MaskedImputation(KeySynthesis):
             subgroups=None if self.subgroups is None else self.subgroups.by_record,
         )
 
-    @bar_in_notebooks
-    def tune(
-        self,
-        df: pd.DataFrame,
-        *,
-        target_risk: float,
-        formula: str,
-        model: str = "ols",
-        categorical: Sequence[str] = (),
-        radius: Radius = None,
-        factors: Sequence[float] = FACTORS,
-        seed: int | None = None,
-        progress: Progress | None = None,
-    ) -> TunedMask:
-        """The strength of these masks, all together, with the least loss among those that meet a
-        risk.
-
-        One fit serves every strength, and all releases share random numbers, so that curves are
-        smooth.
-
-        Parameters
-        ----------
-        df : DataFrame
-            The confidential data.
-        target_risk : float
-            Largest acceptable share of records whose own row an intruder who knows the keys names
-            correctly, in (0, 1]: expected match risk over n.
-        formula, model, categorical
-            Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
-            coefficients of the standardized difference, or of its own Monte Carlo error, sqrt(b/m)
-            in standard errors of the data's, where that is larger, so that luck is no merit. It
-            falls with n_synthetic.
-        radius : number, or mapping of key to number, optional
-            Of a match, as in `pyhybrid.measures.matching_risk`.
-        factors : sequence of float
-            Strengths to try, above 0, beside masks off: log densities are divided by them.
-        seed : int, optional
-        progress : callable, optional
-            As in `release`; of the fit.
-
-        Raises
-        ------
-        InvalidInput
-            If no mask is given, or the target cannot be met even with masks off.
-
-        Notes
-        -----
-        Choosing a mask by looking at the data is itself not covered by anything.
-        """
-        target = check_fraction(target_risk, "target_risk")
-        grid = sorted({check_positive(factor, "each of factors") for factor in factors})
-        if not any(mask is not None for mask in self.masks.values()):
-            raise InvalidInput("tuning needs a mask to start from: masks is empty")
-        fit = self.fit(df, seed=seed, progress=progress)
-        rows = []
-        for factor in (*grid, np.inf):
-            release = self._weakened(factor).release_from(fit)
-            risk = release_risk(release, df, keys=self.keys, radius=radius)
-            utility = masked_utility(release, df, formula, model=model, categorical=categorical)
-            rows.append(
-                {
-                    "factor": factor,
-                    "risk": naming_share(risk),
-                    "mean_match": risk.mean_risk,
-                    "loss": coefficient_loss(utility),
-                    "meets_target": naming_share(risk) <= target,
-                }
-            )
-        table = pd.DataFrame(rows)
-        meeting = table[table["meets_target"]]
-        if meeting.empty:
-            raise InvalidInput(
-                f"target_risk {target:g} must be one that masks can meet: with masks off the risk "
-                f"is {table['risk'].iloc[-1]:.3g}; use fewer or coarser keys, or a smaller radius"
-            )
-        best = meeting.loc[meeting["loss"].idxmin()]
-        return TunedMask(
-            imputation=self._weakened(best["factor"]),
-            factor=float(best["factor"]),
-            risk=float(best["risk"]),
-            loss=float(best["loss"]),
-            target_risk=target,
-            data_risk=naming_share(release_risk(None, df, keys=self.keys, radius=radius)),
-            table=table,
-            _fit=fit,
-        )
-
-    def _weakened(self, factor: float) -> MaskedImputation:
-        return self.with_masks({} if np.isinf(factor) else weakened(self.masks, factor))
-
     def with_masks(self, masks: KeyMasks) -> MaskedImputation:
         """The same with other masks."""
         return replace(self, masks=masks)
@@ -407,53 +313,3 @@ def naming_share(risk: MatchingRisk) -> float:
     if risk.correct_by_record is None:
         raise InvalidInput("rows of the sets must correspond to those of the data")
     return float(np.mean(risk.correct_by_record))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TunedMask:
-    """Mask strengths with their risk and loss, and the one chosen. Confidential.
-
-    Attributes
-    ----------
-    imputation : MaskedImputation
-        With the masks chosen.
-    factor : float
-        Log densities of the given masks are divided by it: a Gaussian mask's variance is
-        multiplied, a separation divided by its square root; inf is masks off.
-    risk, loss : float
-        Of the release with these masks.
-    target_risk : float
-    data_risk : float
-        Risk of the data published as they are.
-    table : DataFrame
-        factor, risk, mean_match (mean of I_i, by whichever record), loss, meets_target; by factor.
-    """
-
-    imputation: MaskedImputation
-    factor: float
-    risk: float
-    loss: float
-    target_risk: float
-    data_risk: float
-    table: pd.DataFrame
-    _fit: MaskedFit = field(repr=False)
-
-    def __repr__(self) -> str:
-        return f"<TunedMask: factor {self.factor:g}, confidential>"
-
-    def release(self) -> MaskedRelease:
-        """The release that was measured, from the same fit."""
-        return self.imputation.release_from(self._fit)
-
-
-def coefficient_loss(utility: ModelUtility) -> float:
-    """Mean over coefficients of the larger of standardized difference and Monte Carlo error."""
-    difference = utility.table["standardised_difference"].to_numpy()
-    if utility.pooled is None:
-        return float(difference.mean())
-    from scipy import stats  # slow to import
-
-    half = (utility.table["upper"] - utility.table["lower"]).to_numpy() / 2
-    error = half / stats.norm.ppf(0.975)
-    noise = np.sqrt(utility.pooled.combined.between / utility.pooled.n_sets) / error
-    return float(np.maximum(difference, noise).mean())

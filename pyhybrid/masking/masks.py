@@ -205,10 +205,6 @@ class GaussianMask:
         """log p(w | x), shape (n,), for w of shape (n, copies) and x of shape (n,)."""
         return gaussian_mask_log_density(w, x, self.variance)
 
-    def weakened(self, factor: float) -> GaussianMask:
-        """The mask with `factor` times the variance."""
-        return replace(self, variance=self.variance * check_positive(factor, "factor"))
-
     def describe(self) -> str:
         """Copies and variance in words."""
         return f"Gaussian mask, {self.copies} copies, variance {self.variance:g} of the key's own"
@@ -251,11 +247,6 @@ class MixtureMask:
     def log_density(self, w: Any, x: Any) -> FloatArray:
         """log p(w | x), shape (n,)."""
         return mixture_mask_log_density(w, x, self.separation)
-
-    def weakened(self, factor: float) -> MixtureMask:
-        """The mask with the separation divided by sqrt(factor)."""
-        scaled = self.separation / np.sqrt(check_positive(factor, "factor"))
-        return replace(self, separation=float(scaled))
 
     def describe(self) -> str:
         """Separation in words."""
@@ -309,11 +300,6 @@ class MisclassificationMask:
     def log_density(self, w: Any, x: Any) -> FloatArray:
         """log P(w | x), shape (n,); -inf where it is 0."""
         return misclassification_log_density(w, x, self.matrix)
-
-    def weakened(self, factor: float) -> MisclassificationMask:
-        """The mask with each probability to the power 1/factor, rows normalized again."""
-        flat = np.asarray(self.matrix) ** (1 / check_positive(factor, "factor"))
-        return type(self)(matrix=flat / flat.sum(axis=1, keepdims=True))
 
     def describe(self) -> str:
         """Range of the probabilities that W is the true level."""
@@ -413,16 +399,6 @@ def draw_evidence(
         else:
             evidence[name] = Evidence(log_density=logs)
     return evidence
-
-
-def weakened(masks: KeyMasks, factor: float) -> dict[str, Any]:
-    """All masks with their log densities divided by `factor`."""
-    return {
-        name: {g: None if m is None else m.weakened(factor) for g, m in of_key.items()}
-        if isinstance(of_key, Mapping)
-        else None if of_key is None else of_key.weakened(factor)
-        for name, of_key in masks.items()
-    }  # fmt: skip
 
 
 def described(of_key: Any) -> str:
