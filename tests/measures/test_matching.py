@@ -179,21 +179,6 @@ def test_bad_arguments_are_named(real: pd.DataFrame, changed: Any, message: str)
     refuses(message, bad, real, **changed)
 
 
-@pytest.mark.parametrize(("broken", "message"), [
-    (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
-    (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
-    (lambda d: d.drop(columns="sex"), "key 'sex' must be in synthetic set 2"),
-    (lambda d: d.assign(sex=None), "column 'sex' must have values: all are missing in syn"),
-    (lambda d: d.assign(age=np.nan), "column 'age' must have values"),
-    (lambda d: d.assign(sex="x"), "row 0 of synthetic set 2, counted from 0"),
-    (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 2"),
-    (lambda d: d.assign(age=np.inf), "column 'age' must be finite: row 0 of synthetic set 2"),
-    (lambda d: d.set_axis(["age", "age"], axis=1), "'age' is twice in synthetic set 2"),
-])  # fmt: skip
-def test_bad_sets_are_named(real: pd.DataFrame, broken: Any, message: str) -> None:
-    refuses(message, bad, real, synthetic=[real, broken(real)])
-
-
 def test_bad_arrays_are_named() -> None:
     for x, z, r, message in (
         ([1.0], [[1.0]], 0, "must have shapes"),
