@@ -20,7 +20,7 @@ ROOMS = (
 )  # fmt: skip
 """From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""
 MOST_LINES = {
-    "core": 500, "rbridge": 810, "running": 500, "privacy": 3650, "measures": 3100,
+    "core": 500, "rbridge": 810, "running": 500, "privacy": 3650, "measures": 3150,
     "primitives": 1200, "engines": 1800, "models": 8550, "fitting": 1650, "releases": 2000,
     "mechanisms": 7200, "tables": 650, "masking": 2900, "studies": 3650, "reports": 4150,
     "validation": 1800, "cli": 4250,

@@ -317,32 +317,14 @@ def model_utility(
         )
     )
     for fit, name in zip(fits, tables.names, strict=True):
-        unlike = sorted(set(fit_of_data.params.index) ^ set(fit.params.index))
-        if unlike:
-            term = str(unlike[0]).partition("[")[0]  # what follows names a level
-            raise InvalidInput(
-                f"the model must have the same terms in {name} as in the data: {term!r} "
-                "differs, in its levels perhaps"
-            )
+        _check_terms(fit_of_data, fit, name)
     if rule == SINGLE:
         pooled, estimate, ends = None, np.asarray(fits[0].params), _t_interval(fits[0], level)
     else:
         nests = [fits[k : k + per_imputation] for k in range(0, m, per_imputation)]
         pooled = pool(nests if rule == NESTED else fits, rule=rule)
         estimate, ends = pooled.combined.estimate, pooled.combined.interval(level)
-    truth, original = np.asarray(fit_of_data.params), _t_interval(fit_of_data, level)
-    errors = np.asarray(fit_of_data.bse)
-    columns = {
-        "estimate": truth,
-        "lower": original[0],
-        "upper": original[1],
-        "synthetic_estimate": estimate,
-        "synthetic_lower": ends[0],
-        "synthetic_upper": ends[1],
-        "interval_overlap": interval_overlap(original, ends),
-        "standardised_difference": standardised_difference(truth, estimate, errors),
-    }
-    table = pd.DataFrame(columns, index=pd.Index(fit_of_data.params.index, name="term"))
+    table = _compared(fit_of_data, _t_interval(fit_of_data, level), estimate, ends)
     return ModelUtility(
         table=table,
         mean_overlap=float(table["interval_overlap"].mean()),
@@ -353,6 +335,32 @@ def model_utility(
         n_used=tuple(int(fit.nobs) for fit in (fit_of_data, *fits)),
         pooled=pooled,
     )
+
+
+def _check_terms(fit_of_data: Any, fit: Any, name: str) -> None:
+    unlike = sorted(set(fit_of_data.params.index) ^ set(fit.params.index))
+    if unlike:
+        term = str(unlike[0]).partition("[")[0]  # what follows names a level
+        raise InvalidInput(
+            f"the model must have the same terms in {name} as in the data: {term!r} differs, in "
+            "its levels perhaps"
+        )
+
+
+def _compared(fit: Any, original: FloatArray, estimate: FloatArray, ends: FloatArray) -> Any:
+    """Coefficients of the data's fit with their interval beside the synthetic ones, by term."""
+    truth, errors = np.asarray(fit.params), np.asarray(fit.bse)
+    columns = {
+        "estimate": truth,
+        "lower": original[0],
+        "upper": original[1],
+        "synthetic_estimate": estimate,
+        "synthetic_lower": ends[0],
+        "synthetic_upper": ends[1],
+        "interval_overlap": interval_overlap(original, ends),
+        "standardised_difference": standardised_difference(truth, estimate, errors),
+    }
+    return pd.DataFrame(columns, index=pd.Index(fit.params.index, name="term"))
 
 
 def _per_imputation(rule: str, n_sets: int, n_imputations: int | None) -> int:

@@ -317,18 +317,7 @@ def propensity_utility(
         else:
             p, expected = _by_logistic(stacked, label, null_of_set, interactions, weight)
         shown.append((p[~label], p[label]))
-        distance = pmse(p, label, weights=weight)
-        apart = distance - expected.mean
-        rows.append(
-            {
-                "pmse": distance,
-                "null_mean": expected.mean,
-                "null_sd": expected.sd,
-                "ratio": distance / expected.mean if expected.mean > 1e-15 else 0.0,
-                "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
-                "null": null_of_set,
-            }
-        )
+        rows.append({**_against(pmse(p, label, weights=weight), expected), "null": null_of_set})
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
     return PropensityUtility(
         **{name: float(by_set[name].mean()) for name in _AVERAGED},
@@ -336,6 +325,18 @@ def propensity_utility(
         classifier=classifier,
         propensities=shown[0],
     )
+
+
+def _against(distance: float, expected: NullPmse) -> dict[str, float]:
+    """pMSE beside its null expectation."""
+    apart = distance - expected.mean
+    return {
+        "pmse": distance,
+        "null_mean": expected.mean,
+        "null_sd": expected.sd,
+        "ratio": distance / expected.mean if expected.mean > 1e-15 else 0.0,
+        "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
+    }
 
 
 def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
