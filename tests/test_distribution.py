@@ -118,6 +118,7 @@ def test_the_wheel_holds_programs_template_notebooks_and_r(built: dict[str, Path
         "pyhybrid/reports/report_template.html",
         "pyhybrid/reports/words.jinja",
         "pyhybrid/releases/words.jinja",
+        "pyhybrid/measures/measures.json",
     }
     assert {*texts, "pyhybrid/py.typed"} <= names
     assert not [n for n in names if n.startswith(("tests/", "docs/", "benchmarks/"))]

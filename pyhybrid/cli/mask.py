@@ -18,12 +18,11 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.masking import (
     MaskedImputation,
     MaskedRelease,
-    TunedMask,
     masked_utility,
     masks_by_type,
     risk_subgroups,
 )
-from pyhybrid.masking.columns import key_kinds
+from pyhybrid.masking.columns import read_keys as read_key_columns
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
@@ -54,7 +53,6 @@ def mask(
     formula: str | None = None,
     model: str = "ols",
     k0: int = 5,
-    target_risk: float | None = None,
     seed: int | None = None,
     on_not_converged: str = "raise",
     file_format: str | None = None,
@@ -81,16 +79,12 @@ def mask(
     formula: Analysis to compare, e.g. 'income ~ age + C(region)'.
     model: Model of --formula: ols, probit or logit.
     k0 (--k0): Number of matches that makes a record low risk.
-    target_risk: Choose the mask strength: largest share of records identified correctly, with the
-        least change of --formula's coefficients.
     """
     check_output_folder(out, overwrite=overwrite)
     check_choice(model, "--model", ANALYSES)
     check_count(n_synthetic, "--n-synthetic")
     if file_format is not None:
         check_choice(file_format, "--format", FORMATS)
-    if target_risk is not None and formula is None:
-        raise InvalidInput("--target-risk needs --formula, whose coefficients are the loss")
     source = read_table(data)
     frame, said = source.frame, _types(types, source.frame.columns)
     asked = read_keys(key, "--key", frame.columns)
@@ -111,42 +105,32 @@ def mask(
         on_not_converged=on_not_converged,
     )
     decided = _decided(frame, names, drop=drop, keep=keep, ids=identifier)
-    kinds = key_kinds(frame, names, said)
-    known = within and {k: v for k, v in within.items() if kinds.get(k) == "continuous"}
+    columns = read_key_columns(frame, names, types=said)
+    continuous = {column.name for column in columns if column.kind == "continuous"}
+    known = within and {k: v for k, v in within.items() if k in continuous}
     groups = risk_subgroups(frame, names, k0, known, types=said)
-    tuned, utility = None, None
     with progress_bars() as progress:
-        if target_risk is not None:
-            tuned = imputation.tune(
-                frame, target_risk=target_risk, formula=formula, model=model, radius=within,
-                seed=seed, progress=progress,
-            )  # fmt: skip
-        release = (
-            imputation.release(frame, seed=seed, progress=progress)
-            if tuned is None
-            else tuned.release()
-        )
+        release = imputation.release(frame, seed=seed, progress=progress)
     before, after = (
         release_risk(each, frame, keys=names, radius=within) for each in (None, release)
     )
-    if formula is not None:
-        utility = masked_utility(release, frame, formula, model=model)
+    utility = None if formula is None else masked_utility(release, frame, formula, model=model)
     from pyhybrid.reports.masking import mask_report  # imports figures, which a refusal needs not
 
     page = mask_report(
-        release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned,
+        release, frame, before=before, after=after, utility=utility, subgroups=groups,
         table=data.name,
     )  # fmt: skip
     source.restore(release).save(
         out, overwrite=overwrite, file_format=file_format or source.file_format, report=False,
         attachments={"report.html": page}, **decided,
     )  # fmt: skip
-    _show(release, out, before, after, utility, tuned)
+    _show(release, out, before, after, utility)
 
 
 def _show(
     release: MaskedRelease, out: Path, before: MatchingRisk, after: MatchingRisk,
-    utility: ModelUtility | None, tuned: TunedMask | None,
+    utility: ModelUtility | None,
 ) -> None:  # fmt: skip
     numbers = {
         "share of records identified correctly": [
@@ -171,18 +155,16 @@ def _show(
     kinds = ", ".join(f"{k} {kind}" for k, kind in release.settings["keys"].items())
     unused = ", ".join(release.settings["not_predictors"])
     statement = release.statement
-    given = {k: s for k, s in statement.unchanged.items() if s is not None}
-    unchanged = ", ".join(f"{k} {share:.0%}" for k, share in given.items())
+    unchanged = ", ".join(f"{key} {share:.0%}" for key, share in release.unchanged.items())
     show(
         f"\nkeys: {escape(kinds)}",
-        *([f"records that keep their own value: {escape(unchanged)}"] if given else []),
+        f"records that keep their own value (confidential): {escape(unchanged)}",
         *(
             f"{escape(key)} is left as it was in nearly all records: give a weaker mask, by "
             "--separation or --variance"
             for key in statement.left_as_they_were
         ),
         *([f"not used as predictors: {escape(unused)}"] if unused else []),
-        *([f"chosen mask factor: {tuned.factor:.4g}"] if tuned is not None else []),
         f"{len(release.synthetic)} sets; combine estimates by the rule {release.rule}",
         f"\n{out}/public/        to give away: synthetic data and risk_statement.md",
         f"{out}/confidential/  to keep: seed, diagnostics and report.html",

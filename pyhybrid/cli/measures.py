@@ -17,7 +17,7 @@ from pyhybrid.cli.options import check_once, names_of, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
-from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
+from pyhybrid.measures.summaries import as_dict
 from pyhybrid.running.files import write_files
 from pyhybrid.running.tasks import named_progress
 
@@ -82,7 +82,7 @@ def utility(
             for name, sets in versions.items()
         }
     table = real.name, data
-    _finish("utility", found, utility_as_dict(found), json_out, html, overwrite, table)
+    _finish("utility", found, json_out, html, overwrite, table)
 
 
 def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
@@ -142,7 +142,7 @@ def risk(
         )
         for name, sets in versions.items()
     }
-    _finish("risk", found, risk_as_dict(found), json_out, html, overwrite, (real.name, data))
+    _finish("risk", found, json_out, html, overwrite, (real.name, data))
 
 
 def read_keys(
@@ -203,14 +203,13 @@ def _sets(paths: Sequence[Path]) -> list[Path]:
 def _finish(
     about: str,
     found: Mapping[str, Any],
-    plain: dict[str, Any],
     json_out: str | None,
     html: Path | None,
     overwrite: bool,
     table: tuple[str, pd.DataFrame],
 ) -> None:
     """Write the files that are asked for, and show the numbers with their definitions."""
-    text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(as_dict(found), indent=2, allow_nan=False) + "\n"
     contents = {}
     if html is not None:
         from pyhybrid.reports import measures as pages

@@ -9,9 +9,7 @@ from pyhybrid.masking.comparators import CartSynthesis, ParametricSynthesis
 from pyhybrid.masking.imputation import (
     MaskedFit,
     MaskedImputation,
-    TunedMask,
     masked_utility,
-    tune_mask,
 )
 from pyhybrid.masking.masks import (
     GaussianMask,
@@ -39,7 +37,6 @@ __all__ = [
     "ParametricSynthesis",
     "RiskStatement",
     "RiskSubgroups",
-    "TunedMask",
     "gaussian_mask_log_density",
     "masked_level_probabilities",
     "masked_normal",
@@ -48,5 +45,4 @@ __all__ = [
     "misclassification_log_density",
     "mixture_mask_log_density",
     "risk_subgroups",
-    "tune_mask",
 ]

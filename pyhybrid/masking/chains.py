@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,7 +19,6 @@ from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.running.tasks import Progress
 
-_LABEL = "association model"
 _TICK = 10
 
 
@@ -48,17 +47,13 @@ class AssociationModel(Protocol):
     def snapshot(self, state: Any) -> Snapshot:
         """The state as a draw."""
 
-    def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> Any:
+    def resume(self, snapshot: Snapshot) -> Any:
         """A state that goes on from a draw."""
 
     def synthesize(
-        self,
-        snapshot: Snapshot,
-        evidence: Mapping[str, Evidence],
-        rng: np.random.Generator,
-        *,
+        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
         """Draw the keys from p(X | Z, theta) p(W | X), by name; no true key is looked at."""
 
 
@@ -102,12 +97,6 @@ class Chains:
     diagnostics: Diagnostics
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _One:
-    quantities: dict[str, list[FloatArray]]
-    snapshots: dict[int, Snapshot]
-
-
 def run_chains(
     model: AssociationModel,
     *,
@@ -141,52 +130,38 @@ def _attempt(
     n_draws = settings.chains * settings.draws
     picker = streams.generator(f"masking: picked draws, attempt {attempt}")
     picked = picker.choice(n_draws, min(n_snapshots, n_draws), replace=False)
-    places = [divmod(int(position), settings.draws) for position in picked]
+    picks = [divmod(int(position), settings.draws) for position in picked]
+    snapshots: dict[tuple[int, int], Snapshot] = {}
     done = [0] * settings.chains
 
-    def one(chain: int) -> _One:
+    def run(chain: int) -> dict[str, list[FloatArray]]:
+        """One chain: its quantities; what was picked of it goes into `snapshots`."""
         rng = streams.generator(f"masking: chain {chain}, attempt {attempt}")
-        wanted = {draw for its_chain, draw in places if its_chain == chain}
-
-        def tick(n: int) -> None:
-            done[chain] = n
-            if progress is not None:
+        state = model.start(rng)
+        kept: dict[str, list[FloatArray]] = {}
+        for sweep in range(settings.warmup + settings.draws):
+            model.sweep(state, rng, adapt=sweep < settings.warmup, impute=True)
+            done[chain] = sweep + 1
+            if progress is not None and sweep % _TICK == _TICK - 1:
                 total = settings.chains * (settings.warmup + settings.draws)
-                progress(_LABEL, sum(done), total)
-
-        return _chain(model, rng, wanted, settings, tick)
+                progress("association model", sum(done), total)
+            draw = sweep - settings.warmup
+            if draw < 0:
+                continue
+            for name, values in model.quantities(state).items():
+                kept.setdefault(name, []).append(values)
+            if (chain, draw) in picks:
+                snapshots[chain, draw] = model.snapshot(state)
+        return kept
 
     with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
-        parts = list(pool.map(one, range(settings.chains)))
-    quantities = {
-        name: np.array([part.quantities[name] for part in parts]) for name in parts[0].quantities
-    }
+        kept = list(pool.map(run, range(settings.chains)))
+    quantities = {name: np.array([chain[name] for chain in kept]) for name in kept[0]}
     diagnostics = diagnose_quantities(
-        quantities,
-        settings.rule,
-        n_chains=settings.chains,
-        n_draws=n_draws,
+        quantities, settings.rule, n_chains=settings.chains, n_draws=n_draws
     )
-    snapshots = tuple(parts[chain].snapshots[draw] for chain, draw in places)
-    return Chains(quantities=quantities, snapshots=snapshots, diagnostics=diagnostics)
-
-
-def _chain(
-    model: AssociationModel, rng: np.random.Generator, wanted: set[int],
-    settings: GibbsSettings, tick: Callable[[int], None],
-) -> _One:  # fmt: skip
-    state = model.start(rng)
-    kept: dict[str, list[FloatArray]] = {}
-    snapshots = {}
-    for sweep in range(settings.warmup + settings.draws):
-        model.sweep(state, rng, adapt=sweep < settings.warmup, impute=True)
-        if sweep % _TICK == _TICK - 1:
-            tick(sweep + 1)
-        draw = sweep - settings.warmup
-        if draw < 0:
-            continue
-        for name, values in model.quantities(state).items():
-            kept.setdefault(name, []).append(values)
-        if draw in wanted:
-            snapshots[draw] = model.snapshot(state)
-    return _One(quantities=kept, snapshots=snapshots)
+    return Chains(
+        quantities=quantities,
+        snapshots=tuple(snapshots[pick] for pick in picks),
+        diagnostics=diagnostics,
+    )

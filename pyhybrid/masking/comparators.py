@@ -13,7 +13,7 @@ Reiter (2005), J. Official Statistics 21:441-462 (CART); [R03] Reiter (2003).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,8 @@ from pyhybrid.masking.families import draw_levels
 from pyhybrid.masking.release import MaskedRelease, masked_release
 
 Values = npt.NDArray[Any]
+Draw = Callable[[FloatArray, np.random.Generator], Values]
+"""Draws a key given the design of the columns before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +56,8 @@ class _SequentialComparator(KeySynthesis, ABC):
         """What releases say they were made by, but for `proper`."""
 
     @abstractmethod
-    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
-        """A fitted model of one key given the columns before it."""
+    def _fitted(self, column: Column, known: FloatArray, seed: int) -> Draw:
+        """A model of one key given the columns before it."""
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
         """Release sets as `MaskedImputation.release` does; keys and predictors must be complete."""
@@ -82,36 +84,32 @@ class _SequentialComparator(KeySynthesis, ABC):
     ) -> list[pd.DataFrame]:
         ones = np.ones((bound.n_records, 1))
         known = np.hstack([ones, *(c.encoded(c.values) for c in bound.complete)])
-        models: list[Any] = []
+        models: list[Draw] = []
         tables = []
         for _ in range(self.n_synthetic):
             if self.proper or not models:
                 models = self._models(bound, known, rng)
-            design = known
-            drawn = {}
-            for column, model in zip(bound.keys, models, strict=True):
-                drawn[column.name] = model.draw(design, rng)
+            design, drawn = known, {}
+            for column, draw in zip(bound.keys, models, strict=True):
+                drawn[column.name] = draw(design, rng)
                 design = np.hstack([design, column.encoded(drawn[column.name])])
             tables.append(bound.released(df, drawn))
         return tables
 
-    def _models(self, bound: BoundKeys, known: FloatArray, rng: np.random.Generator) -> list[Any]:
+    def _models(self, bound: BoundKeys, known: FloatArray, rng: np.random.Generator) -> list[Draw]:
         """A model of each key given what comes before it."""
-        rows = _resample(bound, rng) if self.proper else np.arange(bound.n_records)
+        rows = np.arange(bound.n_records)
+        leveled = [column for column in bound.keys if column.n_levels]
+        while self.proper:
+            rows = rng.integers(bound.n_records, size=bound.n_records)
+            if all(len(np.unique(c.values[rows])) == c.n_levels for c in leveled):
+                break
         models, design = [], known[rows]
         for column in bound.keys:
             of_rows = replace(column, values=column.values[rows])
-            models.append(self._synthesizer(of_rows, design, int(rng.integers(2**31 - 1))))
+            models.append(self._fitted(of_rows, design, int(rng.integers(2**31 - 1))))
             design = np.hstack([design, column.encoded(of_rows.values)])
         return models
-
-
-def _resample(bound: BoundKeys, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Records drawn with replacement, until every level of the keys is there."""
-    while True:
-        rows = rng.integers(bound.n_records, size=bound.n_records)
-        if all(len(np.unique(c.values[rows])) == c.n_levels for c in bound.keys if c.n_levels):
-            return rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +137,22 @@ class CartSynthesis(_SequentialComparator):
     def _method(self) -> str:
         return f"sequential CART, leaves of at least {self.min_leaf} records, without masks"
 
-    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
-        sizes = {"min_samples_leaf": self.min_leaf, "min_samples_split": self.min_split}
-        return _Tree(column, known, seed, sizes)
+    def _fitted(self, column: Column, known: FloatArray, seed: int) -> Draw:
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+        kind = DecisionTreeRegressor if column.kind == "continuous" else DecisionTreeClassifier
+        tree = kind(
+            min_samples_leaf=self.min_leaf, min_samples_split=self.min_split, random_state=seed
+        )
+        leaf_of = tree.fit(known, column.values).apply(known)
+        order = np.argsort(leaf_of, kind="stable")
+        leaves, first, sizes = np.unique(leaf_of[order], return_index=True, return_counts=True)
+
+        def draw(design: FloatArray, rng: np.random.Generator) -> Values:
+            leaf = np.searchsorted(leaves, tree.apply(design))
+            return np.asarray(column.values[order[first[leaf] + rng.integers(sizes[leaf])]])
+
+        return draw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,51 +163,25 @@ class ParametricSynthesis(_SequentialComparator):
     def _method(self) -> str:
         return "sequential normal and logit models, without masks"
 
-    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
-        return (_Normal if column.kind == "continuous" else _Logit)(column, known)
-
-
-class _Tree:
-    def __init__(
-        self, column: Column, known: FloatArray, seed: int, sizes: Mapping[str, int]
-    ) -> None:
-        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-
-        kind = DecisionTreeRegressor if column.kind == "continuous" else DecisionTreeClassifier
-        self._tree = kind(**sizes, random_state=seed)
-        self._tree.fit(known, column.values)
-        leaves = self._tree.apply(known)
-        self._order = np.argsort(leaves, kind="stable")
-        self._leaves, self._first = np.unique(leaves[self._order], return_index=True)
-        self._sizes = np.diff(np.append(self._first, leaves.size))
-        self._values = column.values
-
-    def draw(self, design: FloatArray, rng: np.random.Generator) -> Values:
-        leaf = np.searchsorted(self._leaves, self._tree.apply(design))
-        donor = self._first[leaf] + rng.integers(self._sizes[leaf])
-        return np.asarray(self._values[self._order[donor]])
-
-
-class _Normal:
-    def __init__(self, column: Column, known: FloatArray) -> None:
-        from statsmodels.regression.linear_model import OLS
-
-        fit = OLS(column.values, known).fit()
-        self._slopes, self._sd = np.asarray(fit.params), float(np.sqrt(fit.scale))
-
-    def draw(self, design: FloatArray, rng: np.random.Generator) -> Values:
-        return np.asarray(design @ self._slopes + self._sd * rng.standard_normal(len(design)))
-
-
-class _Logit:
-    def __init__(self, column: Column, known: FloatArray) -> None:
+    def _fitted(self, column: Column, known: FloatArray, seed: int) -> Draw:
+        if column.kind == "continuous":
+            return _normal(column, known)
         from sklearn.linear_model import LogisticRegression
 
         # A penalty too small to matter, but for separated levels, which it keeps finite.
-        self._model = LogisticRegression(C=100.0, max_iter=2000, fit_intercept=False)
-        self._model.fit(known, column.values)
+        model = LogisticRegression(C=100.0, max_iter=2000, fit_intercept=False)
+        model.fit(known, column.values)
 
-    def draw(self, design: FloatArray, rng: np.random.Generator) -> Values:
-        with np.errstate(divide="ignore"):
-            logs = np.log(self._model.predict_proba(design))
-        return draw_levels(logs, rng)
+        def draw(design: FloatArray, rng: np.random.Generator) -> Values:
+            with np.errstate(divide="ignore"):
+                return draw_levels(np.log(model.predict_proba(design)), rng)
+
+        return draw
+
+
+def _normal(column: Column, known: FloatArray) -> Draw:
+    from statsmodels.regression.linear_model import OLS
+
+    fit = OLS(column.values, known).fit()
+    slopes, sd = np.asarray(fit.params), float(np.sqrt(fit.scale))
+    return lambda design, rng: design @ slopes + sd * rng.standard_normal(len(design))

@@ -144,7 +144,7 @@ class CopulaModel:
         parameters = (state.shifts.copy(), state.precision.copy())
         return Snapshot(parameters=parameters, values=values, latent=state.z.copy(order="F"))
 
-    def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> _State:
+    def resume(self, snapshot: Snapshot) -> _State:
         """A chain from a draw."""
         assert snapshot.latent is not None
         shifts, precision = snapshot.parameters
@@ -152,15 +152,11 @@ class CopulaModel:
         return _State(z=z, shifts=shifts, precision=precision, center=self.fixed @ shifts)
 
     def synthesize(
-        self,
-        snapshot: Snapshot,
-        evidence: Mapping[str, Evidence],
-        rng: np.random.Generator,
-        *,
+        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
-    ) -> dict[str, Values]:
+    ) -> dict[str, Values]:  # fmt: skip
         """Keys from W and predictors; latents of predictors are drawn along, from scratch."""
-        state = self.resume(snapshot, rng)
+        state = self.resume(snapshot)
         state.z = np.asfortranarray(rng.standard_normal(state.z.shape))
         for j, margin in enumerate(self.margins):
             mask = evidence.get(margin.column.name)

@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 from scipy.linalg import solve_triangular
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from pyhybrid.core.checks import FloatArray
 
@@ -48,8 +48,7 @@ _SMALLEST, _LARGEST = 0.03, 0.7
 _ACCEPTED = 0.85
 _DIFFERENCE = 1e-4
 _MOST_SHRINKS = 200
-SLOPE_PRECISION = 0.01
-"""Prior precision of the slopes of a normal regression relative to the residual precision."""
+_SLOPE_PRECISION = 0.01  # of a normal regression, relative to the residual precision
 _SHAPE, _RATE = 1.0, 0.01
 _COEFFICIENT_SD, _INTERCEPT_SD = 2.5, 5.0
 _GAP_MEAN, _GAP_SD = -0.5, 1.5
@@ -188,7 +187,7 @@ class NormalPosterior:
     @classmethod
     def of(cls, design: FloatArray, x: FloatArray) -> NormalPosterior:
         """Given a design (n, p) and values (n,)."""
-        factor = np.linalg.cholesky(design.T @ design + SLOPE_PRECISION * np.eye(design.shape[1]))
+        factor = np.linalg.cholesky(design.T @ design + _SLOPE_PRECISION * np.eye(design.shape[1]))
         half = solve_triangular(factor, design.T @ x, lower=True)
         rate = max(_RATE + 0.5 * float(x @ x - half @ half), _RATE)
         mean = solve_triangular(factor.T, half)
@@ -197,21 +196,8 @@ class NormalPosterior:
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """Slopes and residual variance, shape (p + 1,)."""
         variance = self.rate / rng.gamma(self.shape)
-        return np.append(self.mean + self.noise(variance, rng), variance)
-
-    def noise(self, variance: float, rng: np.random.Generator) -> FloatArray:
-        """A draw of the slopes less their mean, shape (p,), given the residual variance."""
-        z = rng.standard_normal(self.mean.size)
-        return np.asarray(np.sqrt(variance) * solve_triangular(self.factor.T, z))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Unknown:
-    """Records whose level is missing count with the sum over its levels: `design` (k, p),
-    `log_weights` (k, levels) of what else is known."""
-
-    design: FloatArray
-    log_weights: FloatArray
+        noise = solve_triangular(self.factor.T, rng.standard_normal(self.mean.size))
+        return np.append(self.mean + np.sqrt(variance) * noise, variance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,44 +253,16 @@ class LevelModel:
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         return log_between(edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0])
 
-    def shifted(self, theta: FloatArray, step: FloatArray) -> FloatArray:
-        """Parameters whose first coefficients moved by the step, of shape (k, C), k <= p."""
-        moved: FloatArray = theta.copy()
-        moved[: step.size] += step.ravel()
-        if self.kind == "ordered":  # the cutpoints stand for the intercept
-            moved[0] = theta[0]
-            moved[self.n_columns] -= step[0, 0]
-        return moved
-
-    def log_prior(self, theta: FloatArray) -> float:
-        """Log prior density, up to a constant."""
-        center, sd = self._prior
-        return -0.5 * float((((theta - center) / sd) ** 2).sum())
-
-    def log_density(
-        self, theta: FloatArray, design: FloatArray, x: Codes, unknown: Unknown | None = None
-    ) -> float:
+    def log_density(self, theta: FloatArray, design: FloatArray, x: Codes) -> float:
         """Log posterior density, up to a constant."""
-        cuts, coefficients = self.cuts(theta), self.coefficients(theta)
-        value = self.log_prior(theta)
-        value += float(self.log_probability(design @ coefficients, cuts, x).sum())
-        if unknown is not None:
-            logs = self.log_probabilities(unknown.design @ coefficients, cuts)
-            value += float(logsumexp(logs + unknown.log_weights, axis=1).sum())
-        return value
+        center, sd = self._prior
+        logs = self.log_probability(design @ self.coefficients(theta), self.cuts(theta), x)
+        return float(logs.sum()) - 0.5 * float((((theta - center) / sd) ** 2).sum())
 
-    def gradient(
-        self, theta: FloatArray, design: FloatArray, x: Codes, unknown: Unknown | None = None
-    ) -> FloatArray:
+    def gradient(self, theta: FloatArray, design: FloatArray, x: Codes) -> FloatArray:
         """Gradient of `log_density`, shape (size,)."""
-        cuts, coefficients = self.cuts(theta), self.coefficients(theta)
-        by_eta, by_cut = self._slopes(design @ coefficients, cuts, x)
+        by_eta, by_cut = self._slopes(design @ self.coefficients(theta), self.cuts(theta), x)
         slope = design.T @ by_eta
-        if unknown is not None:
-            eta = unknown.design @ coefficients
-            by_eta, by_cut_too = self._summed_slopes(eta, cuts, unknown.log_weights)
-            slope += unknown.design.T @ by_eta
-            by_cut = by_cut + by_cut_too
         center, sd = self._prior
         gradient: FloatArray = (center - theta) / sd**2
         split = self.n_columns * self.n_outputs
@@ -339,21 +297,6 @@ class LevelModel:
             np.bincount(x, above, self.n_levels)[:-1] - np.bincount(x, below, self.n_levels)[1:]
         )
         return (below - above)[:, None], by_cut
-
-    def _summed_slopes(
-        self, eta: FloatArray, cuts: FloatArray, log_weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The same of the log of the sum over levels of weight times P."""
-        logs = self.log_probabilities(eta, cuts)
-        total = logsumexp(logs + log_weights, axis=1, keepdims=True)
-        if self.kind == "nominal":
-            joint = np.exp(logs + log_weights - total)
-            return np.asarray((joint - np.exp(logs))[:, 1:]), cuts
-        # By each P the gradient is weight / total; P changes at its edges with the density there.
-        by_level = np.exp(log_weights - total)
-        density = np.exp(-0.5 * (cuts - eta) ** 2 - _HALF_LOG_2PI)
-        by_edge = density * (by_level[:, :-1] - by_level[:, 1:])
-        return -by_edge.sum(axis=1, keepdims=True), by_edge.sum(axis=0)
 
 
 def _log_softmax(eta: FloatArray) -> FloatArray:

@@ -18,8 +18,6 @@ import pandas as pd
 from pyhybrid.core.checks import (
     check_choice,
     check_count,
-    check_fraction,
-    check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
@@ -33,7 +31,6 @@ from pyhybrid.masking.masks import (
     check_masks,
     described,
     draw_evidence,
-    weakened,
 )
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
@@ -48,8 +45,6 @@ ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationMo
 }
 _IMPUTATIONS = 5
 _COPULA = GibbsSettings(warmup=200, draws=800)
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-Loss = Callable[[pd.DataFrame, MaskedRelease], float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,7 +87,7 @@ class MaskedImputation(KeySynthesis):
     masks : mapping of key to mask, default none
         A `GaussianMask`, `MixtureMask` or `MisclassificationMask`; or a mapping of "low", "medium",
         "high" to masks, with `subgroups`. A key without one has its mask off: it is drawn from the
-        association model alone. `masks_by_type` gives all keys the published ones.
+        association model alone. `masks_by_type` gives each key one by its type.
     association : {"sequential", "copula"}
         A sequence of conditional models by type, or a Gaussian copula.
     n_synthetic : int, default 5
@@ -107,8 +102,6 @@ class MaskedImputation(KeySynthesis):
         Of the keys in the sequence. By default nominal, binary, ordered, continuous.
     types : mapping of column to {"continuous", "binary", "ordered", "nominal"}, optional
         Types other than those that follow from the data; see `pyhybrid.masking.columns`.
-    limits : mapping of key to (lower, upper), optional
-        Released values of a continuous key are moved into them. Public, not read from the data.
     subgroups : RiskSubgroups, optional
         Of the same records; see `risk_subgroups`.
     settings : GibbsSettings, optional
@@ -193,13 +186,15 @@ class MaskedImputation(KeySynthesis):
         self._check(fit.bound, fit.data)
         nests = self._nests(fit.bound)
         rng = fit.streams.generator("masking: synthesis")
+        settings = self._chain_settings
         tables = []
-        draws = self._draws(fit, nests, rng)
-        total = self.n_synthetic * (nests or 1)
-        for done, snapshot in enumerate(draws, start=1):
-            tables.append(self._table(fit, snapshot, rng))
+        for snapshot in self._draws(fit, nests, rng):
+            evidence = self._evidence(fit, snapshot, rng)
+            drawn = fit.model.synthesize(snapshot, evidence, rng, sweeps=settings.sweeps)
+            tables.append(fit.bound.released(fit.data, drawn))
             if progress is not None:
-                progress("synthetic sets", done, total)
+                progress("synthetic sets", len(tables), self.n_synthetic * (nests or 1))
+        lengths = ("chains", "warmup", "draws", "sweeps")
         return masked_release(
             tables,
             fit.data,
@@ -208,14 +203,14 @@ class MaskedImputation(KeySynthesis):
             rule=PARTIAL if nests is None else NESTED,
             n_imputations=nests or 1,
             diagnostics=fit.chains.diagnostics,
-            settings=self._public_settings(fit),
+            settings={
+                "association": self.association,
+                **fit.bound.described(fit.left_out),
+                **{name: getattr(settings, name) for name in lengths},
+            },
             streams=fit.streams,
             subgroups=None if self.subgroups is None else self.subgroups.by_record,
         )
-
-    def tune(self, df: pd.DataFrame, *, target_risk: float, **options: Any) -> TunedMask:
-        """The strength of these masks that meets a target; see `tune_mask` for the options."""
-        return tune_mask(self, df, target_risk=target_risk, **options)
 
     def with_masks(self, masks: KeyMasks) -> MaskedImputation:
         """The same with other masks."""
@@ -260,18 +255,11 @@ class MaskedImputation(KeySynthesis):
             yield snapshot
             if nests is None:
                 continue
-            state = fit.model.resume(snapshot, rng)
+            state = fit.model.resume(snapshot)
             for _ in range(self.n_synthetic - 1):
                 for _ in range(self._chain_settings.between):
                     fit.model.sweep(state, rng, adapt=False, impute=False)
                 yield fit.model.snapshot(state)
-
-    def _table(self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator) -> pd.DataFrame:
-        evidence = self._evidence(fit, snapshot, rng)
-        sweeps = self._chain_settings.sweeps
-        return fit.bound.released(
-            fit.data, fit.model.synthesize(snapshot, evidence, rng, sweeps=sweeps)
-        )
 
     def _evidence(
         self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator
@@ -279,14 +267,6 @@ class MaskedImputation(KeySynthesis):
         columns = {column.name: column for column in fit.bound.keys}
         groups = None if self.subgroups is None else self.subgroups.by_record
         return draw_evidence(self.masks, columns, snapshot.values, groups, rng)
-
-    def _public_settings(self, fit: MaskedFit) -> dict[str, Any]:
-        lengths = ("chains", "warmup", "draws", "sweeps")
-        return {
-            "association": self.association,
-            **fit.bound.described(fit.left_out),
-            **{name: getattr(self._chain_settings, name) for name in lengths},
-        }
 
 
 def masked_utility(
@@ -333,186 +313,3 @@ def naming_share(risk: MatchingRisk) -> float:
     if risk.correct_by_record is None:
         raise InvalidInput("rows of the sets must correspond to those of the data")
     return float(np.mean(risk.correct_by_record))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TunedMask:
-    """Mask strengths with their risk and loss, and the one chosen. Confidential.
-
-    Attributes
-    ----------
-    imputation : MaskedImputation
-        With the masks chosen.
-    factor : float
-        Log densities of the given masks are divided by it: a Gaussian mask's variance is
-        multiplied, a separation divided by its square root; inf is masks off.
-    risk, loss : float
-        Of the release with these masks.
-    target_risk : float
-    data_risk : float
-        Risk of the data published as they are.
-    table : DataFrame
-        factor, risk, mean_match (mean of I_i, by whichever record), loss, meets_target; by factor.
-    """
-
-    imputation: MaskedImputation
-    factor: float
-    risk: float
-    loss: float
-    target_risk: float
-    data_risk: float
-    table: pd.DataFrame
-    _fit: MaskedFit = field(repr=False)
-
-    def __repr__(self) -> str:
-        return f"<TunedMask: factor {self.factor:g}, confidential>"
-
-    def release(self) -> MaskedRelease:
-        """The release that was measured, from the same fit."""
-        return self.imputation.release_from(self._fit)
-
-
-@bar_in_notebooks
-def tune_mask(
-    imputation: MaskedImputation,
-    df: pd.DataFrame,
-    *,
-    target_risk: float,
-    formula: str | None = None,
-    model: str = "ols",
-    categorical: Sequence[str] = (),
-    loss: Loss | None = None,
-    radius: float | Mapping[str, float] | None = None,
-    factors: Sequence[float] = FACTORS,
-    refinements: int = 3,
-    seed: int | None = None,
-    progress: Progress | None = None,
-) -> TunedMask:
-    """Weaken or strengthen all masks together until the risk meets a target; keep the least loss.
-
-    One fit serves every strength, and all releases share random numbers, so that curves are smooth.
-    Between the strongest mask factor that misses the target and the first that meets it the step
-    is halved `refinements` times, on the log scale.
-
-    Parameters
-    ----------
-    imputation : MaskedImputation
-        With masks to start from.
-    df : DataFrame
-        The confidential data.
-    target_risk : float
-        Largest acceptable share of records whose own row an intruder who knows the keys names
-        correctly, in (0, 1]: expected match risk over n.
-    formula, model, categorical
-        Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
-        coefficients of the standardized difference, or of its own Monte Carlo error, sqrt(b/m)
-        in standard errors of the data's, where that is larger, so that luck is no merit. It
-        falls with n_synthetic.
-    loss : callable, optional
-        In place of a formula: takes the data and a release, returns a number, smaller is better.
-    radius : number, or mapping of key to number, optional
-        Of a match, as in `pyhybrid.measures.matching_risk`.
-    factors : sequence of float
-        Strengths to try, above 0, in rising order.
-    refinements : int, default 3
-    seed : int, optional
-    progress : callable, optional
-        As in `MaskedImputation.release`; of the fit.
-
-    Raises
-    ------
-    InvalidInput
-        If no mask is given, neither or both of formula and loss are, or the target cannot be met
-        even with masks off.
-
-    Notes
-    -----
-    Choosing a mask by looking at the data is itself not covered by anything.
-    """
-    target = check_fraction(target_risk, "target_risk")
-    check_count(refinements, "refinements", at_least=0)
-    grid = [check_positive(f, "each of factors") for f in factors]
-    if not grid or grid != sorted(set(grid)):
-        raise InvalidInput("factors must rise, at least one")
-    if not any(mask is not None for mask in imputation.masks.values()):
-        raise InvalidInput("tuning needs a mask to start from: masks is empty")
-    if (formula is None) == (loss is None):
-        raise InvalidInput("give either a formula or a loss")
-
-    def of_formula(data: pd.DataFrame, release: MaskedRelease) -> float:
-        how: Any = {"formula": formula, "model": model, "categorical": categorical}
-        return coefficient_loss(masked_utility(release, data, **how))
-
-    fit = imputation.fit(df, seed=seed, progress=progress)
-    keys = list(imputation.keys)
-    rows: dict[float, dict[str, Any]] = {}
-
-    def meets_target(factor: float) -> bool:
-        release = _at(imputation, factor).release_from(fit)
-        risk = release_risk(release, fit.data, keys=keys, radius=radius)
-        rows[factor] = {
-            "factor": factor,
-            "risk": naming_share(risk),
-            "mean_match": risk.mean_risk,
-            "loss": (loss or of_formula)(fit.data, release),
-            "meets_target": naming_share(risk) <= target,
-        }
-        return bool(rows[factor]["meets_target"])
-
-    for factor in (*grid, np.inf):
-        meets_target(factor)
-    _refine(meets_target, rows, refinements)
-    table = pd.DataFrame([rows[factor] for factor in sorted(rows)])
-    best = _least_loss(table, target)
-    return TunedMask(
-        imputation=_at(imputation, best["factor"]),
-        **best,
-        target_risk=target,
-        data_risk=naming_share(release_risk(None, fit.data, keys=keys, radius=radius)),
-        table=table,
-        _fit=fit,
-    )
-
-
-def _least_loss(table: pd.DataFrame, target: float) -> dict[str, float]:
-    """Factor, risk and loss of the strength with the least loss among those that meet the
-    target."""
-    meeting = table[table["meets_target"]]
-    if meeting.empty:
-        raise InvalidInput(
-            f"target_risk {target:g} must be one that masks can meet: with masks off the risk is "
-            f"{table['risk'].iloc[-1]:.3g}; use fewer or coarser keys, or a smaller radius"
-        )
-    best = meeting.loc[meeting["loss"].idxmin()]
-    return {name: float(best[name]) for name in ("factor", "risk", "loss")}
-
-
-def coefficient_loss(utility: ModelUtility) -> float:
-    """Mean over coefficients of the larger of standardized difference and Monte Carlo error."""
-    difference = utility.table["standardised_difference"].to_numpy()
-    if utility.pooled is None:
-        return float(difference.mean())
-    from scipy import stats  # slow to import
-
-    half = (utility.table["upper"] - utility.table["lower"]).to_numpy() / 2
-    error = half / stats.norm.ppf(0.975)
-    noise = np.sqrt(utility.pooled.combined.between / utility.pooled.n_sets) / error
-    return float(np.maximum(difference, noise).mean())
-
-
-def _at(imputation: MaskedImputation, factor: float) -> MaskedImputation:
-    masks = {} if np.isinf(factor) else weakened(imputation.masks, factor)
-    return imputation.with_masks(masks)
-
-
-def _refine(look: Callable[[float], bool], rows: Mapping[float, Any], steps: int) -> None:
-    """Halve the gap between the last finite factor that misses the target and the next one."""
-    finite = sorted(f for f in rows if np.isfinite(f))
-    missed = [f for f in finite if not rows[f]["meets_target"]]
-    if not missed or missed[-1] == finite[-1]:
-        return
-    low = missed[-1]
-    high = finite[finite.index(low) + 1]
-    for _ in range(steps):
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if look(middle) else (middle, high)

@@ -17,10 +17,9 @@ References
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +33,11 @@ from pyhybrid.core.checks import (
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.columns import Column, key_kinds
+from pyhybrid.masking.columns import Column, read_keys
 
 _LOG_2PI = float(np.log(2 * np.pi))
 Codes = npt.NDArray[np.intp]
 SUBGROUPS = ("low", "medium", "high")
-KeyMasks = Mapping[str, "Mask | Mapping[str, Mask | None] | None"]
-"""Mask of each key: one, one by risk subgroup, or None (off)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,53 +172,9 @@ class Evidence:
     precision: FloatArray | None = None
     log_density: FloatArray | None = None
 
-    @classmethod
-    def none(cls, n: int, n_levels: int) -> Evidence:
-        """Of masks that are off, for n records; no levels for a continuous key."""
-        if n_levels:
-            return cls(log_density=np.zeros((n, n_levels)))
-        return cls(center=np.zeros(n), precision=np.zeros(n))
-
-
-class Mask(ABC):
-    """A mask model for one key, of the types in `kinds`."""
-
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "ordered", "nominal")
-
-    @property
-    def n_levels(self) -> int | None:
-        """Levels that a key must have; None if any number will do."""
-        return None
-
-    @abstractmethod
-    def draw(self, x: Any, rng: np.random.Generator) -> Any:
-        """Draw W given the true X, shape (n,): standardized values, or codes."""
-
-    @abstractmethod
-    def log_density(self, w: Any, x: Any) -> FloatArray:
-        """log p(w | x) of each record, shape (n,), nats; -inf where it is 0."""
-
-    @abstractmethod
-    def weakened(self, factor: float) -> Mask:
-        """The mask whose log density is 1/factor times this one's (up to a constant)."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """The mask and its strength in words, for statements."""
-
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Write what W, drawn for these rows, says into the evidence, in place."""
-        assert evidence.log_density is not None
-        n_levels = evidence.log_density.shape[1]
-        evidence.log_density[rows] = level_log_density(self, w, n_levels)
-
-    def fitted(self, kind: str, n_levels: int) -> Mask:
-        """The mask as it acts on a key of this type."""
-        return self
-
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMask(Mask):
+class GaussianMask:
     """W_k = X + e_k, e_k ~ N(0, variance), k = 1 .. copies; for continuous keys [J22].
 
     What counts is variance / copies, the variance of their mean: towards 0 the released value is
@@ -235,7 +188,6 @@ class GaussianMask(Mask):
         s2 above 0, in units of the key's own variance.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("continuous",)
     copies: int = 1
     variance: float
 
@@ -253,24 +205,13 @@ class GaussianMask(Mask):
         """log p(w | x), shape (n,), for w of shape (n, copies) and x of shape (n,)."""
         return gaussian_mask_log_density(w, x, self.variance)
 
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Mean of the copies and the precision of it, into these rows."""
-        assert evidence.center is not None
-        assert evidence.precision is not None
-        evidence.center[rows] = np.mean(w, axis=1)
-        evidence.precision[rows] = self.copies / self.variance
-
-    def weakened(self, factor: float) -> GaussianMask:
-        """The mask with `factor` times the variance."""
-        return replace(self, variance=self.variance * check_positive(factor, "factor"))
-
     def describe(self) -> str:
         """Copies and variance in words."""
         return f"Gaussian mask, {self.copies} copies, variance {self.variance:g} of the key's own"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixtureMask(Mask):
+class MixtureMask:
     """W = a X + u, u ~ N(0, 1), for codes X of binary and ordered keys [J22]: a normal mixture.
 
     Towards infinity the released value is the true one, towards 0 the mask is off. Published: a =
@@ -307,22 +248,13 @@ class MixtureMask(Mask):
         """log p(w | x), shape (n,)."""
         return mixture_mask_log_density(w, x, self.separation)
 
-    def weakened(self, factor: float) -> MixtureMask:
-        """The mask with the separation divided by sqrt(factor)."""
-        scaled = self.separation / np.sqrt(check_positive(factor, "factor"))
-        return replace(self, separation=float(scaled))
-
-    def fitted(self, kind: str, n_levels: int) -> MixtureMask:
-        """With the levels of the key if it is nominal: these have no order."""
-        return replace(self, n_levels=n_levels) if kind == "nominal" else self
-
     def describe(self) -> str:
         """Separation in words."""
         return f"mixture mask, separation {self.separation:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MisclassificationMask(Mask):
+class MisclassificationMask:
     """P(W = v | X = u) from a matrix; for binary, ordered and nominal keys [JC].
 
     The identity gives back the true value, equal rows switch the mask off.
@@ -369,11 +301,6 @@ class MisclassificationMask(Mask):
         """log P(w | x), shape (n,); -inf where it is 0."""
         return misclassification_log_density(w, x, self.matrix)
 
-    def weakened(self, factor: float) -> MisclassificationMask:
-        """The mask with each probability to the power 1/factor, rows normalized again."""
-        flat = np.asarray(self.matrix) ** (1 / check_positive(factor, "factor"))
-        return type(self)(matrix=flat / flat.sum(axis=1, keepdims=True))
-
     def describe(self) -> str:
         """Range of the probabilities that W is the true level."""
         keep = np.diag(self.matrix)
@@ -382,7 +309,9 @@ class MisclassificationMask(Mask):
         return f"misclassification mask, {self.n_levels} levels, each kept with probability {kept}"
 
 
-MASKS: tuple[type[Mask], ...] = (GaussianMask, MixtureMask, MisclassificationMask)
+Mask = GaussianMask | MixtureMask | MisclassificationMask
+KeyMasks = Mapping[str, Mask | Mapping[str, Mask | None] | None]
+"""Mask of each key: one, one by risk subgroup, or None (off)."""
 
 
 def level_log_density(mask: Mask, w: Any, n_levels: int) -> FloatArray:
@@ -415,8 +344,10 @@ def masks_by_type(
     """
     normal = GaussianMask(copies=copies, variance=variance)
     mixture = MixtureMask(separation=separation)
-    kinds = key_kinds(df, keys, types)
-    return {name: normal if kind in normal.kinds else mixture for name, kind in kinds.items()}
+    return {
+        column.name: normal if column.kind == "continuous" else mixture
+        for column in read_keys(df, keys, types=types)
+    }
 
 
 def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bool) -> None:
@@ -450,24 +381,24 @@ def draw_evidence(
         if not parts:
             continue
         n = len(truth[name])
-        evidence[name] = Evidence.none(n, column.n_levels)
+        center, precision = np.zeros(n), np.zeros(n)
+        logs = np.zeros((n, column.n_levels))
         for group, mask in parts.items():
             rows = np.arange(n) if groups is None else np.flatnonzero(groups == group)
             if not rows.size:
                 continue
-            fitted = mask.fitted(column.kind, column.n_levels)
-            fitted.tell(fitted.draw(truth[name][rows], rng), rows, evidence[name])
+            if isinstance(mask, MixtureMask) and column.kind == "nominal":
+                mask = replace(mask, n_levels=column.n_levels)
+            w = mask.draw(truth[name][rows], rng)
+            if isinstance(mask, GaussianMask):
+                center[rows], precision[rows] = w.mean(axis=1), mask.copies / mask.variance
+            else:
+                logs[rows] = level_log_density(mask, w, column.n_levels)
+        if column.kind == "continuous":
+            evidence[name] = Evidence(center=center, precision=precision)
+        else:
+            evidence[name] = Evidence(log_density=logs)
     return evidence
-
-
-def weakened(masks: KeyMasks, factor: float) -> dict[str, Any]:
-    """All masks with their log densities divided by `factor`."""
-    return {
-        name: {g: None if m is None else m.weakened(factor) for g, m in of_key.items()}
-        if isinstance(of_key, Mapping)
-        else None if of_key is None else of_key.weakened(factor)
-        for name, of_key in masks.items()
-    }  # fmt: skip
 
 
 def described(of_key: Any) -> str:
@@ -486,18 +417,17 @@ def _by_subgroup(of_key: Any) -> dict[str, Any]:
 def _check_mask(mask: Any, column: Column) -> None:
     if mask is None:
         return
-    if not isinstance(mask, MASKS):
-        names = ", ".join(kind.__name__ for kind in MASKS)
+    if not isinstance(mask, Mask):
         raise InvalidInput(
-            f"the mask of {column.name!r} must be one of {names}, or None: "
-            f"found {type(mask).__name__}"
+            f"the mask of {column.name!r} must be a GaussianMask, MixtureMask or "
+            f"MisclassificationMask, or None: found {type(mask).__name__}"
         )
-    if column.kind not in mask.kinds:
+    if isinstance(mask, GaussianMask) != (column.kind == "continuous"):
         raise InvalidInput(
-            f"{type(mask).__name__} does not fit {column.name!r}, which is {column.kind}: it is "
-            f"for {', '.join(mask.kinds)} keys"
+            f"{type(mask).__name__} does not fit {column.name!r}, which is {column.kind}: "
+            "GaussianMask is for continuous keys, the others are for keys with levels"
         )
-    if mask.n_levels not in (None, column.n_levels):
+    if not isinstance(mask, GaussianMask) and mask.n_levels not in (None, column.n_levels):
         raise InvalidInput(
             f"the mask of {column.name!r} must have {column.n_levels} levels: found {mask.n_levels}"
         )

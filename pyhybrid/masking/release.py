@@ -1,11 +1,8 @@
 """A masked release: synthetic sets, how to combine them, and what stands in place of an epsilon.
 
-How many records keep their own value of a key is part of the statement: who analyzes or judges the
-release must know whether a key was replaced in substance or in name only. The shares are functions
-of the confidential data, and no epsilon covers them, as none covers the release. They are rounded
-to steps that weigh ten records or more, and not given below 40 records: who knows all records but
-one would otherwise read off whether that one kept its value. Rounding makes this rare, not
-impossible.
+The statement names the keys that nearly all records keep, so that who analyzes or judges the
+release knows which were replaced in name only. What share of the records keeps its own value is for
+the owner alone (`MaskedRelease.unchanged`): it is a function of the confidential data.
 
 On disk a masked release is laid out as others are (`pyhybrid.releases.folder`), but for
 public/risk_statement.md and public/statement.json in place of statement and charge, and
@@ -37,6 +34,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.replicates import in_one_dtype
 from pyhybrid.measures.models import NESTED
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
@@ -57,11 +55,11 @@ from pyhybrid.releases.words import environment, in_one_line
 from pyhybrid.running.files import folder_aside, whole_only
 
 PARTIAL = "partially_synthetic"
-_FORMAT, _KIND = 1, "masked"
-ALMOST_ALL = 0.95
-"""A key that more records keep than this is called left as it was."""
-_STEPS = (0.01, 0.05, 0.1, 0.25)
-_RECORDS_IN_A_STEP = 10
+_FORMAT, _KIND = 2, "masked"
+_NEARLY_ALL, _FEWEST = (
+    0.95,
+    40,
+)  # records that keep a key which is called left as it was; of how many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +78,8 @@ class RiskStatement:
         n; all sets; imputations they belong to (1 if no key had missing values).
     rule : str
         How to combine estimates of the sets.
-    unchanged : mapping of str to float or None
-        By key, the share of records whose released value equals their own, averaged over the sets
-        and rounded to `rounding_step`; None where it is not given. Computed from the confidential
-        data: see the module.
+    left_as_they_were : tuple of str
+        Keys that 95 % of the records or more keep, of 40 records or more: replaced in name only.
     differentially_private : bool
         False, always.
     """
@@ -95,7 +91,7 @@ class RiskStatement:
     n_sets: int
     n_imputations: int
     rule: str
-    unchanged: Mapping[str, float | None]
+    left_as_they_were: tuple[str, ...]
     differentially_private: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -106,61 +102,12 @@ class RiskStatement:
         return f"<RiskStatement: NOT differentially private, {self.method}>"
 
     @property
-    def left_as_they_were(self) -> tuple[str, ...]:
-        """Keys that nearly all records keep, 95 % or more as stated: replaced in name only."""
-        return tuple(key for key in self.keys if (self.unchanged.get(key) or 0.0) >= ALMOST_ALL)
-
-    @property
     def text(self) -> str:
         """The statement in plain words (Markdown)."""
-        left = self.left_as_they_were
         template = files("pyhybrid.masking").joinpath("risk_statement.jinja").read_text("utf-8")
         words = environment(autoescape=False, row=lambda names: in_one_line(*names))
-        return words.from_string(template).render(
-            of=self,
-            nested=self.rule == NESTED,
-            drawn=[key for key in self.keys if key not in left],
-            left=left,
-            step=rounding_step(self.n_records),
-        )
-
-
-def unchanged_shares(
-    df: pd.DataFrame, synthetic: Sequence[pd.DataFrame], keys: Sequence[str]
-) -> dict[str, float]:
-    """By key, the share of present values of the data that the sets keep; confidential."""
-    shares = {}
-    for key in keys:
-        there = df[key].notna().to_numpy()
-        true = df[key].array[there]
-        kept = [float((t[key].array[there] == true).mean()) for t in synthetic]
-        shares[key] = sum(kept) / len(kept)
-    return shares
-
-
-def stated_shares(shares: Mapping[str, float], n_records: int) -> dict[str, float | None]:
-    """The shares as they may stand in a statement: rounded, or None below 40 records."""
-    step = rounding_step(n_records)
-    if step is None:
-        return dict.fromkeys(shares)
-    return {key: round(round(share / step) * step, 2) for key, share in shares.items()}
-
-
-def rounding_step(n_records: int) -> float | None:
-    """The smallest step of shares that is worth at least ten records; None if there is none."""
-    return next((step for step in _STEPS if step * n_records >= _RECORDS_IN_A_STEP), None)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MaskedConfidential:
-    """What must stay with the data owner: the seed (`entropy`), and the risk subgroup of each
-    record, shape (n,), if masks differ by it."""
-
-    subgroups: npt.NDArray[np.str_] | None
-    entropy: int
-
-    def __repr__(self) -> str:
-        return "<Confidential record of a masked release>"
+        drawn = [key for key in self.keys if key not in self.left_as_they_were]
+        return words.from_string(template).render(of=self, nested=self.rule == NESTED, drawn=drawn)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -183,8 +130,10 @@ class MaskedRelease:
         Public settings.
     seeded : bool
         True if the user gave a seed.
-    confidential : MaskedConfidential
-        Seed and subgroups. Never publish.
+    entropy : int
+        Root of its random numbers. Confidential.
+    subgroups : ndarray of str, shape (n,), or None
+        Risk subgroup of each record, if masks differ by it. Confidential.
     identifier : str
         Tells this release from every other one.
     data : DataFrame or None
@@ -196,7 +145,8 @@ class MaskedRelease:
     diagnostics: Diagnostics | None
     settings: Mapping[str, Any]
     seeded: bool
-    confidential: MaskedConfidential
+    entropy: int
+    subgroups: npt.NDArray[np.str_] | None = None
     identifier: str = field(default_factory=new_identifier)
     data: pd.DataFrame | None = field(default=None, repr=False)
 
@@ -228,6 +178,12 @@ class MaskedRelease:
     def n_imputations(self) -> int:
         """Imputations that the sets belong to; 1 without."""
         return self.statement.n_imputations
+
+    @property
+    def unchanged(self) -> dict[str, float]:
+        """By key, the share of present values of the data that the sets keep; confidential, and
+        empty of a release that was loaded."""
+        return {} if self.data is None else _unchanged(self.data, self.synthetic, self.keys)
 
     def with_unsynthesized(self, table: pd.DataFrame) -> MaskedRelease:
         """The same release with every column but the keys taken from `table`, as it stands there.
@@ -265,26 +221,26 @@ class MaskedRelease:
         exposed = {} if self.data is None else exposed_columns(self.data, self.keys)
         check_decided(exposed, decisions, map(str, self.synthetic[0].columns), self.keys)
         pages = pyhybrid.reports.masked_pages(self) if report else {}
-        with folder_aside(folder, overwrite=overwrite, private=False) as aside:
-            self._write_public(aside / "public", file_format, decisions)
-            self._write_confidential(aside / "confidential", {**pages, **(attachments or {})})
-
-    def _write_public(self, folder: Path, file_format: str, decisions: Decisions) -> None:
-        folder.mkdir(mode=0o755)
         sets = with_drawn_levels(self.synthetic, self.keys)
-        sets = decided_tables(sets, decisions, self.confidential.entropy)
-        write_tables(folder, [published(table, self.keys) for table in sets], file_format)
-        text = "\n".join([self.statement.text, *(f"- {said}" for said in decisions.sentences)])
-        (folder / "risk_statement.md").write_text(text, encoding="utf-8")
-        write_json(folder / "statement.json", asdict(self.statement))
+        sets = decided_tables(sets, decisions, self.entropy)
+        words = "\n".join(
+            [self.statement.text, *(f"- {sentence}" for sentence in decisions.sentences)]
+        )
+        with folder_aside(folder, overwrite=overwrite, private=False) as aside:
+            public, confidential = aside / "public", aside / "confidential"
+            public.mkdir(mode=0o755)
+            write_tables(public, [published(table, self.keys) for table in sets], file_format)
+            (public / "risk_statement.md").write_text(words, encoding="utf-8")
+            write_json(public / "statement.json", asdict(self.statement))
+            confidential.mkdir(mode=0o700)
+            if self.subgroups is not None:
+                labels = self.synthetic[0].index.to_numpy()
+                records = pd.DataFrame({"label": labels, "subgroup": self.subgroups})
+                records.to_csv(confidential / "records.csv", index=False)
+            write_private(confidential, self._run(), {**pages, **(attachments or {})})
 
-    def _write_confidential(self, folder: Path, attachments: Mapping[str, str | bytes]) -> None:
-        folder.mkdir(mode=0o700)
-        if self.confidential.subgroups is not None:
-            labels = self.synthetic[0].index.to_numpy()
-            records = pd.DataFrame({"label": labels, "subgroup": self.confidential.subgroups})
-            records.to_csv(folder / "records.csv", index=False)
-        run = {
+    def _run(self) -> dict[str, Any]:
+        return {
             "kind": _KIND,
             "format": _FORMAT,
             "pyhybrid": pyhybrid.__version__,
@@ -292,9 +248,8 @@ class MaskedRelease:
             "settings": dict(self.settings),
             "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
             "seeded": self.seeded,
-            "seed": str(self.confidential.entropy),
+            "seed": str(self.entropy),
         }
-        write_private(folder, run, attachments)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> MaskedRelease:
@@ -328,20 +283,29 @@ def _load(root: Path) -> MaskedRelease:
         settings=run["settings"],
         seeded=run["seeded"],
         identifier=run["identifier"],
-        confidential=MaskedConfidential(subgroups=groups, entropy=int(run["seed"])),
+        entropy=int(run["seed"]),
+        subgroups=groups,
     )
 
 
 def _statement(fields: dict[str, Any]) -> RiskStatement:
     """A stored statement."""
     del fields["differentially_private"]
-    fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
-    fields["unchanged"] = dict(fields["unchanged"])
-    for key, share in fields["unchanged"].items():
-        if not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
-            raise TypeError(key)
+    fields |= {name: read_names(fields, name) for name in ("keys", "left_as_they_were")}
+    fields["masks"] = dict(fields["masks"])
     check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
     return RiskStatement(**fields)
+
+
+def _unchanged(
+    df: pd.DataFrame, synthetic: Sequence[pd.DataFrame], keys: Sequence[str]
+) -> dict[str, float]:
+    shares = {}
+    for key in keys:
+        there = df[key].notna().to_numpy()
+        true = df[key].array[there]
+        shares[key] = float(np.mean([(t[key].array[there] == true).mean() for t in synthetic]))
+    return shares
 
 
 def masked_release(
@@ -359,6 +323,7 @@ def masked_release(
 ) -> MaskedRelease:
     """The release of these sets of `df`, imputation by imputation; `masks` of keys are in words."""
     keys = tuple(masks)
+    shares = _unchanged(df, synthetic, keys) if len(df) >= _FEWEST else {}
     statement = RiskStatement(
         method=method,
         keys=keys,
@@ -367,14 +332,15 @@ def masked_release(
         n_sets=len(synthetic),
         n_imputations=n_imputations,
         rule=rule,
-        unchanged=stated_shares(unchanged_shares(df, synthetic, keys), len(df)),
+        left_as_they_were=tuple(k for k, share in shares.items() if share >= _NEARLY_ALL),
     )
     return MaskedRelease(
-        synthetic=list(synthetic),
+        synthetic=in_one_dtype(synthetic, keys),
         statement=statement,
         diagnostics=diagnostics,
         settings=settings,
         seeded=streams.seeded,
-        confidential=MaskedConfidential(subgroups=subgroups, entropy=streams.entropy),
+        entropy=streams.entropy,
+        subgroups=subgroups,
         data=df,
     )

@@ -9,24 +9,9 @@ so that p(X_j | before) p(W_j | X_j) times the models of later keys is sampled, 
 enumeration for levels; by conjugate normals, and an elliptical slice where later keys have levels,
 for continuous keys.
 
-Where a group of records never shows a value (earnings of those who do not work), its mean is known
-from the prior alone; imputed values hold it where it is, and so do the coefficients of later
-columns that make up for it. A draw of each part given the others leaves this slowly. Two exact
-moves cross it:
-
-- a column with levels has its parameters drawn with its missing values summed out (`Unknown` of
-  `pyhybrid.masking.families`);
-- coefficients b of a continuous column are moved to b + d together with its missing values, which
-  go along by D d (D their design), and with the coefficients of each later column, which lose s d
-  (s its slope on this one). Linear predictors of records with missing values stay as they are, the
-  map has Jacobian 1, and what is left are the records that show the value: b has its conjugate
-  normal given these, and later columns their likelihood there and their priors. An elliptical
-  slice draws d.
-
-References
-----------
-Yu, Meng (2011), J. Computational and Graphical Statistics 20:531-570, on moving parameters and
-missing values together.
+Missing values are drawn given all other columns, and parameters given them, in turn. Where a group
+of records never shows a value (earnings of those who do not work) such chains mix slowly, and are
+refused as not converged: leave the column out by naming the other predictors.
 """
 
 from __future__ import annotations
@@ -42,14 +27,12 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys
 from pyhybrid.masking.families import (
-    SLOPE_PRECISION,
     STEP,
     Gradient,
     LevelModel,
     LogDensity,
     NormalAtMode,
     NormalPosterior,
-    Unknown,
     adapted,
     draw_levels,
     elliptical_slice,
@@ -61,59 +44,6 @@ Rows = slice | npt.NDArray[np.intp]
 _PRELIMINARY = 15
 _MOVES = 2  # of the parameters of a model of levels in each sweep
 _ALL = slice(None)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Later:
-    """A later column on the records that show this one's value: its `theta` (slopes and residual
-    variance with `model` None), `slopes` (C,) on this column, predictors `eta` (n, C)."""
-
-    model: LevelModel | None
-    theta: FloatArray
-    slopes: FloatArray
-    eta: FloatArray
-    x: npt.NDArray[Any]
-
-    def moved(self, step: FloatArray) -> FloatArray:
-        """Parameters after a step of shape (p,) of the column."""
-        if self.model is not None:
-            return self.model.shifted(self.theta, -np.outer(step, self.slopes))
-        theta: FloatArray = self.theta.copy()
-        theta[: step.size] -= step * self.slopes[0]
-        return theta
-
-    def log_density(self, step: FloatArray, shift: FloatArray) -> float:
-        """Of its values and parameters after the step, which moves the column by `shift` (n,)."""
-        theta = self.moved(step)
-        eta = self.eta - shift[:, None] * self.slopes
-        if self.model is None:
-            squares = float(((self.x - eta[:, 0]) ** 2).sum())
-            later = theta[:-1]
-            return -0.5 * (squares + SLOPE_PRECISION * float(later @ later)) / float(theta[-1])
-        logs = self.model.log_probability(eta, self.model.cuts(self.theta), self.x)
-        return float(logs.sum()) + self.model.log_prior(theta)
-
-
-def draw_step(
-    theta: FloatArray,
-    design: FloatArray,
-    x: FloatArray,
-    later: Sequence[Later],
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Step d (p,) of the coefficients of a normal regression whose `theta` (p + 1,) are
-    coefficients and residual variance, on the records that show the value."""
-    start, variance = theta[:-1], float(theta[-1])
-    posterior = NormalPosterior.of(design, x)
-    mean, noise = posterior.mean, posterior.noise(variance, rng)
-
-    def likelihood(values: FloatArray, _: npt.NDArray[np.intp]) -> FloatArray:
-        step = values[0] - start
-        shift = design @ step
-        return np.array([sum(column.log_density(step, shift) for column in later)])
-
-    drawn = elliptical_slice(start[None, :], mean[None, :], noise[None, :], likelihood, rng)
-    return np.asarray(drawn[0] - start)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -166,22 +96,16 @@ class SequentialModel:
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Column by column: parameters given the true keys, then missing values; see the module."""
         for j, near in enumerate(state.normals):
-            rows = self.gaps[j] if impute else self.gaps[j][:0]
             if near is None:
                 state.thetas[j] = self._normal_draw(j, state.design, state.values[j], rng)
-                if rows.size:
-                    self._redraw(state, j, rows, None, rng, later=True)
-                    self._step(state, j, rng)
-                continue
-            logs = self._logs_after(state, j, rows) if rows.size else None
-            posterior, step = self._posterior(state, j, logs), float(state.steps[j])
-            for _ in range(_MOVES):
-                state.thetas[j], accepted = near.move(state.thetas[j], *posterior, step, rng)
-            if adapt:
-                state.steps[j] = adapted(step, accepted, state.n_adapted)
-            if logs is not None:
-                levels = draw_levels(self._level_logs(state, j, rows) + logs, rng)
-                self._place(state, j, rows, levels)
+            else:
+                posterior, step = self._posterior(state, j), float(state.steps[j])
+                for _ in range(_MOVES):
+                    state.thetas[j], accepted = near.move(state.thetas[j], *posterior, step, rng)
+                if adapt:
+                    state.steps[j] = adapted(step, accepted, state.n_adapted)
+            if impute and self.gaps[j].size:
+                self._redraw(state, j, self.gaps[j], None, rng, later=True)
         state.n_adapted += adapt
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
@@ -201,21 +125,17 @@ class SequentialModel:
         values = {c.name: v.copy() for c, v in zip(self.columns, state.values, strict=True)}
         return Snapshot(parameters=tuple(t.copy() for t in state.thetas), values=values)
 
-    def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> _State:
+    def resume(self, snapshot: Snapshot) -> _State:
         """A chain from a draw."""
         state = self._resumed(snapshot)
         if not self._complete:  # imputed values count from here on
-            state.normals = self._normals_at(state, impute=False)
+            state.normals = self._normals_at(state)
         return state
 
     def synthesize(
-        self,
-        snapshot: Snapshot,
-        evidence: Mapping[str, Evidence],
-        rng: np.random.Generator,
-        *,
+        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
-    ) -> dict[str, Values]:
+    ) -> dict[str, Values]:  # fmt: skip
         """Keys in sequence given the earlier ones, then `sweeps` updates given all others; what is
         missing in predictors is drawn along."""
         state = self._resumed(snapshot)
@@ -242,60 +162,31 @@ class SequentialModel:
             state = self.start(rng)
             for _ in range(_PRELIMINARY):
                 self.sweep(state, rng, adapt=True, impute=True)
-            self._normals = self._normals_at(state, impute=True)
+            self._normals = self._normals_at(state)
 
-    def _normals_at(
-        self, state: _State, *, impute: bool = False, seen_only: bool = False
-    ) -> list[NormalAtMode | None]:
-        """At the modes given a state, with missing values summed out where they are imputed, or of
-        the records alone that show a value."""
-        normals: list[NormalAtMode | None] = []
-        for j, (model, rows) in enumerate(zip(self.models, self.gaps, strict=True)):
-            if model is None:
-                normals.append(None)
-                continue
-            logs = self._logs_after(state, j, rows) if impute and rows.size else None
-            posterior = self._posterior(state, j, logs, seen_only=seen_only)
-            normals.append(NormalAtMode.of(*posterior, np.zeros(model.size)))
-        return normals
+    def _normals_at(self, state: _State, *, seen_only: bool = False) -> list[NormalAtMode | None]:
+        """At the modes given a state, or given the records alone that show a value."""
+        return [
+            None
+            if model is None
+            else NormalAtMode.of(
+                *self._posterior(state, j, seen_only=seen_only), np.zeros(model.size)
+            )
+            for j, model in enumerate(self.models)
+        ]
 
     def _posterior(
-        self, state: _State, j: int, logs: FloatArray | None, *, seen_only: bool = False
+        self, state: _State, j: int, *, seen_only: bool = False
     ) -> tuple[LogDensity, Gradient]:
-        """Posterior of column j's parameters; whatever its missing values are, with what later
-        columns say of these, `logs` (rows, levels)."""
+        """Log posterior of column j's parameters and its gradient."""
         model, design, x = self.models[j], state.design[:, : self.starts[j]], state.values[j]
         assert model is not None
-        unknown = None
-        if logs is not None:
-            unknown = Unknown(design=design[self.gaps[j]], log_weights=logs)
-        if logs is not None or seen_only:
+        if seen_only:
             design, x = (part[~self.columns[j].missing] for part in (design, x))
         return (
-            lambda theta: model.log_density(theta, design, x, unknown),
-            lambda theta: model.gradient(theta, design, x, unknown),
+            lambda theta: model.log_density(theta, design, x),
+            lambda theta: model.gradient(theta, design, x),
         )
-
-    def _step(self, state: _State, j: int, rng: np.random.Generator) -> None:
-        """Move coefficients and missing values of a continuous column and later coefficients."""
-        rows, there = self.gaps[j], ~self.columns[j].missing
-        design, first = state.design[there], self.starts[j]
-        later = []
-        for k in range(j + 1, len(self.columns)):
-            coefficients = self._coefficients(state, k)
-            later.append(
-                Later(
-                    model=self.models[k], theta=state.thetas[k], slopes=coefficients[first],
-                    eta=design[:, : self.starts[k]] @ coefficients, x=state.values[k][there],
-                )
-            )  # fmt: skip
-        theta = state.thetas[j]
-        step = draw_step(theta, design[:, :first], state.values[j][there], later, rng)
-        state.thetas[j] = np.append(theta[:-1] + step, theta[-1])
-        state.values[j][rows] += state.design[rows, :first] @ step
-        state.design[rows, first] = state.values[j][rows]
-        for k, column in enumerate(later, start=j + 1):
-            state.thetas[k] = column.moved(step)
 
     def _filled(self, j: int, rng: np.random.Generator) -> Values:
         """Values with the missing ones drawn from those that are there."""
@@ -337,28 +228,20 @@ class SequentialModel:
         `later`) and its mask, in place."""
         design = state.design[rows]
         after = range(j + 1, len(self.columns)) if later else range(0)
-        if self.models[j] is None:
+        model, theta = self.models[j], state.thetas[j]
+        if model is None:
             drawn = self._value_draw(state, j, rows, design, evidence, after, rng)
         else:
-            logs = self._level_logs(state, j, rows)
+            eta = design[:, : self.starts[j]] @ model.coefficients(theta)
+            logs = model.log_probabilities(eta, model.cuts(theta))
             if later:
                 logs = logs + self._logs_after(state, j, rows)
             if evidence is not None and evidence.log_density is not None:
                 logs = logs + evidence.log_density[rows]
             drawn = draw_levels(logs, rng)
-        self._place(state, j, rows, drawn)
-
-    def _place(self, state: _State, j: int, rows: Rows, drawn: Values) -> None:
         state.values[j][rows] = drawn
         span = slice(self.starts[j], self.starts[j + 1])
         state.design[rows, span] = self.columns[j].encoded(drawn)
-
-    def _level_logs(self, state: _State, j: int, rows: Rows) -> FloatArray:
-        """Log probability of each level of column j given the earlier ones, (rows, levels)."""
-        model, theta = self.models[j], state.thetas[j]
-        assert model is not None
-        eta = state.design[rows, : self.starts[j]] @ model.coefficients(theta)
-        return model.log_probabilities(eta, model.cuts(theta))
 
     def _logs_after(self, state: _State, j: int, rows: Rows) -> FloatArray:
         """Log density of the later columns for each level of column j, shape (rows, levels)."""

@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import check_count, check_nonnegative, not_a_frame
+from pyhybrid.core.checks import check_count, check_nonnegative
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.columns import check_keys, checked_names, read_column
+from pyhybrid.masking.columns import read_keys
 from pyhybrid.masking.masks import SUBGROUPS
 from pyhybrid.measures.matching import match_counts
-
-_MISSING = -1
+from pyhybrid.models.formula.values import numbers_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,20 +53,13 @@ class RiskSubgroups:
     @property
     def table(self) -> pd.DataFrame:
         """Records, share, median matches of each subgroup: subgroup, records, share, ..."""
-        rows = []
-        for group in SUBGROUPS:
-            members = self.by_record == group
-            rows.append(
-                {
-                    "subgroup": group,
-                    "records": int(members.sum()),
-                    "share": float(members.mean()),
-                    "median_matches": _median(self.n_matches[members]),
-                    "median_matches_levels": _median(self.n_matches_levels[members]),
-                }
-            )
-        table: pd.DataFrame = pd.DataFrame(rows)
-        return table
+        columns = {"median_matches": self.n_matches, "median_matches_levels": self.n_matches_levels}
+        by_group = pd.DataFrame(columns).groupby(self.by_record)
+        table: pd.DataFrame = by_group.median().reindex(SUBGROUPS)
+        table.insert(0, "records", by_group.size().reindex(SUBGROUPS, fill_value=0))
+        table.insert(1, "share", table["records"] / len(self.labels))
+        numbered: pd.DataFrame = table.rename_axis("subgroup").reset_index()
+        return numbered
 
 
 def risk_subgroups(
@@ -100,38 +92,25 @@ def risk_subgroups(
         For a key that is absent, constant, all missing or of a type that no model covers, k0 < 1,
         a negative radius, or one of a key that is not continuous.
     """
-    if not isinstance(df, pd.DataFrame):
-        raise not_a_frame(df)
-    names = checked_names(keys, "keys")
-    check_keys(names, df)
     k0 = check_count(k0, "k0")
-    columns = [read_column(df[k], what="key", kind=(types or {}).get(k)) for k in names]
-    continuous = [c for c in columns if c.kind == "continuous"]
-    radii = _radii(radius, [c.name for c in continuous])
-    codes = [np.where(c.missing, _MISSING, c.values) for c in columns if c.kind != "continuous"]
-    numbers: list[npt.NDArray[Any]] = []
-    for c in continuous:
-        numbers.append(df[c.name].to_numpy(dtype=np.float64, na_value=np.nan))
-        codes.append(np.where(c.missing, 1, 0) if c.missing.any() else np.zeros(len(df)))
-    n_levels = len(columns) - len(continuous)
-    by_level = _others(codes[:n_levels], [], [], len(df))
-    on_all = _others(codes, numbers, [radii[c.name] for c in continuous], len(df))
-    groups = np.where(on_all >= k0, "low", np.where(by_level >= k0, "medium", "high"))
+    columns = read_keys(df, keys, types=types)
+    continuous = [column for column in columns if column.kind == "continuous"]
+    radii = _radii(radius, [column.name for column in continuous])
+    codes = [np.where(c.missing, -1, c.values) for c in columns if c.kind != "continuous"]
+    levels = np.column_stack([np.zeros(len(df)), *codes])
+    on_levels = match_counts(levels, levels) - 1
+    reach = [0.0] * levels.shape[1]
+    numbers = []
+    for column in continuous:  # a missing number is a level of its own
+        numbers += [column.missing, np.where(column.missing, 0.0, numbers_of(column.like))]
+        reach += [0.0, radii[column.name]]
+    table = np.column_stack([levels, *numbers])
+    on_all = match_counts(table, table, reach) - 1
+    groups = np.where(on_all >= k0, "low", np.where(on_levels >= k0, "medium", "high"))
     return RiskSubgroups(
-        by_record=groups, n_matches=on_all, n_matches_levels=by_level, k0=k0, radius=radii,
-        keys=names, labels=df.index,
+        by_record=groups, n_matches=on_all, n_matches_levels=on_levels, k0=k0, radius=radii,
+        keys=tuple(keys), labels=df.index,
     )  # fmt: skip
-
-
-def _others(
-    codes: list[npt.NDArray[Any]], numbers: list[npt.NDArray[Any]], radii: list[float], n: int
-) -> npt.NDArray[np.intp]:
-    """Other records in the box around each record; a missing number is a code of its own."""
-    parts = [*codes, *(np.where(np.isnan(x), 0.0, x) for x in numbers)]
-    if not parts:
-        return np.full(n, n - 1)
-    table = np.column_stack(parts).astype(np.float64)
-    return np.asarray(match_counts(table, table, [*([0.0] * len(codes)), *radii]) - 1)
 
 
 def _radii(radius: Any, continuous: list[str]) -> dict[str, float]:
@@ -141,7 +120,3 @@ def _radii(radius: Any, continuous: list[str]) -> dict[str, float]:
             raise InvalidInput(f"radius must be of continuous keys: {name!r} is none")
         check_nonnegative(value, f"radius of {name!r}")
     return {name: float(by_key.get(name, 0.0)) for name in continuous}
-
-
-def _median(values: npt.NDArray[np.intp]) -> float:
-    return float(np.median(values)) if values.size else float("nan")

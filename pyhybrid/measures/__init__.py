@@ -19,14 +19,12 @@ from pyhybrid.measures.estimates import Estimates, avg_ecdf, estimates, max_ecdf
 from pyhybrid.measures.matching import (
     AttributeRisk,
     MatchingRisk,
-    ReplicatedUniques,
     attribute_risk,
     match_counts,
     matching_risk,
-    replicated_uniques,
 )
 from pyhybrid.measures.models import ModelUtility, Pooled, model_utility, pool
-from pyhybrid.measures.propensity import PropensityUtility, pmse, propensity_utility, specks
+from pyhybrid.measures.propensity import PropensityUtility, pmse, propensity_utility
 from pyhybrid.measures.summaries import (
     MEASURES,
     Measure,
@@ -37,12 +35,10 @@ from pyhybrid.measures.summaries import (
 )
 from pyhybrid.measures.utility import (
     ColumnUtility,
-    TableDistance,
     TableUtility,
     column_utility,
     interval_overlap,
     standardised_difference,
-    table_distance,
     table_utility,
 )
 
@@ -57,9 +53,7 @@ __all__ = [
     "ModelUtility",
     "Pooled",
     "PropensityUtility",
-    "ReplicatedUniques",
     "RiskSummary",
-    "TableDistance",
     "TableUtility",
     "UtilitySummary",
     "attribute_risk",
@@ -79,11 +73,8 @@ __all__ = [
     "pmse",
     "pool",
     "propensity_utility",
-    "replicated_uniques",
     "risk_summary",
-    "specks",
     "standardised_difference",
-    "table_distance",
     "table_utility",
     "utility_summary",
 ]

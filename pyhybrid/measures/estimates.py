@@ -14,7 +14,7 @@ the Wasserstein barycenter of their resampling distributions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,50 +56,6 @@ def effective_size(weights: FloatArray) -> float:
     r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2` (1965, Survey sampling, sec.
     11.7)."""
     return float(weights.sum() ** 2 / (weights**2).sum())
-
-
-def weighted_resampled(
-    ordered: FloatArray,
-    weights: FloatArray,
-    probabilities: Sequence[float | None],
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Statistics (k, B) of resamples of the records with their weights, with replacement."""
-    n = ordered.size
-    rows = max(1, _BLOCK_ELEMENTS // n)
-    blocks = []
-    for start in range(0, n_resamples, rows):
-        here = min(rows, n_resamples - start)
-        drawn = rng.integers(n, size=(here, n)) + n * np.arange(here)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=here * n).reshape(here, n)
-        blocks.append(_statistics(ordered, counts.astype(np.float64) * weights, probabilities))
-    return np.concatenate(blocks, axis=1)
-
-
-def _statistics(
-    ordered: FloatArray, weights: FloatArray, probabilities: Sequence[float | None]
-) -> FloatArray:
-    """Statistics (k, r) under each row of weights (r, n): quantiles are R's type 7 of a table that
-    holds each record as often as its weight says (Akinshin 2023, arXiv:2304.07265, sec. 2)."""
-    total = weights.sum(axis=1)
-    values = np.empty((len(probabilities), len(weights)))
-    middle = ordered[ordered.size // 2]  # sums of differences keep more digits
-    start = np.zeros((len(weights), 1))
-    through = np.hstack([start, np.cumsum(weights, axis=1)])
-    sums = np.hstack([start, np.cumsum(weights * (ordered - middle), axis=1)])
-    step = np.minimum(1.0, total / ordered.size)
-    for k, p in enumerate(probabilities):
-        if p is None:
-            values[k] = weights @ ordered / total
-            continue
-        low = (total - step) * p
-        ends = [
-            np.array([np.interp(*row) for row in zip(at, through, sums, strict=True)])
-            for at in (low, low + step)
-        ]
-        values[k] = middle + (ends[1] - ends[0]) / step
-    return values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -192,25 +148,18 @@ def estimates(
     >>> estimates([1.0, 2.0, 6.0], rng=1).estimate
     array([3. , 2. , 1.3, 5.2])
     """
-    sets = _weighted_sets(values, weights)
+    samples = _samples(values, weights)
     probabilities = [_probability(name) for name in statistics]
     n_resamples = check_count(n_resamples, "n_resamples", at_least=_FEWEST_RESAMPLES)
     if not 0 < check_finite(level, "level") < 1:
         raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
     tail = (1 - level) / 2
     generator = generator_of(rng)
-    estimate = np.zeros(len(probabilities))
+    estimate = np.mean([sample.statistics(probabilities) for sample in samples], axis=0)
     resampled = np.zeros((len(probabilities), n_resamples))
-    for ordered, weight in sets:
-        for k, p in enumerate(probabilities):
-            estimate[k] += _statistic(ordered, p, weight) / len(sets)
-        if weight is None:
-            drawn = np.array(
-                [_resampled(ordered, p, n_resamples, generator) for p in probabilities]
-            )
-        else:
-            drawn = weighted_resampled(ordered, weight, probabilities, n_resamples, generator)
-        resampled += np.sort(drawn.reshape(resampled.shape), axis=1) / len(sets)
+    for sample in samples:
+        drawn = sample.resampled(probabilities, n_resamples, generator)
+        resampled += np.sort(drawn, axis=1) / len(samples)
     lower, upper = np.quantile(resampled, [tail, 1 - tail], axis=1)
     return Estimates(
         statistics=tuple(statistics),
@@ -219,7 +168,7 @@ def estimates(
         upper=np.maximum(upper, estimate),
         resampled=resampled,
         level=float(level),
-        n_sets=len(sets),
+        n_sets=len(samples),
     )
 
 
@@ -227,11 +176,9 @@ def summaries(
     values: Any, *, statistics: Sequence[str] = STATISTICS, weights: Any = None
 ) -> FloatArray:
     """Point estimates of `estimates`: of one vector, or their averages over m sets, shape (k,)."""
-    rows = [
-        [_statistic(ordered, _probability(name), weight) for name in statistics]
-        for ordered, weight in _weighted_sets(values, weights)
-    ]
-    return np.asarray(np.mean(rows, axis=0))
+    probabilities = [_probability(name) for name in statistics]
+    samples = _samples(values, weights)
+    return np.asarray(np.mean([sample.statistics(probabilities) for sample in samples], axis=0))
 
 
 def max_ecdf(
@@ -276,114 +223,152 @@ def _ecdf_differences(
     data: Any, synthetic: Any, weights: Any, synthetic_weights: Any
 ) -> tuple[FloatArray, FloatArray | None]:
     """F_data - F_syn at every pooled value, shape (n + n_syn,), and the values' weights."""
-    first, second = (
-        _ordered(_finite(values, name), weight, f"weights of {name}")
-        for values, name, weight in (
-            (data, "data", weights),
-            (synthetic, "synthetic", synthetic_weights),
-        )
-    )
-    pooled = np.concatenate([first[0], second[0]])
+    first = _Sample.of(data, weights, "data", "weights of data")
+    second = _Sample.of(synthetic, synthetic_weights, "synthetic", "weights of synthetic")
+    pooled = np.concatenate([first.ordered, second.ordered])
     order = np.argsort(pooled, kind="stable")
     pooled = pooled[order]
-    heights = _heights(*first, pooled) - _heights(*second, pooled)
-    if first[1] is None and second[1] is None:
+    heights = first.heights(pooled) - second.heights(pooled)
+    if first.weights is None and second.weights is None:
         return heights, None
-    ones = [np.ones(values.size) if w is None else w for values, w in (first, second)]
+    ones = [np.ones(s.ordered.size) if s.weights is None else s.weights for s in (first, second)]
     return heights, np.concatenate(ones)[order]
 
 
-def _heights(ordered: FloatArray, weight: FloatArray | None, at: FloatArray) -> FloatArray:
-    """The distribution function of values in rising order at other values."""
-    below = np.searchsorted(ordered, at, side="right")
-    if weight is None:
-        return np.asarray(below / ordered.size)
-    through = np.concatenate([[0.0], np.cumsum(weight)])
-    return np.asarray(through[below] / through[-1])
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Sample:
+    """Finite values (n,) in rising order, and their weights; None for weights of 1."""
+
+    ordered: FloatArray
+    weights: FloatArray | None
+
+    @classmethod
+    def of(cls, values: Any, weights: Any, name: str, of_weights: str) -> _Sample:
+        vector = check_vector(values, name)
+        check_each(np.isfinite(vector), name + " must be finite: element {} is not; leave it out")
+        weight = check_weights(weights, vector.size, of_weights)
+        if weight is None:
+            return cls(ordered=np.sort(vector), weights=None)
+        order = np.argsort(vector, kind="stable")
+        return cls(ordered=vector[order], weights=weight[order])
+
+    def heights(self, at: FloatArray) -> FloatArray:
+        """The distribution function at other values."""
+        below = np.searchsorted(self.ordered, at, side="right")
+        if self.weights is None:
+            return np.asarray(below / self.ordered.size)
+        through = np.concatenate([[0.0], np.cumsum(self.weights)])
+        return np.asarray(through[below] / through[-1])
+
+    def statistics(self, probabilities: Sequence[float | None]) -> FloatArray:
+        """Means (for None) and quantiles, shape (k,)."""
+        if self.weights is None:
+            quantiles = [
+                self.ordered.mean() if p is None else _quantile(self.ordered, p)
+                for p in probabilities
+            ]
+            return np.array(quantiles)
+        return _weighted_statistics(self.ordered, self.weights[None, :], probabilities)[:, 0]
+
+    def resampled(
+        self, probabilities: Sequence[float | None], n_resamples: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """The statistics of resamples with replacement, shape (k, B)."""
+        if self.weights is None:
+            draw = _resampled_statistic
+            drawn = [draw(self.ordered, p, n_resamples, rng) for p in probabilities]
+            return np.array(drawn).reshape(len(drawn), n_resamples)
+        n, blocks = self.ordered.size, []
+        for rows in _blocks(n_resamples, n):
+            records = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+            counts = np.bincount(records.ravel(), minlength=rows * n).reshape(rows, n)
+            weights = counts.astype(np.float64) * self.weights
+            blocks.append(_weighted_statistics(self.ordered, weights, probabilities))
+        return np.concatenate(blocks, axis=1)
 
 
-def _statistic(ordered: FloatArray, p: float | None, weight: FloatArray | None = None) -> float:
-    """Mean (p is None) or quantile of values in rising order."""
-    if weight is not None:
-        return float(_statistics(ordered, weight[None, :], [p])[0, 0])
-    if p is None:
-        return float(ordered.mean())
+def _weighted_statistics(
+    ordered: FloatArray, weights: FloatArray, probabilities: Sequence[float | None]
+) -> FloatArray:
+    """Statistics (k, r) under each row of weights (r, n): quantiles are R's type 7 of a table that
+    holds each record as often as its weight says (Akinshin 2023, arXiv:2304.07265, sec. 2)."""
+    total = weights.sum(axis=1)
+    values = np.empty((len(probabilities), len(weights)))
+    middle = ordered[ordered.size // 2]  # sums of differences keep more digits
+    start = np.zeros((len(weights), 1))
+    through = np.hstack([start, np.cumsum(weights, axis=1)])
+    sums = np.hstack([start, np.cumsum(weights * (ordered - middle), axis=1)])
+    step = np.minimum(1.0, total / ordered.size)
+    for k, p in enumerate(probabilities):
+        if p is None:
+            values[k] = weights @ ordered / total
+            continue
+        low = (total - step) * p
+        ends = [
+            np.array([np.interp(*row) for row in zip(at, through, sums, strict=True)])
+            for at in (low, low + step)
+        ]
+        values[k] = middle + (ends[1] - ends[0]) / step
+    return values
+
+
+def _quantile(ordered: FloatArray, p: float) -> float:
     position = (ordered.size - 1) * p
     low = int(position)
     high = min(low + 1, ordered.size - 1)
-    return float(_between(ordered[low], ordered[high], position - low))
+    return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))
 
 
-def _resampled(
+def _resampled_statistic(
     ordered: FloatArray, p: float | None, n_resamples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Statistic of `n_resamples` resamples of values in rising order, shape (n_resamples,)."""
-    if p is None:
-        return np.concatenate(list(_mean_blocks(ordered, n_resamples, rng)))
-    # A resample is ordered[floor(n U)] for n uniform U; its order statistics are those of U.
-    n, position = ordered.size, (ordered.size - 1) * p
-    rank = int(position) + 1
-    low = rng.beta(rank, n - rank + 1, n_resamples)
-    if rank == n:
-        return _at(ordered, low)
-    high = low + (1 - low) * rng.beta(1, n - rank, n_resamples)
-    return np.asarray(_between(_at(ordered, low), _at(ordered, high), position - int(position)))
-
-
-def _at(ordered: FloatArray, uniform: FloatArray) -> FloatArray:
-    return ordered[np.minimum((uniform * ordered.size).astype(np.intp), ordered.size - 1)]
-
-
-def _between(low: Any, high: Any, part: float) -> Any:
-    return low + part * (high - low)
-
-
-def _mean_blocks(
-    ordered: FloatArray, n_resamples: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    """Means of resamples, some at a time."""
+    """Mean (p is None) or quantile of resamples of values in rising order, shape (n_resamples,)."""
     n = ordered.size
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] > ordered[:-1])))
-    distinct, counts = ordered[first], np.diff(np.append(first, n))
-    by_value = 12 * distinct.size < n  # a multinomial count takes as long as 12 random indices
-    size = max(1, _BLOCK_ELEMENTS // (distinct.size if by_value else n))
-    for start in range(0, n_resamples, size):
-        rows = min(size, n_resamples - start)
-        if by_value:
-            yield rng.multinomial(n, counts / n, size=rows) @ distinct / n
-        else:
-            yield ordered[rng.integers(n, size=(rows, n), dtype=np.int64)].mean(axis=1)
+    if p is not None:
+        # A resample is ordered[floor(n U)] for n uniform U; its order statistics are those of U.
+        position = (n - 1) * p
+        rank = int(position) + 1
+        uniform = rng.beta(rank, n - rank + 1, n_resamples)
+        low = ordered[np.minimum((uniform * n).astype(np.intp), n - 1)]
+        if rank == n:
+            return low
+        uniform = uniform + (1 - uniform) * rng.beta(1, n - rank, n_resamples)
+        high = ordered[np.minimum((uniform * n).astype(np.intp), n - 1)]
+        return np.asarray(low + (position - int(position)) * (high - low))
+    distinct, counts = np.unique(ordered, return_counts=True)
+    if 12 * distinct.size < n:  # a multinomial count takes as long as 12 random indices
+        means = [
+            rng.multinomial(n, counts / n, size=rows) @ distinct / n
+            for rows in _blocks(n_resamples, distinct.size)
+        ]
+    else:
+        means = [
+            ordered[rng.integers(n, size=(rows, n), dtype=np.int64)].mean(axis=1)
+            for rows in _blocks(n_resamples, n)
+        ]
+    return np.concatenate(means)
 
 
-def _weighted_sets(values: Any, weights: Any) -> list[tuple[FloatArray, FloatArray | None]]:
-    """Sets of finite values in rising order, each with its weights; one vector is one set."""
+def _blocks(n_resamples: int, width: int) -> list[int]:
+    """Numbers of resamples to draw at once, each of so many elements."""
+    size = max(1, _BLOCK_ELEMENTS // width)
+    return [min(size, n_resamples - start) for start in range(0, n_resamples, size)]
+
+
+def _samples(values: Any, weights: Any) -> list[_Sample]:
+    """One vector is one set."""
     nested = isinstance(values, (list, tuple)) and any(np.ndim(v) > 0 for v in values)
     if isinstance(values, (list, tuple)) and not values:
         raise InvalidInput("values must be a vector or at least one set: found none")
     if not nested:
-        return [_ordered(_finite(values, "values"), weights, "weights")]
+        return [_Sample.of(values, weights, "values", "weights")]
     by_set = [None] * len(values) if weights is None else weights
     if not isinstance(by_set, (list, tuple)) or len(by_set) != len(values):
         raise InvalidInput(f"weights of {len(values)} sets must be as many vectors, or None each")
     return [
-        _ordered(_finite(one_set, f"set {number}"), weight, f"weights of set {number}")
+        _Sample.of(one_set, weight, f"set {number}", f"weights of set {number}")
         for number, (one_set, weight) in enumerate(zip(values, by_set, strict=True), start=1)
     ]
-
-
-def _ordered(values: FloatArray, weights: Any, name: str) -> tuple[FloatArray, FloatArray | None]:
-    """Values in rising order and their weights; None for weights of 1."""
-    weight = check_weights(weights, values.size, name)
-    if weight is None:
-        return np.sort(values), None
-    order = np.argsort(values, kind="stable")
-    return values[order], weight[order]
-
-
-def _finite(values: Any, name: str) -> FloatArray:
-    vector = check_vector(values, name)
-    check_each(np.isfinite(vector), name + " must be finite: element {} is not; leave it out")
-    return vector
 
 
 def _probability(name: str) -> float | None:

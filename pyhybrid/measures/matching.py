@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -38,15 +37,20 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
-from pyhybrid.measures.reconcile import Tables, keeps_rows, reconcile_tables, synthetic_sets
+from pyhybrid.measures.reconcile import (
+    Tables,
+    column_names,
+    keeps_rows,
+    reconcile_tables,
+    synthetic_sets,
+)
 
-_LEAF_TARGETS = 64
-_BLOCK_ELEMENTS = 2_000_000
+_BLOCK_TARGETS, _BLOCK_CANDIDATES = 64, 30_000
 _SLACK = 1e-12  # rounding of x - r against that of abs(z - x), relative to the largest value
+_ULPS = 4 * float(np.finfo(np.float64).eps)
 
 Radius = float | Mapping[str, float] | None
-_ULPS = 4 * float(np.finfo(np.float64).eps)
-_KINDS = ("absolute", "relative")
+Kind = str | Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,145 +133,46 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
 
     Notes
     -----
-    Equal rows are counted once. Targets are halved along the key on which they are widest spread,
-    taking along the candidates that any of them can match, down to some 64 targets; candidates
-    that all of these match are added without a look at each pair. Memory is O(n + n_syn).
+    Equal rows are counted once. Both sides are sorted by the keys that must be equal and then by
+    the one that varies most for its radius, so that a block of targets is compared with a window of
+    the candidates. Memory is O(n + n_syn).
 
     Examples
     --------
     >>> match_counts([[30, 1], [50, 2]], [[31, 1], [28, 1], [50, 1]], radius=[[2, 0]])
     array([2, 0])
     """
-    x, z, r = _exact_keys_merged(*_checked_keys(targets, candidates, radius))
-    targets_once = distinct_rows(np.hstack([x, r[:, r.any(axis=0)]]))
-    candidates_once = distinct_rows(z)
-    x, r, z = x[targets_once.first], r[targets_once.first], z[candidates_once.first]
-    scale = np.maximum(np.abs(x).max(axis=0), np.abs(z).max(axis=0))
-    boxes = _Boxes(centers=x, radius=r, slack=_SLACK * scale)
-    counts = np.zeros(len(x), dtype=np.intp)
-    pending = [(np.arange(len(x)), z, candidates_once.frequency.astype(np.intp))]
-    while pending:
-        group, near, times = pending.pop()
-        if group.size > _LEAF_TARGETS and near.size:
-            pending += [(part, *boxes.reached(part, near, times)) for part in boxes.halved(group)]
-        elif near.size:
-            counts[group] = boxes.counted(group, near, times)
-    return counts[targets_once.row_of]
-
-
-def matches_own_record(targets: Any, candidates: Any, radius: Any = 0.0) -> BoolArray:
-    """T_i, shape (n,): True where candidate i matches target i, of rows that correspond."""
     x, z, r = _checked_keys(targets, candidates, radius)
-    if len(x) != len(z):
-        raise InvalidInput(
-            f"rows must correspond: found {len(x)} targets and {len(z)} synthetic records"
-        )
-    return np.asarray((np.abs(z - x) <= r).all(axis=1))
-
-
-def matching_risk_of_counts(
-    counts: Sequence[IntArray], true_matches: Sequence[BoolArray] | None = None
-) -> MatchingRisk:
-    """Matching risk from c_il and T_il, each m arrays of shape (n,)."""
-    c = np.asarray(counts)
-    single, none = c == 1, c == 0
-    chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
-    by_set = {
-        "n_unique_matches": single.sum(axis=1).astype(float),
-        "n_no_match": none.sum(axis=1).astype(float),
-    }
-    correct = None
-    if true_matches is not None:
-        hit = np.asarray(true_matches)
-        correct = chance * hit
-        false = (single & ~hit).sum(axis=1).astype(float)
-        uniques = by_set["n_unique_matches"]
-        rate = np.divide(false, uniques, out=np.zeros_like(false), where=uniques > 0)
-        by_set |= {
-            "expected_match_risk": correct.sum(axis=1),
-            "true_match_rate": (single & hit).mean(axis=1),
-            "false_match_rate": rate,
-        }
-    means = {name: float(values.mean()) for name, values in by_set.items()}
-    return MatchingRisk(
-        by_record=chance.mean(axis=0),
-        correct_by_record=None if correct is None else correct.mean(axis=0),
-        n_matches=c.mean(axis=0),
-        expected_match_risk=means.get("expected_match_risk"),
-        true_match_rate=means.get("true_match_rate"),
-        false_match_rate=means.get("false_match_rate"),
-        n_unique_matches=means["n_unique_matches"],
-        n_no_match=means["n_no_match"],
-        by_set=by_set,
-        n_targets=c.shape[1],
-        n_sets=c.shape[0],
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Boxes:
-    """Closed boxes around distinct targets (d, k), slack (k,). scipy's cKDTree takes no radius by
-    target, and is slow where keys have ties: 15.3 s for 50,000 targets, here 0.02."""
-
-    centers: FloatArray
-    radius: FloatArray
-    slack: FloatArray
-
-    def halved(self, group: IntArray) -> tuple[IntArray, IntArray]:
-        """Targets below and above the median of the key on which they are widest spread."""
-        x, r = self.centers[group], self.radius[group]
-        spread = np.ptp(x, axis=0)
-        relative = np.divide(
-            spread, r.mean(axis=0), out=np.full(spread.size, np.inf), where=r.any(axis=0)
-        )
-        relative[spread == 0] = 0
-        order = group[np.argsort(x[:, relative.argmax()], kind="stable")]
-        return order[: order.size // 2], order[order.size // 2 :]
-
-    def reached(
-        self, group: IntArray, near: FloatArray, times: IntArray
-    ) -> tuple[FloatArray, IntArray]:
-        """Candidates that some of the targets may match, and how often each occurs."""
-        x, r = self.centers[group], self.radius[group]
-        low = (x - r).min(axis=0) - self.slack
-        high = (x + r).max(axis=0) + self.slack
-        kept = np.ones(len(near), dtype=bool)
-        for key in range(near.shape[1]):
-            kept &= (near[:, key] >= low[key]) & (near[:, key] <= high[key])
-        return near[kept], times[kept]
-
-    def counted(self, group: IntArray, near: FloatArray, times: IntArray) -> IntArray:
-        """Matches of each of a few targets, shape (len(own),)."""
-        x, r = self.centers[group], self.radius[group]
-        low = (x - r).max(axis=0) + self.slack
-        high = (x + r).min(axis=0) - self.slack
-        in_all = ((near >= low) & (near <= high)).all(axis=1)
-        total = np.full(group.size, times[in_all].sum())
-        near, times = near[~in_all], times[~in_all]
-        step = max(1, _BLOCK_ELEMENTS // group.size)
-        for start in range(0, len(near), step):
-            block = near[start : start + step]
-            inside = np.ones((group.size, len(block)), dtype=bool)
-            for key in range(x.shape[1]):
-                inside &= np.abs(block[:, key] - x[:, key, None]) <= r[:, key, None]
-            total += inside @ times[start : start + step]
-        return total
-
-
-def _exact_keys_merged(
-    x: FloatArray, z: FloatArray, r: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same matches with all keys of radius 0 as one code, in the last column."""
     exact = ~r.any(axis=0)
-    if exact.sum() < 2:
-        return x, z, r
-    code = distinct_rows(np.vstack([x[:, exact], z[:, exact]])).row_of
-    near = [part[:, ~exact] for part in (x, z, r)]
-    return (
-        np.column_stack([near[0], code[: len(x)]]),
-        np.column_stack([near[1], code[len(x) :]]),
-        np.column_stack([near[2], np.zeros(len(x))]),
-    )
+    code = distinct_rows(np.vstack([x[:, exact], z[:, exact]])).row_of if exact.any() else None
+    if code is None:
+        code = np.zeros(len(x) + len(z), dtype=np.intp)
+    if exact.all():
+        return np.bincount(code[len(x) :], minlength=code.max() + 1)[code[: len(x)]]
+    near, reach = x[:, ~exact], r[:, ~exact]
+    once = distinct_rows(np.column_stack([code[: len(x)], near, reach]))
+    there = distinct_rows(np.column_stack([code[len(x) :], z[:, ~exact]]))
+    near, reach, code_x = near[once.first], reach[once.first], code[once.first]
+    z, code_z = z[there.first][:, ~exact], code[len(x) + there.first]
+    key = int((np.ptp(z, axis=0) / reach.mean(axis=0)).argmax())
+    order, order_z = np.lexsort((near[:, key], code_x)), np.lexsort((z[:, key], code_z))
+    z, code_z, times = z[order_z], code_z[order_z], there.frequency[order_z].astype(np.intp)
+    slack = _SLACK * max(np.abs(near[:, key]).max(), np.abs(z[:, key]).max())
+    counts = np.zeros(len(near), dtype=np.intp)
+    for block in np.array_split(order, -(-order.size // _BLOCK_TARGETS)):
+        first, last = code_x[block[0]], code_x[block[-1]]
+        start, end = np.searchsorted(code_z, [first, last + 1])
+        if first == last:
+            middle, width = near[block, key], reach[block, key]
+            ends = (middle - width).min() - slack, (middle + width).max() + slack
+            start, end = start + np.searchsorted(z[start:end, key], ends)
+        for low in range(start, end, _BLOCK_CANDIDATES):
+            window = slice(low, min(low + _BLOCK_CANDIDATES, end))
+            inside = code_x[block, None] == code_z[window]
+            for k in range(z.shape[1]):
+                inside &= np.abs(z[window, k] - near[block, k, None]) <= reach[block, k, None]
+            counts[block] += inside @ times[window]
+    return counts[once.row_of]
 
 
 def _checked_keys(
@@ -335,46 +240,19 @@ class AttributeRisk:
         return f"<AttributeRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReplicatedUniques:
-    """Records that are alone with their keys in the data and in a synthetic set. Confidential.
-
-    Attributes
-    ----------
-    n_unique_real : int
-        Records of the data that share their keys with no other.
-    n_unique_synthetic : float
-        The same in a synthetic set, average over the sets.
-    n_replicated : float
-        Key combinations that occur exactly once in the data and exactly once in the set; average
-        over the sets.
-    share : float
-        `n_replicated` over the records of the data, in [0, 1]. Smaller is safer.
-    by_set : ndarray, shape (m,)
-        Replicated uniques of each set.
-    """
-
-    n_unique_real: int
-    n_unique_synthetic: float
-    n_replicated: float
-    share: float
-    by_set: FloatArray
-
-
 def matching_risk(
     real: Any,
     synthetic: Any,
     *,
     keys: Sequence[str],
     radius: Radius = None,
-    kind: str | Mapping[str, str] = "absolute",
+    kind: Kind = "absolute",
     rows_correspond: bool | None = None,
 ) -> MatchingRisk:
     """Risk that an intruder who knows the keys of a record of the data finds it in synthetic sets.
 
     Record j of a set matches target i if each key is equal or, with a radius, lies in the closed
-    ball around the target's value. See `pyhybrid.measures.matching.MatchingRisk`
-    for what is computed.
+    ball around the target's value.
 
     Parameters
     ----------
@@ -413,15 +291,36 @@ def matching_risk(
     >>> matching_risk(real, sets, keys=["age", "sex"], radius={"age": 2}).by_record
     array([0.5, 0. , 1. ])
     """
-    tables = reconcile_tables(real, synthetic, columns=_named(keys, "keys"), what="key")
-    columns = list(tables.real.columns)
-    boxes = _KeyBoxes.of(tables, columns, _reach(tables, columns, radius, kind))
-    true_matches = None
-    if _correspond(real, synthetic, rows_correspond):
-        true_matches = [
-            matches_own_record(boxes.targets, candidates, boxes.radius) for candidates in boxes.sets
-        ]
-    return matching_risk_of_counts(boxes.counts(), true_matches)
+    names = column_names(keys, "keys")
+    tables = reconcile_tables(real, synthetic, columns=names, what="key")
+    boxes = _Boxes.of(tables, names, _radii(tables, names, radius, kind))
+    true = boxes.true_matches() if _correspond(real, synthetic, rows_correspond) else None
+    c = np.asarray(boxes.counts())
+    single, none = c == 1, c == 0
+    chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
+    by_set = {
+        "n_unique_matches": single.sum(axis=1).astype(float),
+        "n_no_match": none.sum(axis=1).astype(float),
+    }
+    if true is not None:
+        false, uniques = (single & ~true).sum(axis=1).astype(float), by_set["n_unique_matches"]
+        by_set |= {
+            "expected_match_risk": (chance * true).sum(axis=1),
+            "true_match_rate": (single & true).mean(axis=1),
+            "false_match_rate": false / np.maximum(uniques, 1),
+        }
+    means = {name: float(values.mean()) for name, values in by_set.items()}
+    unknown = dict.fromkeys(("expected_match_risk", "true_match_rate", "false_match_rate"))
+    overall: dict[str, Any] = {**unknown, **means}
+    return MatchingRisk(
+        by_record=chance.mean(axis=0),
+        correct_by_record=None if true is None else (chance * true).mean(axis=0),
+        n_matches=c.mean(axis=0),
+        **overall,
+        by_set=by_set,
+        n_targets=c.shape[1],
+        n_sets=c.shape[0],
+    )
 
 
 def attribute_risk(
@@ -431,7 +330,7 @@ def attribute_risk(
     sensitive: str,
     keys: Sequence[str],
     radius: Radius = None,
-    kind: str | Mapping[str, str] = "absolute",
+    kind: Kind = "absolute",
     holdout: Any = None,
 ) -> AttributeRisk:
     """Share of a target's matches whose sensitive value lies within a radius of the target's own.
@@ -452,16 +351,28 @@ def attribute_risk(
     InvalidInput
         As `matching_risk`; and if `sensitive` is among the keys.
     """
-    named = _named(keys, "keys")
-    if sensitive in named:
+    names = column_names(keys, "keys")
+    if sensitive in names:
         raise InvalidInput(f"sensitive must not be among the keys: {sensitive!r} is")
-    columns = [*named, sensitive]
+    columns = [*names, sensitive]
     tables = reconcile_tables(real, synthetic, columns=columns, what="key")
-    shares, prior, unmatched = _attribute_shares(tables, named, sensitive, radius, kind)
+
+    def shares_of(targets: Tables) -> tuple[FloatArray, float, float]:
+        """A_i (n,), the share within the radius among all records, targets without a match."""
+        radii = _radii(targets, columns, radius, kind)
+        matched, within, both = (
+            np.asarray(_Boxes.of(targets, named, radii).counts())
+            for named in (names, [sensitive], columns)
+        )
+        shares = np.divide(both, matched, out=np.zeros(both.shape), where=matched > 0)
+        sizes = [len(table) for table in targets.synthetic]
+        prior = (within.mean(axis=1) / sizes).mean()
+        return shares.mean(axis=0), float(prior), float((matched == 0).sum(axis=1).mean())
+
+    shares, prior, unmatched = shares_of(tables)
     outside = None
     if holdout is not None:
-        others = _like(tables, real, holdout, columns)
-        outside = float(_attribute_shares(others, named, sensitive, radius, kind)[0].mean())
+        outside = float(shares_of(_like(tables, real, holdout, columns))[0].mean())
     return AttributeRisk(
         by_record=shares,
         overall=float(shares.mean()),
@@ -473,89 +384,32 @@ def attribute_risk(
     )
 
 
-def replicated_uniques(
-    real: Any, synthetic: Any, *, keys: Sequence[str] | None = None
-) -> ReplicatedUniques:
-    """Count key combinations that occur once in the data and once in a synthetic set.
-
-    Parameters
-    ----------
-    real, synthetic
-        As in `matching_risk`; rows need not correspond.
-    keys : sequence of str, optional
-        Columns that must be equal; all columns if omitted.
-    """
-    named = None if keys is None else _named(keys, "keys")
-    tables = reconcile_tables(real, synthetic, columns=named, what="key")
-    columns = list(tables.real.columns)
-    alone = []
-    for table in (tables.real, *tables.synthetic):
-        rows = tables.numeric_keys(columns, table)
-        distinct = distinct_rows(rows)
-        alone.append(rows[distinct.first[distinct.frequency == 1]])
-    by_set = np.array(
-        [_n_shared(alone[0], rows_alone) for rows_alone in alone[1:]], dtype=np.float64
-    )
-    return ReplicatedUniques(
-        n_unique_real=len(alone[0]),
-        n_unique_synthetic=float(np.mean([len(rows_alone) for rows_alone in alone[1:]])),
-        n_replicated=float(by_set.mean()),
-        share=float(by_set.mean()) / len(real),
-        by_set=by_set,
-    )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _KeyBoxes:
-    """Keys of targets and candidates as numbers, and the radius of each target by key."""
+class _Boxes:
+    """Keys (n, k) of targets and of each set as numbers, and the radius of each target by key."""
 
     targets: FloatArray
     radius: FloatArray
     sets: list[FloatArray]
 
     @classmethod
-    def of(
-        cls, tables: Tables, columns: Sequence[str], reach: Mapping[str, FloatArray]
-    ) -> _KeyBoxes:
+    def of(cls, tables: Tables, columns: Sequence[str], radii: Mapping[str, FloatArray]) -> _Boxes:
         targets = tables.numeric_keys(columns, tables.real)
         radius = np.zeros(targets.shape)
         for k, column in enumerate(columns):
-            radius[:, k] = reach.get(column, 0.0)
+            radius[:, k] = radii.get(column, 0.0)
         sets = [tables.numeric_keys(columns, table) for table in tables.synthetic]
         return cls(targets=targets, radius=radius, sets=sets)
 
-    def beside(self, other: _KeyBoxes) -> _KeyBoxes:
-        """Boxes in the keys of both."""
-        return _KeyBoxes(
-            targets=np.hstack([self.targets, other.targets]),
-            radius=np.hstack([self.radius, other.radius]),
-            sets=[np.hstack(pair) for pair in zip(self.sets, other.sets, strict=True)],
-        )
-
-    def counts(self) -> list[npt.NDArray[np.intp]]:
+    def counts(self) -> list[IntArray]:
         """Matches of each target in each set."""
-        return [match_counts(self.targets, candidates, self.radius) for candidates in self.sets]
+        return [match_counts(self.targets, keys, self.radius) for keys in self.sets]
 
-
-def _attribute_shares(
-    tables: Tables,
-    keys: Sequence[str],
-    sensitive: str,
-    radius: Radius,
-    kind: str | Mapping[str, str],
-) -> tuple[FloatArray, float, float]:
-    """A_i (n,), the share within the radius among all records, targets without a match."""
-    reach = _reach(tables, [*keys, sensitive], radius, kind)
-    by_keys, by_value = (_KeyBoxes.of(tables, columns, reach) for columns in (keys, [sensitive]))
-    matched, both = by_keys.counts(), by_keys.beside(by_value).counts()
-    shares = [
-        np.divide(b, c, out=np.zeros(len(b)), where=c > 0)
-        for b, c in zip(both, matched, strict=True)
-    ]
-    sizes = map(len, tables.synthetic)
-    prior = [c.mean() / size for c, size in zip(by_value.counts(), sizes, strict=True)]
-    unmatched = [(c == 0).sum() for c in matched]
-    return np.mean(shares, axis=0), float(np.mean(prior)), float(np.mean(unmatched))
+    def true_matches(self) -> BoolArray:
+        """T_il, shape (m, n), of rows that correspond."""
+        return np.array(
+            [(np.abs(keys - self.targets) <= self.radius).all(axis=1) for keys in self.sets]
+        )
 
 
 def _like(tables: Tables, real: pd.DataFrame, holdout: pd.DataFrame, columns: list[str]) -> Tables:
@@ -582,59 +436,30 @@ def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None
     return bool(rows_correspond)
 
 
-def _named(names: Any, what: str) -> list[str]:
-    if isinstance(names, str) or not isinstance(names, Sequence) or not len(names):
-        raise InvalidInput(f"{what} must be a sequence of column names: found {names!r}")
-    twice = [name for name in names if list(names).count(name) > 1]
-    if twice:
-        raise InvalidInput(f"{what} must be named once: {twice[0]!r} is there twice")
-    return list(names)
-
-
-def _reach(
-    tables: Tables, columns: Sequence[str], radius: Radius, kind: str | Mapping[str, str]
+def _radii(
+    tables: Tables, columns: Sequence[str], radius: Radius, kind: Kind
 ) -> dict[str, FloatArray]:
     """Radius of each target, (n,), by the columns that have one."""
-    kinds = _kinds(columns, kind)
-    reach = {}
-    for column, width in _radii(tables, columns, radius).items():
-        size = tables.real[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
-        ball = width * (size if kinds[column] == "relative" else np.ones_like(size))
-        # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
-        reach[column] = np.where(ball > 0, ball + _ULPS * (size + ball), 0.0)
-    return reach
-
-
-def _radii(tables: Tables, columns: Sequence[str], radius: Radius) -> dict[str, float]:
-    if radius is None:
-        return {}
     numbers = [column for column in columns if tables.is_number(column)]
-    if not isinstance(radius, Mapping):
+    if radius is not None and not isinstance(radius, Mapping):
         if not numbers:
             raise InvalidInput("a radius needs a key with numbers: all keys are categorical")
         radius = dict.fromkeys(numbers, radius)
-    for column, value in radius.items():
-        if column not in columns:
-            raise InvalidInput(f"radius must name keys: {column!r} is not one of them")
+    kinds = kind if isinstance(kind, Mapping) else dict.fromkeys(columns, kind)
+    for what, by_key in (("radius", radius or {}), ("kind", kinds)):
+        unknown = [column for column in by_key if column not in columns]
+        if unknown:
+            raise InvalidInput(f"{what} must name keys: {unknown[0]!r} is not one of them")
+    for column, unit in kinds.items():
+        named = f"kind of {column!r}" if isinstance(kind, Mapping) else "kind"
+        check_choice(unit, named, ("absolute", "relative"))
+    radii = {}
+    for column, width in (radius or {}).items():
         if column not in numbers:
             raise InvalidInput(f"key {column!r} must hold numbers to have a radius: found text")
-        check_nonnegative(value, f"radius of {column!r}")
-    return {column: float(value) for column, value in radius.items()}
-
-
-def _kinds(columns: Sequence[str], kind: str | Mapping[str, str]) -> dict[str, str]:
-    if isinstance(kind, Mapping):
-        unknown = [column for column in kind if column not in columns]
-        if unknown:
-            raise InvalidInput(f"kind must name keys: {unknown[0]!r} is not one of them")
-        by_column = {
-            column: check_choice(kind[column], f"kind of {column!r}", _KINDS) for column in kind
-        }
-        return dict.fromkeys(columns, "absolute") | by_column
-    return dict.fromkeys(columns, check_choice(kind, "kind", _KINDS))
-
-
-def _n_shared(first: FloatArray, second: FloatArray) -> int:
-    """Rows in both; the rows of each are distinct."""
-    pooled = np.vstack([first, second])
-    return int((distinct_rows(pooled).frequency == 2).sum()) if len(pooled) else 0
+        check_nonnegative(width, f"radius of {column!r}")
+        size = tables.real[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
+        ball = width * (size if kinds.get(column) == "relative" else np.ones_like(size))
+        # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
+        radii[column] = np.where(ball > 0, ball + _ULPS * (size + ball), 0.0)
+    return radii

@@ -23,7 +23,12 @@ from pyhybrid.measures.combining import (
 )
 from pyhybrid.measures.estimates import average_one
 from pyhybrid.measures.reconcile import reconcile_tables
-from pyhybrid.measures.utility import interval_overlap, standardised_difference
+from pyhybrid.measures.utility import (
+    DATA,
+    SYNTHETIC,
+    interval_overlap,
+    standardised_difference,
+)
 
 NESTED = "nested"
 """Sets that are syntheses of imputations [R04]."""
@@ -70,12 +75,9 @@ class Pooled:
         from scipy import stats  # slow to import
 
         combined = self.combined
+        error, size = combined.standard_error, np.abs(combined.estimate)
+        ratio = np.divide(size, error, out=np.where(size > 0, np.inf, 0.0), where=error > 0)
         lower, upper = combined.interval(level)
-        error = combined.standard_error
-        ratio = np.divide(
-            np.abs(combined.estimate), error, out=np.full(error.shape, np.inf), where=error > 0
-        )
-        ratio[(error == 0) & (combined.estimate == 0)] = 0.0
         columns = {
             "estimate": combined.estimate,
             "standard_error": error,
@@ -85,8 +87,8 @@ class Pooled:
             "p_value": 2 * stats.t.sf(ratio, combined.df),
             "adjusted": combined.adjusted,
         }
-        found_table: pd.DataFrame = pd.DataFrame(columns, index=pd.Index(self.names, name="term"))
-        return found_table
+        by_term: pd.DataFrame = pd.DataFrame(columns, index=pd.Index(self.names, name="term"))
+        return by_term
 
     def __repr__(self) -> str:
         return f"<Pooled {', '.join(self.names)} from {self.n_sets} sets, {self.rule}>"
@@ -131,11 +133,12 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     """
     check_choice(rule, "rule", RULES)
     nests = _sequence(models, "models")
+    flat = nests
     if rule == NESTED:
         nests = [_sequence(nest, f"models of imputation {i}") for i, nest in enumerate(nests, 1)]
         if len({len(nest) for nest in nests}) > 1:
             raise InvalidInput("the rule 'nested' needs as many syntheses of each imputation")
-    flat = [fit for nest in nests for fit in nest] if rule == NESTED else nests
+        flat = [fit for nest in nests for fit in nest]
     named = [estimates_of(fit, f"model {number}") for number, fit in enumerate(flat, start=1)]
     names = named[0][0]
     for number, (terms, _, _) in enumerate(named, start=1):
@@ -221,12 +224,17 @@ class ModelUtility:
 
     def intervals(self) -> pd.DataFrame:
         """Tidy: statistic (the term), source, estimate, lower, upper; for `plot_intervals`."""
-        parts = []
-        for source, prefix in (("data", ""), ("synthetic", "synthetic_")):
-            part = self.table[[prefix + name for name in ("estimate", "lower", "upper")]]
-            part = part.set_axis(["estimate", "lower", "upper"], axis=1).reset_index(names="term")
-            parts.append(part.rename(columns={"term": "statistic"}).assign(source=source))
-        tidy: pd.DataFrame = pd.concat(parts, ignore_index=True)
+        ends = ["estimate", "lower", "upper"]
+        tidy: pd.DataFrame = pd.concat(
+            [
+                self.table[[prefix + name for name in ends]]
+                .set_axis(ends, axis=1)
+                .reset_index(names="statistic")
+                .assign(source=source)
+                for source, prefix in ((DATA, ""), (SYNTHETIC, "synthetic_"))
+            ],
+            ignore_index=True,
+        )
         return tidy
 
 
@@ -288,37 +296,35 @@ def model_utility(
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
     check_choice(rule, "rule", (*MODEL_RULES, NESTED))
-    per_imputation = _per_imputation(rule, len(tables.synthetic), n_imputations)
+    m = len(tables.synthetic)
+    per_imputation = _per_imputation(rule, m, n_imputations)
     if not 0 < check_finite(level, "level") < 1:
         raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
-    m = len(tables.synthetic)
-    if (m == 1) != (rule == SINGLE):
+    if m == 1 and rule != SINGLE:
         raise InvalidInput(
             f"the rule {rule!r} needs at least 2 synthetic sets: found 1; give more, or "
             "rule='single'"
-            if m == 1
-            else f"rule='single' takes one synthetic set: found {m}"
         )
-    names = ["the data", *tables.names]
-    weighing = weights is not None
-    fits = [
-        fit_model(table, formula, model, options or {}, name, survey_weights, weighing=weighing)
-        for table, name, survey_weights in zip(
-            (tables.real, *tables.synthetic), names, tables.weights(), strict=True
+    if m > 1 and rule == SINGLE:
+        raise InvalidInput(f"rule='single' takes one synthetic set: found {m}")
+    fit_of_data, *fits = (
+        fit_model(table, formula, model, options or {}, name, survey, weighing=weights is not None)
+        for table, name, survey in zip(
+            (tables.real, *tables.synthetic),
+            ("the data", *tables.names),
+            tables.weights(),
+            strict=True,
         )
-    ]
-    for fit, name in zip(fits[1:], tables.names, strict=True):
-        _check_terms(fits[0], fit, name)
-    original = _t_interval(fits[0], level)
-    pooled = None
-    if rule != SINGLE:
-        nests = [fits[k : k + per_imputation] for k in range(1, len(fits), per_imputation)]
-        pooled = pool(nests if rule == NESTED else fits[1:], rule=rule)
-    if pooled is None:
-        estimate, ends = np.asarray(fits[1].params), _t_interval(fits[1], level)
+    )
+    for fit, name in zip(fits, tables.names, strict=True):
+        _check_terms(fit_of_data, fit, name)
+    if rule == SINGLE:
+        pooled, estimate, ends = None, np.asarray(fits[0].params), _t_interval(fits[0], level)
     else:
+        nests = [fits[k : k + per_imputation] for k in range(0, m, per_imputation)]
+        pooled = pool(nests if rule == NESTED else fits, rule=rule)
         estimate, ends = pooled.combined.estimate, pooled.combined.interval(level)
-    table = _table(fits[0], original, estimate, ends)
+    table = _compared(fit_of_data, _t_interval(fit_of_data, level), estimate, ends)
     return ModelUtility(
         table=table,
         mean_overlap=float(table["interval_overlap"].mean()),
@@ -326,9 +332,35 @@ def model_utility(
         formula=formula,
         model=model,
         rule=rule,
-        n_used=tuple(int(fit.nobs) for fit in fits),
+        n_used=tuple(int(fit.nobs) for fit in (fit_of_data, *fits)),
         pooled=pooled,
     )
+
+
+def _check_terms(fit_of_data: Any, fit: Any, name: str) -> None:
+    unlike = sorted(set(fit_of_data.params.index) ^ set(fit.params.index))
+    if unlike:
+        term = str(unlike[0]).partition("[")[0]  # what follows names a level
+        raise InvalidInput(
+            f"the model must have the same terms in {name} as in the data: {term!r} differs, in "
+            "its levels perhaps"
+        )
+
+
+def _compared(fit: Any, original: FloatArray, estimate: FloatArray, ends: FloatArray) -> Any:
+    """Coefficients of the data's fit with their interval beside the synthetic ones, by term."""
+    truth, errors = np.asarray(fit.params), np.asarray(fit.bse)
+    columns = {
+        "estimate": truth,
+        "lower": original[0],
+        "upper": original[1],
+        "synthetic_estimate": estimate,
+        "synthetic_lower": ends[0],
+        "synthetic_upper": ends[1],
+        "interval_overlap": interval_overlap(original, ends),
+        "standardised_difference": standardised_difference(truth, estimate, errors),
+    }
+    return pd.DataFrame(columns, index=pd.Index(fit.params.index, name="term"))
 
 
 def _per_imputation(rule: str, n_sets: int, n_imputations: int | None) -> int:
@@ -344,23 +376,6 @@ def _per_imputation(rule: str, n_sets: int, n_imputations: int | None) -> int:
             f"n_imputations must divide the number of sets, {n_sets}: found {n_imputations}"
         )
     return n_sets // n_imputations
-
-
-def _table(fit: Any, original: FloatArray, estimate: FloatArray, ends: FloatArray) -> pd.DataFrame:
-    columns = {
-        "estimate": np.asarray(fit.params),
-        "lower": original[0],
-        "upper": original[1],
-        "synthetic_estimate": estimate,
-        "synthetic_lower": ends[0],
-        "synthetic_upper": ends[1],
-        "interval_overlap": interval_overlap(original, ends),
-        "standardised_difference": standardised_difference(
-            np.asarray(fit.params), estimate, np.asarray(fit.bse)
-        ),
-    }
-    table: pd.DataFrame = pd.DataFrame(columns, index=pd.Index(fit.params.index, name="term"))
-    return table
 
 
 def fit_model(
@@ -479,16 +494,6 @@ def _without_data(reason: str, formula: str) -> str:
     return _VALUE.sub(
         lambda match: match.group() if match.group().strip("'\"") in formula else "#", reason
     )
-
-
-def _check_terms(first: Any, other: Any, name: str) -> None:
-    unlike = sorted(set(first.params.index) ^ set(other.params.index))
-    if unlike:
-        term = str(unlike[0]).partition("[")[0]  # what follows names a level
-        raise InvalidInput(
-            f"the model must have the same terms in {name} as in the data: {term!r} "
-            "differs, in its levels perhaps"
-        )
 
 
 def _t_interval(fit: Any, level: float) -> FloatArray:

@@ -1,4 +1,4 @@
-r"""Propensity scores: how well a classifier tells synthetic records from the data, pMSE and SPECKS.
+r"""Propensity scores: how well a classifier tells synthetic records from the data.
 
 Data and synthetic records are stacked, N = n + n_syn rows; p_i is the fitted probability that row i
 is synthetic and c = n_syn / N. [JC], [SN18]:
@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import linalg
+from scipy.special import expit
 
 from pyhybrid.core.checks import (
     BoolArray,
@@ -40,16 +41,13 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.estimates import check_weights, max_ecdf
+from pyhybrid.measures.estimates import check_weights
 from pyhybrid.measures.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
-NULLS = ("population", "data", "paired")
+CLASSIFIERS, NULLS = ("logistic", "cart"), ("population", "data", "paired")
 _MOST_STEPS, _STEEPEST = 100, 35.0
-
-CLASSIFIERS = ("logistic", "cart")
-
-_AVERAGED = ("pmse", "ratio", "standardised", "specks")
+_AVERAGED = ("pmse", "ratio", "standardised")
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
@@ -75,6 +73,11 @@ def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
     weights : array_like, shape (N,), optional
         Design weights above 0: means are weighted, and c is the share of weight that is synthetic.
 
+    Raises
+    ------
+    InvalidInput
+        For propensities outside [0, 1], or rows that are not of both kinds.
+
     References
     ----------
     [SN18] sec. 3.
@@ -84,22 +87,18 @@ def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
     >>> pmse([0.0, 0.0, 1.0, 1.0], [False, False, True, True])
     0.25
     """
-    p, label = _checked(propensities, is_synthetic)
+    p = check_vector(propensities, "propensities")
+    label = check_numeric(is_synthetic, "is_synthetic")
+    if label.shape != p.shape or not np.isin(label, (0, 1)).all():
+        raise InvalidInput(
+            f"is_synthetic must hold {p.size} values True or False: found shape {label.shape}"
+        )
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InvalidInput("propensities must lie in [0, 1]")
+    if not 0 < label.mean() < 1:
+        raise InvalidInput("is_synthetic must hold both kinds of rows: found one")
     weight = check_weights(weights, p.size)
-    if weight is None:
-        return float(np.mean((p - label.mean()) ** 2))
     return float(np.average((p - np.average(label, weights=weight)) ** 2, weights=weight))
-
-
-def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
-    """Kolmogorov-Smirnov distance of the propensities of data and synthetic rows, in [0, 1].
-
-    Parameters as in `pmse`. 0 if the two have one distribution, 1 if a threshold parts them.
-    """
-    p, label = _checked(propensities, is_synthetic)
-    weight = check_weights(weights, p.size)
-    by_kind = (None, None) if weight is None else (weight[label], weight[~label])
-    return max_ecdf(p[label], p[~label], weights=by_kind[0], synthetic_weights=by_kind[1])
 
 
 def logistic_propensities(
@@ -109,27 +108,28 @@ def logistic_propensities(
     k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
     y = is_synthetic.astype(np.float64)
     weight = np.ones(y.size) if weights is None else weights
+
+    def deviance(linear: FloatArray) -> float:
+        return float(np.sum(weight * (np.logaddexp(0, linear) - y * linear)))
+
     linear = np.zeros(y.size)
-    loss = _deviance(linear, y, weight)
+    loss = deviance(linear)
     for _ in range(_MOST_STEPS):
-        p = 1 / (1 + np.exp(-linear))
+        p = expit(linear)
         curved = weight * np.maximum(p * (1 - p), 1e-12)
-        information = basis.T @ (basis * curved[:, None])
-        step = basis @ linalg.solve(
-            information + 1e-12 * np.eye(basis.shape[1]),
-            basis.T @ (weight * (y - p)),
-            assume_a="pos",
-        )
+        information = basis.T @ (basis * curved[:, None]) + 1e-12 * np.eye(basis.shape[1])
+        slope = basis.T @ (weight * (y - p))
+        step = basis @ linalg.solve(information, slope, assume_a="pos")
         new, lower = linear, loss
         for half in range(30):
             new = np.clip(linear + step / 2**half, -_STEEPEST, _STEEPEST)
-            lower = _deviance(new, y, weight)
+            lower = deviance(new)
             if lower < loss:
                 break
         if lower > loss - 1e-10 * (1 + loss):
             break
         linear, loss = new, lower
-    return np.asarray(1 / (1 + np.exp(-linear)))
+    return np.asarray(expit(linear))
 
 
 def orthonormal_design(columns: FloatArray) -> FloatArray:
@@ -189,40 +189,18 @@ def _weighted_null(
     return NullPmse(mean=float(np.trace(spread)), sd=max(variance, 0.0) ** 0.5)
 
 
-def _deviance(linear: FloatArray, y: FloatArray, weights: FloatArray) -> float:
-    return float(np.sum(weights * (np.logaddexp(0, linear) - y * linear)))
-
-
-def _checked(propensities: Any, is_synthetic: Any) -> tuple[FloatArray, BoolArray]:
-    p = check_vector(propensities, "propensities")
-    label = check_numeric(is_synthetic, "is_synthetic")
-    if label.shape != p.shape or not np.isin(label, (0, 1)).all():
-        raise InvalidInput(
-            f"is_synthetic must hold {p.size} values True or False: found shape {label.shape}"
-        )
-    if not ((p >= 0) & (p <= 1)).all():
-        raise InvalidInput("propensities must lie in [0, 1]")
-    if not 0 < label.mean() < 1:
-        raise InvalidInput("is_synthetic must hold both kinds of rows: found one")
-    return p, label.astype(bool)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PropensityUtility:
     """How well a classifier tells m synthetic sets from the data. Confidential.
 
     Attributes
     ----------
-    pmse, ratio, standardised, specks : float
+    pmse, ratio, standardised : float
         Averages over the sets. The ratio is pMSE over its null mean, `standardised` its distance
         from the null mean in null standard deviations (0 for a null without spread).
     by_set : DataFrame, m rows
-        pmse, null_mean, null_sd, ratio, standardised, specks, null of each set.
+        pmse, null_mean, null_sd, ratio, standardised, null of each set.
     classifier : {"logistic", "cart"}
-    interactions : bool
-        Whether the logistic regression has products of pairs of columns.
-    columns : tuple of str
-        What the classifier saw.
     propensities : tuple of ndarray, shape (n,) and (n_syn,)
         Probabilities of being synthetic, of the data and of the first set, for figures.
     """
@@ -230,11 +208,8 @@ class PropensityUtility:
     pmse: float
     ratio: float
     standardised: float
-    specks: float
     by_set: pd.DataFrame
     classifier: str
-    interactions: bool
-    columns: tuple[str, ...]
     propensities: tuple[FloatArray, FloatArray]
 
     def __repr__(self) -> str:
@@ -305,8 +280,7 @@ def propensity_utility(
 
     References
     ----------
-    Snoke, Raab, Nowok, Dibben, Slavkovic (2018), J. Royal Stat. Soc. A 181:663-688; SPECKS:
-    Bowen, Liu, Su (2021), Statistical Journal of the IAOS 37:231-248.
+    [SN18].
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
@@ -320,10 +294,10 @@ def propensity_utility(
         raise InvalidInput(f"classifier 'cart' takes no {wrong}: use 'logistic'")
     generator = generator_of(rng)
     rows: list[dict[str, Any]] = []
-    shown = None
+    shown = []
     weight_data, *weight_sets = tables.weights(averaged=True)
     for table, name, weight_set in zip(tables.synthetic, tables.names, weight_sets, strict=True):
-        chosen_null = _null_of(tables.real, table, null, name)
+        null_of_set = _null_of(tables.real, table, null, name)
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
         weight = None
@@ -332,27 +306,37 @@ def propensity_utility(
             weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in pairs])
         if classifier == "cart":
 
-            def said(done: int, n: int, place: int = len(rows)) -> None:
+            def tick(done: int, before: int = n_permutations * len(rows)) -> None:
                 if progress is not None:
-                    progress("CART permutations", place * n + done, len(tables.synthetic) * n)
+                    total = n_permutations * len(tables.synthetic)
+                    progress("CART permutations", before + done, total)
 
             p, expected = _by_cart(
-                stacked, label, chosen_null, n_permutations, generator, weight, said
+                stacked, label, null_of_set, n_permutations, generator, weight, tick
             )
         else:
-            p, expected = _by_logistic(stacked, label, chosen_null, interactions, weight)
-        shown = shown or (p[~label], p[label])
-        rows.append({**_compared(p, label, expected, weight), "null": chosen_null})
+            p, expected = _by_logistic(stacked, label, null_of_set, interactions, weight)
+        shown.append((p[~label], p[label]))
+        rows.append({**_against(pmse(p, label, weights=weight), expected), "null": null_of_set})
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
-    assert shown is not None
     return PropensityUtility(
         **{name: float(by_set[name].mean()) for name in _AVERAGED},
         by_set=by_set,
         classifier=classifier,
-        interactions=interactions,
-        columns=tuple(tables.real.columns),
-        propensities=shown,
+        propensities=shown[0],
     )
+
+
+def _against(distance: float, expected: NullPmse) -> dict[str, float]:
+    """pMSE beside its null expectation."""
+    apart = distance - expected.mean
+    return {
+        "pmse": distance,
+        "null_mean": expected.mean,
+        "null_sd": expected.sd,
+        "ratio": distance / expected.mean if expected.mean > 1e-15 else 0.0,
+        "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
+    }
 
 
 def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
@@ -361,21 +345,6 @@ def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> s
     if null == "paired" and len(real) != len(table):
         raise InvalidInput(f"null='paired' needs sets with the rows of the data: {name} has not")
     return null
-
-
-def _compared(
-    p: FloatArray, label: BoolArray, expected: NullPmse, weight: FloatArray | None
-) -> dict[str, float]:
-    distance = pmse(p, label, weights=weight)
-    apart = distance - expected.mean
-    return {
-        "pmse": distance,
-        "null_mean": expected.mean,
-        "null_sd": expected.sd,
-        "ratio": distance / expected.mean if expected.mean > 1e-15 else 0.0,
-        "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
-        "specks": specks(p, label, weights=weight),
-    }
 
 
 def _by_logistic(
@@ -428,9 +397,9 @@ def _by_cart(
     n_permutations: int,
     rng: np.random.Generator,
     weight: FloatArray | None,
-    said: Callable[[int, int], None],
+    tick: Callable[[int], None],
 ) -> tuple[FloatArray, NullPmse]:
-    """Propensities and null; `said` takes how many of the permutations are done."""
+    """Propensities and null; `tick` takes how many of the permutations are done."""
     inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
     seed = int(rng.integers(2**31))
     shuffled = [_shuffled(label, rng, paired=null == "paired") for _ in range(n_permutations)]
@@ -442,7 +411,7 @@ def _by_cart(
         chance = []
         for done, value in enumerate(permuted, start=1):
             chance.append(value)
-            said(done, n_permutations)
+            tick(done)
     expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
     return _cart(inputs, label, seed, weight), expected
 

@@ -70,6 +70,16 @@ def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
     return list(synthetic)
 
 
+def column_names(names: Any, what: str) -> list[str]:
+    """Column names: at least one, each once."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise InvalidInput(f"{what} must be a sequence of column names: found {names!r}")
+    twice = [name for name in names if list(names).count(name) > 1]
+    if twice:
+        raise InvalidInput(f"{what} must name each column once: {twice[0]!r} is there twice")
+    return list(names)
+
+
 def reconcile_tables(
     real: pd.DataFrame | Tables,
     synthetic: Any = None,

@@ -20,10 +20,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, IntArray, check_count, check_numeric
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_count, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, effective_size, estimates, max_ecdf
@@ -32,67 +31,11 @@ from pyhybrid.measures.reconcile import Tables, reconcile_tables
 DATA, SYNTHETIC = "data", "synthetic"
 """Names of the sources of estimates."""
 
+_DISTANCES = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
+_TIDY = ["column", "statistic", "source", "estimate", "lower", "upper"]
+_OF_TABLES = ["statistic", "ratio", "total_variation", "n_cells"]
 _FEWER_ABOVE = 20_000_000
 _MOST_LEVELS = 50
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableDistance:
-    """Distance of two tables of counts.
-
-    Attributes
-    ----------
-    statistic : float
-        Voas-Williamson, from 0; 0 for equal shares.
-    ratio : float
-        Over its expectation for two samples of one population; near 1 there, 0 for equal shares.
-    total_variation : float
-        Half the sum of absolute differences of shares, in [0, 1].
-    n_cells : int
-        Cells that are not empty in both.
-    """
-
-    statistic: float
-    ratio: float
-    total_variation: float
-    n_cells: int
-
-
-def table_distance(data: Any, synthetic: Any) -> TableDistance:
-    """Compare two tables of counts of the same cells.
-
-    Parameters
-    ----------
-    data, synthetic : array_like, of one shape
-        Counts >= 0, in any number of dimensions, each of sum above 0.
-
-    Raises
-    ------
-    InvalidInput
-        For unlike shapes, negative or infinite counts, or an empty table.
-
-    Examples
-    --------
-    >>> round(table_distance([10, 10], [5, 15]).statistic, 3)
-    5.333
-    """
-    a, b = check_numeric(data, "data"), check_numeric(synthetic, "synthetic")
-    for name, counts in (("data", a), ("synthetic", b)):
-        if not np.isfinite(counts).all() or (counts < 0).any() or counts.sum() == 0:
-            raise InvalidInput(f"counts of {name} must be finite and >= 0, some above 0")
-    if a.shape != b.shape:
-        raise InvalidInput(f"tables must have the same cells: found {a.shape} and {b.shape}")
-    n, n_syn = a.sum(), b.sum()
-    filled = (a > 0) | (b > 0)
-    a, b = a[filled] * (n_syn / n), b[filled]
-    statistic = float(np.sum((a - b) ** 2 / ((a + b) / 2)))
-    expected = (a.size - 1) * (1 + n_syn / n)
-    return TableDistance(
-        statistic=statistic,
-        ratio=statistic / expected if a.size > 1 else 0.0,
-        total_variation=float(np.abs(a - b).sum() / (2 * n_syn)),
-        n_cells=int(a.size),
-    )
 
 
 def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
@@ -152,19 +95,14 @@ def standardised_difference(original: Any, synthetic: Any, standard_error: Any) 
     standard_error : array_like, shape () or (p,)
         Of the original ones, above 0.
     """
-    parts = [
-        check_numeric(values, name)
-        for values, name in (
-            (original, "original"),
-            (synthetic, "synthetic"),
-            (standard_error, "standard_error"),
-        )
-    ]
-    if len({part.shape for part in parts}) > 1 or not all(np.isfinite(p).all() for p in parts):
+    first, second = check_numeric(original, "original"), check_numeric(synthetic, "synthetic")
+    error = check_numeric(standard_error, "standard_error")
+    alike = first.shape == second.shape == error.shape
+    if not (alike and np.isfinite([first, second, error]).all()):
         raise InvalidInput("original, synthetic and standard_error must be finite, of one shape")
-    if not (parts[2] > 0).all():
+    if not (error > 0).all():
         raise InvalidInput("standard_error must be above 0")
-    return np.asarray(np.abs(parts[0] - parts[1]) / parts[2])
+    return np.asarray(np.abs(first - second) / error)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -211,63 +149,52 @@ def column_utility(
     few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
     resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
     generator = generator_of(rng)
+    compared = (tables.real, *tables.synthetic)
     distances: list[dict[str, Any]] = []
     parts: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
+        present = [table[column].notna().to_numpy() for table in compared]
         truth, *sets = (
-            table[column].dropna().to_numpy(np.float64)
-            for table in (tables.real, *tables.synthetic)
+            table[column].to_numpy(np.float64)[there]
+            for table, there in zip(compared, present, strict=True)
         )
-        weight_data, *weight_sets = _present_weights(tables, column, tables.weights())
-        even, *evens = _present_weights(tables, column, tables.weights(averaged=True))
+        weight, *weights_of_sets = _of_records(tables.weights(), present)
+        even, *evens = _of_records(tables.weights(averaged=True), present)
+        shares = zip(present, tables.weights(), strict=True)
+        missing, *absent = (float(np.average(~there, weights=w)) for there, w in shares)
         gaps = [
-            (
-                max_ecdf(truth, values, weights=even, synthetic_weights=w),
-                avg_ecdf(truth, values, weights=even, synthetic_weights=w),
-            )
+            [
+                distance(truth, values, weights=even, synthetic_weights=w)
+                for distance in (max_ecdf, avg_ecdf)
+            ]
             for values, w in zip(sets, evens, strict=True)
         ]
-        missing, *absent = _missing_shares(tables, column)
-        distances.append(
-            {
-                "column": column,
-                "max_ecdf": float(np.mean([gap[0] for gap in gaps])),
-                "avg_ecdf": float(np.mean([gap[1] for gap in gaps])),
-                "missing_data": missing,
-                "missing_synthetic": float(np.mean(absent)),
-            }
-        )
-        sources: list[tuple[str, Any, Any]] = [
-            (DATA, truth, weight_data),
-            (SYNTHETIC, sets, weight_sets),
-        ]
-        for source, values, weight in sources:
+        means = map(float, (*np.mean(gaps, axis=0), missing, np.mean(absent)))
+        distances.append(dict(zip(_DISTANCES, (column, *means), strict=True)))
+        sources = ((DATA, truth, weight), (SYNTHETIC, sets, weights_of_sets))
+        for source, values, of_source in sources:
             summary = estimates(
-                values, statistics=statistics, n_resamples=resamples, weights=weight, rng=generator
+                values,
+                statistics=statistics,
+                n_resamples=resamples,
+                weights=of_source,
+                rng=generator,
             )
             rows = {"column": column, "statistic": summary.statistics, "source": source}
             ends = {name: getattr(summary, name) for name in ("estimate", "lower", "upper")}
             parts.append(pd.DataFrame({**rows, **ends}))
-    named = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
-    tidy = ["column", "statistic", "source", "estimate", "lower", "upper"]
     return ColumnUtility(
-        distances=pd.DataFrame(distances, columns=named),
-        estimates=pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=tidy),
+        distances=pd.DataFrame(distances, columns=_DISTANCES),
+        estimates=pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_TIDY),
     )
 
 
-def _present_weights(
-    tables: Tables, column: str, weights: Sequence[FloatArray | None]
+def _of_records(
+    weights: Sequence[FloatArray | None], present: Sequence[BoolArray]
 ) -> list[FloatArray | None]:
     """Weights of the records with a value, of the data and of each set."""
-    pairs = zip(weights, (tables.real, *tables.synthetic), strict=True)
-    return [w if w is None else w[table[column].notna().to_numpy()] for w, table in pairs]
-
-
-def _missing_shares(tables: Tables, column: str) -> list[float]:
-    """Shares of missing values in the data and in each set."""
-    gone = (table[column].isna() for table in (tables.real, *tables.synthetic))
-    return [float(np.average(g, weights=w)) for w, g in zip(tables.weights(), gone, strict=True)]
+    pairs = zip(weights, present, strict=True)
+    return [None if weight is None else weight[there] for weight, there in pairs]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -331,34 +258,38 @@ def table_utility(
         None if weight is None else weight * (effective_size(weight) / weight.sum())
         for weight in tables.weights()
     ]
-    one = [{"column": a, **_distance([cells[a]], counted)} for a in names]
-    two = [
-        {"first": a, "second": b, **_distance([cells[a], cells[b]], counted)}
-        for a, b in combinations(names, 2)
-    ]
-    shown = ["first", "second", "statistic", "ratio", "total_variation", "n_cells"]
-    pairs = pd.DataFrame(two, columns=shown)
+    one = [(name, *_crossed([cells[name]], counted)) for name in names]
+    two = [(a, b, *_crossed([cells[a], cells[b]], counted)) for a, b in combinations(names, 2)]
+    pairs = pd.DataFrame(two, columns=["first", "second", *_OF_TABLES])
     return TableUtility(
-        one_way=pd.DataFrame(one),
+        one_way=pd.DataFrame(one, columns=["column", *_OF_TABLES]),
         two_way=pairs.sort_values("ratio", ascending=False, kind="stable", ignore_index=True),
     )
 
 
-def _distance(
+def _crossed(
     parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None]
-) -> dict[str, float]:
-    """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables;
-    `counted` says as how many each record counts, None for one each."""
+) -> FloatArray:
+    """`table_distance`, averaged over the sets, of the table that crosses `parts`, each the cells
+    of 1 + m tables; `counted` says as how many each record counts, None for one each."""
     sizes = [1 + max(int(codes.max()) for codes in part) for part in parts]
-    crossed = [
+    data, *sets = (
         np.bincount(np.ravel_multi_index(codes, sizes), weights, minlength=int(np.prod(sizes)))
         for codes, weights in zip(zip(*parts, strict=True), counted, strict=True)
-    ]
-    distances = [table_distance(crossed[0], counts) for counts in crossed[1:]]
-    return {
-        name: float(np.mean([getattr(distance, name) for distance in distances]))
-        for name in ("statistic", "ratio", "total_variation", "n_cells")
-    }
+    )
+    return np.asarray(np.mean([table_distance(data, counts) for counts in sets], axis=0))
+
+
+def table_distance(data: Any, synthetic: Any) -> FloatArray:
+    """Voas-Williamson statistic of two tables of counts of the same cells, its ratio to what two
+    samples of one population have, total variation, and cells that are not empty in both: (4,)."""
+    n, n_syn = data.sum(), synthetic.sum()
+    filled = (data > 0) | (synthetic > 0)
+    a, b = data[filled] * (n_syn / n), synthetic[filled]
+    statistic = np.sum((a - b) ** 2 / ((a + b) / 2))
+    expected = (a.size - 1) * (1 + n_syn / n)
+    ratio = statistic / expected if a.size > 1 else 0.0
+    return np.array([statistic, ratio, np.abs(a - b).sum() / (2 * n_syn), a.size])
 
 
 def _cells(tables: Tables, column: str, n_bins: int) -> list[IntArray]:
@@ -378,7 +309,7 @@ def _cells(tables: Tables, column: str, n_bins: int) -> list[IntArray]:
     ]
 
 
-def _edges(values: npt.NDArray[np.float64], n_bins: int) -> npt.NDArray[np.float64]:
+def _edges(values: FloatArray, n_bins: int) -> FloatArray:
     """Inner edges of cells closed to the right; a value that fills one has it alone."""
     quantiles = np.quantile(values, np.arange(1, n_bins) / n_bins, method="inverted_cdf")
     distinct, counts = np.unique(values, return_counts=True)

@@ -1,12 +1,8 @@
 r"""Differentially private k-means: Lloyd's algorithm with noise in every round.
 
-Each round assigns every row to its nearest center and moves the center to the mean of its rows. A
-round looks at the data twice: the rows of each cluster are counted and summed. With T rounds each
-look gets
-
-.. math:: \epsilon' = \frac{\epsilon}{2 T},
-
-and by sequential composition all looks together cost epsilon.
+Each round assigns every row to its nearest center and moves the center to the mean of its rows,
+which counts the rows of each cluster and sums them: two looks at the data. With T rounds each look
+gets :math:`\epsilon' = \epsilon / (2 T)`, and by sequential composition all looks cost epsilon.
 
 **Sensitivity.** Rows have an L1 norm of at most 1, and each row is in one cluster, so replacing a
 row changes all counts together by at most 2 (one less here, one more there) and all sums together
@@ -34,7 +30,6 @@ from pyhybrid.core.checks import (
     FloatArray,
     check_count,
     check_each,
-    check_flag,
     check_numeric,
     check_positive,
 )
@@ -75,13 +70,7 @@ class NoisyCenters(PrivateAnswer):
 
 
 def dp_kmeans(
-    rows: Any,
-    *,
-    n_clusters: int,
-    n_rounds: int,
-    epsilon: float,
-    start: Any = None,
-    clamp: bool = False,
+    rows: Any, *, n_clusters: int, n_rounds: int, epsilon: float, start: Any = None
 ) -> NoisyCenters:
     """Cluster centers of rows with an L1 norm of at most 1, under ``replace``; n is public.
 
@@ -95,9 +84,7 @@ def dp_kmeans(
     epsilon : float
         Above 0, nats, for all rounds together.
     start : array_like, shape (k, d), optional
-        Initial centers, fixed without looking at the data.
-    clamp : bool, default False
-        Shrink rows that are too long to an L1 norm of 1 instead of refusing them.
+        Initial centers, fixed without looking at the data; uniform in the L1 ball if omitted.
 
     Raises
     ------
@@ -110,33 +97,33 @@ def dp_kmeans(
     Examples
     --------
     >>> near_two_corners = [[0.9, 0.0]] * 500 + [[0.0, 0.9]] * 500
-    >>> found = dp_kmeans(near_two_corners, n_clusters=2, n_rounds=3, epsilon=10.0)
-    >>> found.value.shape, found.charge.relation
+    >>> answer = dp_kmeans(near_two_corners, n_clusters=2, n_rounds=3, epsilon=10.0)
+    >>> answer.value.shape, answer.charge.relation
     ((2, 2), 'replace')
     """
     eps = check_positive(epsilon, "epsilon")
     k, rounds = check_count(n_clusters, "n_clusters"), check_count(n_rounds, "n_rounds")
-    data = _whole_units(_short_rows(rows, clamp=clamp))
+    data = _whole_units(rows)
     rng = streams().generator("k-means")
-    centers = _starting_centers(start, k, data.shape[1], rng)
+    centers = _uniform_in_l1_ball(k, data.shape[1], rng)
+    if start is not None:
+        shape, centers = centers.shape, check_numeric(start, "start")
+        if centers.shape != shape or not np.isfinite(centers).all():
+            raise InvalidInput(f"start must be finite, of shape {shape}: found {centers.shape}")
     share = _share(eps, 2 * rounds)
     count_noise, scale = whole_number_noise(_SENSITIVITY, share)
     sum_noise, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
     counts = np.zeros(k, dtype=np.int64)
     for _ in range(rounds):
         centers, counts = _round(data, centers, count_noise, sum_noise, rng)
+    assumed = "Rows were brought to an L1 norm of at most 1 by public constants."
     return NoisyCenters(
         value=centers,
         counts=counts,
         n_rounds=rounds,
         scale=scale,
         charge=PrivacyCharge.strict(
-            mechanism="dp_kmeans",
-            epsilon=eps,
-            relation="replace",
-            facts={
-                "assumes": ["Rows were brought to an L1 norm of at most 1 by public constants."]
-            },
+            mechanism="dp_kmeans", epsilon=eps, relation="replace", facts={"assumes": [assumed]}
         ),
     )
 
@@ -171,39 +158,18 @@ def _share(epsilon: float, looks: int) -> float:
     return check_positive(share, "epsilon / (2 n_rounds)")
 
 
-def _short_rows(rows: Any, *, clamp: bool) -> FloatArray:
-    check_flag(clamp, "clamp")
+def _whole_units(rows: Any) -> IntArray:
+    """Rows (n, d) in units of 2^-30, rounded towards 0, so that no row gets longer."""
     matrix = check_numeric(rows, "rows")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(f"rows must have shape (n, d), n >= 1, d >= 1: found {matrix.shape}")
     check_each(np.isfinite(matrix).all(axis=1), "rows must be finite: record {} is not")
-    norm = np.abs(matrix).sum(axis=1)
+    units = np.trunc(matrix * _UNIT)
     check_each(
-        (norm <= 1) | clamp,
-        "rows must have an L1 norm of at most 1: record {} has more; divide by public bounds, or "
-        "clamp=True shrinks such rows",
+        np.abs(units).sum(axis=1) <= _UNIT,
+        "rows must have an L1 norm of at most 1: record {} has more; divide by public bounds",
     )
-    short: FloatArray = matrix / np.maximum(norm, 1)[:, None]
-    return short
-
-
-def _whole_units(rows: FloatArray) -> IntArray:
-    """Rows in units of 2^-30, rounded towards 0, so that no row gets longer."""
-    units = np.trunc(rows * _UNIT).astype(np.int64)
-    excess = np.abs(units).sum(axis=1) - _UNIT  # by at most a unit or two, after a division
-    for row in np.flatnonzero(excess > 0):
-        largest = int(np.argmax(np.abs(units[row])))
-        units[row, largest] -= np.sign(units[row, largest]) * excess[row]
-    return units
-
-
-def _starting_centers(start: Any, k: int, d: int, rng: np.random.Generator) -> FloatArray:
-    if start is None:
-        return _uniform_in_l1_ball(k, d, rng)
-    centers = check_numeric(start, "start")
-    if centers.shape != (k, d) or not np.isfinite(centers).all():
-        raise InvalidInput(f"start must be finite, of shape ({k}, {d}): found {centers.shape}")
-    return centers
+    return units.astype(np.int64)
 
 
 def _uniform_in_l1_ball(k: int, d: int, rng: np.random.Generator) -> FloatArray:

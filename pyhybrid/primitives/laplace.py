@@ -1,14 +1,14 @@
 r"""Laplace mechanism: sums, means and counts with noise of scale sensitivity / epsilon.
 
-**Why this scale.** Let q(x) be the true answer and q(x') the answer from a neighboring database.
-The sensitivity is the largest |q(x) - q(x')| over all neighbors, worked out from the stated bounds
-and never from the data. The Laplace density at z is proportional to exp(-|z - q| / b), so that the
-densities of the two answers differ by a factor of at most
+The sensitivity is the largest |q(x) - q(x')| of the true answer q over all neighboring databases x
+and x', worked out from the stated bounds and never from the data. The Laplace density at z is
+proportional to exp(-|z - q| / b), so that the densities of the two answers differ by at most
 
 .. math:: \exp(|q(x) - q(x')| / b) \le \exp(\text{sensitivity} / b) = e^{\epsilon}.
 
-**Neighbors.** Under ``remove`` one record may be there or not, and n is confidential. Under
-``replace`` the values of one record may be any others within the bounds, and n is public.
+Under ``remove`` one record may be there or not, and n is confidential. Under ``replace`` the values
+of one record may be any others within the bounds, and n is public. Values outside the bounds are
+refused: clip them first, by public bounds (``values.clip(lower, upper)``).
 
 References
 ----------
@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyhybrid.core.checks import (
     FloatArray,
@@ -57,10 +56,24 @@ _LARGEST_REAL_SUM = 2**20  # OpenDP sums a random subset of more, if n is confid
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LaplaceAnswer(PrivateAnswer):
-    """Sensitivity and scale of the noise, both public."""
+    """A sum, mean or counts with Laplace noise.
+
+    Attributes
+    ----------
+    value : float, int (of a sum with `whole`) or ndarray of int, shape (B,)
+        Counts may be negative.
+    edges : ndarray, shape (B + 1,), or None
+        Edges of the bins of a histogram.
+    sensitivity : float
+        Largest change of the true value between neighbors (of all counts together, in L1), as
+        OpenDP states it: floating-point sums add a trifle.
+    scale : float
+        Of the noise on each number; its standard deviation is sqrt(2) times this.
+    """
 
     sensitivity: float
     scale: float
+    edges: FloatArray | None = None
 
     def cost(self) -> float:
         """Sensitivity / scale."""
@@ -72,41 +85,6 @@ class LaplaceAnswer(PrivateAnswer):
         return math.inf if level == 1 else self.scale * math.log(1 / (1 - level))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class NoisyNumber(LaplaceAnswer):
-    """A sum or mean with Laplace noise.
-
-    Attributes
-    ----------
-    value : float or int
-        An int for a sum with `whole`.
-    sensitivity : float
-        Largest change of the true value between neighbors, as OpenDP states it: floating-point
-        sums add a trifle.
-    scale : float
-        Of the noise; its standard deviation is sqrt(2) times this.
-    """
-
-    value: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class NoisyCounts(LaplaceAnswer):
-    """Counts with Laplace noise on each; they may be negative.
-
-    Attributes
-    ----------
-    value : ndarray of int, shape (B,)
-    edges : ndarray, shape (B + 1,), or None
-        Edges of the bins; None for categories.
-    sensitivity, scale : float
-        Largest change of all counts together (L1); scale of the noise of one count.
-    """
-
-    value: npt.NDArray[np.int64]
-    edges: FloatArray | None = None
-
-
 def laplace_sum(
     values: Any,
     *,
@@ -114,14 +92,13 @@ def laplace_sum(
     upper: float,
     epsilon: float,
     relation: str = "remove",
-    clamp: bool = False,
     whole: bool = False,
-) -> NoisyNumber:
+) -> LaplaceAnswer:
     """Sum of values in [lower, upper] with Laplace noise.
 
-    Sensitivity: leaving a record out moves the sum by its value, at most max(|lower|, |upper|);
-    replacing it moves the sum by the difference of two values, at most upper - lower. For real
-    numbers under ``remove`` OpenDP also counts upper - lower, since it caps the number of records.
+    Sensitivity: leaving a record out moves the sum by at most max(|lower|, |upper|), replacing it
+    by at most upper - lower. For real numbers under ``remove`` OpenDP also counts upper - lower,
+    since it caps the number of records.
 
     Parameters
     ----------
@@ -133,9 +110,6 @@ def laplace_sum(
         Above 0, nats.
     relation : {"remove", "replace"}
         See the module; ``replace`` makes n public.
-    clamp : bool, default False
-        Move values outside the bounds to the nearer bound instead of refusing them, and with
-        `whole` others to the nearest whole number.
     whole : bool, default False
         Values are whole numbers, with whole bounds, and stay so: noise is drawn from the discrete
         Laplace distribution. Public: said by you, and never read from the values.
@@ -153,31 +127,49 @@ def laplace_sum(
     >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=1.0, whole=True).scale
     1.0
     """
-    check_choice(relation, "relation", RELATIONS)
-    return _noisy_total(
-        values, lower, upper, epsilon=epsilon, relation=relation, clamp=clamp, whole=whole
-    )
+    changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
+    low, high = check_bounds(lower, upper)
+    eps = check_positive(epsilon, "epsilon")
+    y = _within(values, low, high)
+    known_size = y.size if relation == "replace" else None
+    if check_flag(whole, "whole"):
+        if low % 1 or high % 1 or max(-low, high) > _LARGEST_EXACT:
+            raise InvalidInput(
+                "lower and upper must be whole, within +-2^53, for whole=True: found "
+                f"{low:g}, {high:g}"
+            )
+        check_each(y == np.rint(y), "values must be whole with whole=True: record {} is not")
+        noise = _noise(int(low), int(high), known_size, False, changed, eps)
+        return _answer("laplace_sum", y.astype(np.int64).tolist(), noise, eps, relation)
+    if known_size is None and y.size > _LARGEST_REAL_SUM:
+        raise InvalidInput(
+            f"values must be at most {_LARGEST_REAL_SUM} real numbers under relation='remove', as "
+            f"OpenDP would sum a random part of more: found {y.size}; state relation='replace', "
+            "or count in whole units, with whole=True"
+        )
+    noise = _noise(low, high, known_size, False, changed, eps)
+    return _answer("laplace_sum", y, noise, eps, relation)
 
 
-def laplace_mean(
-    values: Any, *, lower: float, upper: float, epsilon: float, clamp: bool = False
-) -> NoisyNumber:
+def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> LaplaceAnswer:
     r"""Mean of n values in [lower, upper] with Laplace noise; n is public.
 
     Sensitivity: replacing one of n records moves the mean by at most (upper - lower) / n. The
     relation is ``replace``, as n cannot be used under ``remove`` without noise of its own: there,
     divide a noisy sum by a noisy count and add their charges.
 
-    Parameters, errors and result as in `laplace_sum`, without `whole`.
+    Parameters, errors and result as in `laplace_sum`, without `relation` and `whole`.
 
     Examples
     --------
     >>> round(laplace_mean([0.2, 0.4, 0.9, 0.1], lower=0, upper=1, epsilon=0.5).scale, 6)
     0.5
     """
-    return _noisy_total(
-        values, lower, upper, epsilon=epsilon, relation="replace", clamp=clamp, mean=True
-    )
+    low, high = check_bounds(lower, upper)
+    eps = check_positive(epsilon, "epsilon")
+    y = _within(values, low, high)
+    noise = _noise(low, high, y.size, True, CHANGED["replace"], eps)
+    return _answer("laplace_mean", y, noise, eps, "replace")
 
 
 def laplace_histogram(
@@ -188,13 +180,11 @@ def laplace_histogram(
     n_bins: int,
     epsilon: float,
     relation: str = "remove",
-    clamp: bool = False,
-) -> NoisyCounts:
+) -> LaplaceAnswer:
     r"""Counts in `n_bins` equal bins of [lower, upper] with Laplace noise on each.
 
     Sensitivity: leaving a record out lowers one count by 1; replacing it may lower one and raise
-    another, 2 together. The number of bins does not matter: a record is in one of them. Hence the
-    scale 1 / epsilon under ``remove`` and 2 / epsilon under ``replace``.
+    another, 2 together. The number of bins does not matter: a record is in one of them.
 
     Parameters
     ----------
@@ -210,15 +200,14 @@ def laplace_histogram(
     """
     low, high = check_bounds(lower, upper)
     bins = check_count(n_bins, "n_bins", at_least=2)
-    y = check_within(values, low, high, clamp=clamp, name="values")
-    counts = histogram_counts(y, lower=low, upper=high, n_bins=bins)
+    counts = histogram_counts(_within(values, low, high), lower=low, upper=high, n_bins=bins)
     edges = np.linspace(low, high, bins + 1)
-    return _noisy_counts(counts, epsilon, relation, "laplace_histogram", edges)
+    return _noisy_counts("laplace_histogram", counts, epsilon, relation, edges)
 
 
 def laplace_counts(
     codes: Any, *, n_categories: int, epsilon: float, relation: str = "remove"
-) -> NoisyCounts:
+) -> LaplaceAnswer:
     """Records in each of `n_categories` categories with Laplace noise on each count.
 
     Parameters
@@ -239,80 +228,43 @@ def laplace_counts(
         f"codes must be whole numbers in 0 .. {categories - 1}: record {{}} is not",
     )
     counts = np.bincount(array.astype(np.int64), minlength=categories)
-    return _noisy_counts(counts, epsilon, relation, "laplace_counts", None)
+    return _noisy_counts("laplace_counts", counts, epsilon, relation)
 
 
 def _noisy_counts(
-    counts: npt.NDArray[np.int64],
-    epsilon: float,
-    relation: str,
-    name: str,
-    edges: FloatArray | None,
-) -> NoisyCounts:
+    name: str, counts: Any, epsilon: float, relation: str, edges: FloatArray | None = None
+) -> LaplaceAnswer:
     eps = check_positive(epsilon, "epsilon")
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
     measurement, scale = whole_number_noise(changed, eps)
-    return NoisyCounts(
-        value=np.array(measurement(counts.tolist()), dtype=np.int64),
-        edges=edges,
-        sensitivity=float(changed),
-        scale=scale,
-        charge=PrivacyCharge.strict(
-            mechanism=name,
-            epsilon=eps,
-            relation=relation,
-            facts={"assumes": ["The categories were fixed without looking at the data."]},
-        ),
-    )
+    noise = (lambda values: np.array(measurement(values), dtype=np.int64)), float(changed), scale
+    return _answer(name, counts.tolist(), noise, eps, relation, edges)
 
 
-def _noisy_total(
+def _answer(
+    name: str,
     values: Any,
-    lower: float,
-    upper: float,
-    *,
+    noise: tuple[Any, float, float],
     epsilon: float,
     relation: str,
-    clamp: bool,
-    whole: bool = False,
-    mean: bool = False,
-) -> NoisyNumber:
-    low, high = check_bounds(lower, upper)
-    if check_flag(whole, "whole") and (low % 1 or high % 1 or max(-low, high) > _LARGEST_EXACT):
-        raise InvalidInput(
-            f"lower and upper must be whole, within +-2^53, for whole=True: found {low:g}, {high:g}"
-        )
-    eps = check_positive(epsilon, "epsilon")
-    y = check_within(values, low, high, clamp=clamp, name="values")
-    if whole:
-        check_each(
-            (y == np.rint(y)) | clamp,
-            "values must be whole with whole=True: record {} is not; clamp=True rounds such values",
-        )
-    known_size = y.size if relation == "replace" else None
-    if known_size is None and not whole and y.size > _LARGEST_REAL_SUM:
-        raise InvalidInput(
-            f"values must be at most {_LARGEST_REAL_SUM} real numbers under relation='remove', as "
-            f"OpenDP would sum a random part of more: found {y.size}; state relation='replace', "
-            "or count in whole units, with whole=True"
-        )
-    ends = (int(low), int(high)) if whole else (low, high)
-    measurement, sensitivity, scale = _measurement(*ends, known_size, mean, CHANGED[relation], eps)
-    return NoisyNumber(
-        value=measurement(np.rint(y).astype(np.int64).tolist() if whole else y),
+    edges: FloatArray | None = None,
+) -> LaplaceAnswer:
+    """The answer of a measurement with its sensitivity and scale."""
+    measurement, sensitivity, scale = noise
+    assumed = "The bounds or categories were fixed without looking at the data."
+    return LaplaceAnswer(
+        value=measurement(values),
+        edges=edges,
         sensitivity=sensitivity,
         scale=scale,
         charge=PrivacyCharge.strict(
-            mechanism="laplace_mean" if mean else "laplace_sum",
-            epsilon=eps,
-            relation=relation,
-            facts={"assumes": ["The bounds were fixed without looking at the data."]},
+            mechanism=name, epsilon=epsilon, relation=relation, facts={"assumes": [assumed]}
         ),
     )
 
 
 @functools.lru_cache(maxsize=32, typed=True)  # of each argument; within a tuple 1 would be 1.0
-def _measurement(
+def _noise(
     low: float, high: float, known_size: int | None, mean: bool, changed: int, epsilon: float
 ) -> tuple[Any, float, float]:
     """OpenDP's sum or mean with noise, its sensitivity and scale, all made of what is public and
@@ -351,14 +303,12 @@ def check_bounds(lower: Any, upper: Any) -> tuple[float, float]:
     return low, high
 
 
-def check_within(values: Any, low: float, high: float, *, clamp: bool, name: str) -> FloatArray:
-    """Return `values` (n,), finite and within [low, high]; those outside clamped if asked."""
-    check_flag(clamp, "clamp")
-    array = check_vector(values, name)
-    check_each(np.isfinite(array), f"{name} must be finite: record {{}} is not")
+def _within(values: Any, low: float, high: float) -> FloatArray:
+    """`values` (n,), finite and within [low, high]."""
+    array = check_vector(values, "values")
+    check_each(np.isfinite(array), "values must be finite: record {} is not")
     check_each(
-        (array >= low) & (array <= high) | clamp,
-        f"{name} must lie in [{low:g}, {high:g}]: record {{}} does not; clamp=True moves such "
-        "values to the nearer bound",
+        (array >= low) & (array <= high),
+        f"values must lie in [{low:g}, {high:g}]: record {{}} does not; clip them by public bounds",
     )
-    return np.clip(array, low, high)
+    return array

@@ -143,9 +143,9 @@ def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
     -----
     Normal noise of deviation sensitivity / mu is mu-GDP, and stays so when rounded to whole
     numbers. Within 40 deviations the probabilities of the discrete Gaussian differ from those of
-    rounded normal noise by a factor of at most exp((d + 40 sqrt(d)) mu / sensitivity)
-    (`discreteness`). The sensitivity is 2^30 or more, so that this is less, up to thousands of
-    sums, than what epsilon falls by as the deviation is made larger by `DISCRETE`.
+    rounded normal noise by a factor of at most exp((d + 40 sqrt(d)) mu / sensitivity). The
+    sensitivity is 2^30 or more, so that this is less, up to thousands of sums, than what epsilon
+    falls by as the deviation is made larger by `DISCRETE`.
 
     References
     ----------
@@ -157,12 +157,6 @@ def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
     measurement, _ = whole_number_noise(float(sensitivity), rho=rho)
     with refusals():
         return np.array(measurement([int(value) for value in sums]), dtype=np.float64)
-
-
-def discreteness(d: int, sensitivity: int, mu: float) -> float:
-    """Largest log ratio, nats, of the discrete Gaussian of `gaussian_sums` to rounded normal noise,
-    within 40 deviations."""
-    return float((d + 40 * np.sqrt(d)) * mu / sensitivity)
 
 
 def calibrated(

@@ -5,14 +5,10 @@ reported, it is at most p / (1 - p) times as likely under one true answer as und
 
 .. math:: \epsilon = \log \frac{p}{1 - p}, \qquad p = \frac{e^{\epsilon}}{1 + e^{\epsilon}}.
 
-**The estimator.** With true share t, a reported yes has probability r = t p + (1 - t)(1 - p).
-Solved for t at the reported share:
-
-.. math:: \hat t = \frac{\bar r - (1 - p)}{2 p - 1},
-
-which is unbiased. Given the true answers each report has the variance p (1 - p), hence
-:math:`\operatorname{var} \hat t = p (1 - p) / (n (2 p - 1)^2)` exactly. The estimate may fall
-outside [0, 1].
+With true share t, a reported yes has probability r = t p + (1 - t)(1 - p); solved for t at the
+reported share, :math:`\hat t = (\bar r - (1 - p)) / (2 p - 1)` is unbiased. Given the true answers
+each report has the variance p (1 - p), hence that of the estimate is exactly
+:math:`p (1 - p) / (n (2 p - 1)^2)`.
 
 References
 ----------
@@ -95,31 +91,21 @@ def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
     0.7311
     """
     eps = check_positive(epsilon, "epsilon")
-    truth = _yes_or_no(answers)
+    truth = np.asarray(answers)
+    if truth.ndim != 1 or truth.size == 0:
+        raise InvalidInput(f"answers must be a vector of shape (n,), n >= 1: found {truth.shape}")
+    for record, answer in enumerate(truth):
+        if not (isinstance(answer, int | float | np.generic) and answer in (0, 1)):
+            raise InvalidInput(f"answers must be True or False, 1 or 0: record {record} is not")
     measurement, keep = _measurement(eps)
+    facts = {"assumes": ["Each person gives one answer."], "not_covered": ["Who took part."]}
     return RandomizedResponse(
         value=np.array([measurement(bool(answer)) for answer in truth], dtype=bool),
         keep_probability=keep,
         charge=PrivacyCharge.strict(
-            mechanism="randomized_response",
-            epsilon=eps,
-            relation="replace",
-            facts={"assumes": ["Each person gives one answer."], "not_covered": ["Who took part."]},
+            mechanism="randomized_response", epsilon=eps, relation="replace", facts=facts
         ),
     )
-
-
-def _yes_or_no(answers: Any) -> npt.NDArray[np.bool_]:
-    array = np.asarray(answers)
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInput(f"answers must be a vector of shape (n,), n >= 1: found {array.shape}")
-    if array.dtype.kind == "b":
-        return array
-    known = [isinstance(answer, int | float | np.generic) and answer in (0, 1) for answer in array]
-    wrong = [record for record, is_answer in enumerate(known) if not is_answer]
-    if wrong:
-        raise InvalidInput(f"answers must be True or False, 1 or 0: record {wrong[0]} is not")
-    return array.astype(bool)
 
 
 @functools.lru_cache(maxsize=32)

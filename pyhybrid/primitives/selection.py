@@ -5,8 +5,8 @@ Candidate c with score u(x, c) is chosen with a probability proportional to
 .. math:: \exp\left( \frac{\epsilon \, u(x, c)}{2 \, \Delta u} \right), \qquad
    \Delta u = \max_{c, x \sim x'} |u(x, c) - u(x', c)|.
 
-**Why 2.** A neighbor may raise the score of one candidate and lower all the others: the numerator
-changes by a factor of at most e^{epsilon/2}, and so does the sum in the denominator.
+The 2 is there since a neighbor may raise the score of one candidate and lower all the others: the
+numerator changes by a factor of at most e^{epsilon/2}, and so does the sum in the denominator.
 
 It is drawn by adding Gumbel noise of scale 2 Delta u / epsilon to each score and taking the best,
 which has exactly these probabilities. `pyhybrid.ScalarWeighted` is the same mechanism with the
@@ -90,11 +90,9 @@ def exponential_mechanism(
 
     Examples
     --------
-    >>> chosen = exponential_mechanism(
-    ...     [3, 90, 4], sensitivity=1, epsilon=2.0, relation="remove", candidates="abc"
-    ... )
-    >>> chosen.candidate
-    'b'
+    >>> choice = exponential_mechanism([3, 90, 4], sensitivity=1, epsilon=2.0, relation="remove")
+    >>> choice.value
+    1
     """
     eps, change = check_positive(epsilon, "epsilon"), check_positive(sensitivity, "sensitivity")
     check_choice(relation, "relation", RELATIONS)
@@ -105,6 +103,10 @@ def exponential_mechanism(
         raise InvalidInput(f"candidates must be {values.size}, one per score")
     measurement, scale = _measurement(change, eps)
     chosen = int(measurement(values))
+    assumed = (
+        "No score changes by more than the stated sensitivity between neighbors, and the "
+        "candidates were fixed without looking at the data."
+    )
     return NoisyChoice(
         value=chosen,
         candidate=chosen if candidates is None else candidates[chosen],
@@ -114,12 +116,7 @@ def exponential_mechanism(
             mechanism="exponential_mechanism",
             epsilon=eps,
             relation=relation,
-            facts={
-                "assumes": [
-                    "No score changes by more than the stated sensitivity between neighbors, and "
-                    "the candidates were fixed without looking at the data."
-                ]
-            },
+            facts={"assumes": [assumed]},
         ),
     )
 
@@ -128,10 +125,7 @@ def _measurement(sensitivity: float, epsilon: float) -> tuple[Any, float]:
     """OpenDP's noisy maximum with Gumbel noise, and its scale; its rho = epsilon^2 / 8 of zCDP is
     that of the exponential mechanism's epsilon, which is read back from it."""
     dp = load_opendp()
-    space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-        dp.linf_distance(T=float),
-    )
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
     scale = math.nextafter(2 * sensitivity / epsilon, math.inf)
     with refusals():
         measurement = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)

@@ -1,19 +1,11 @@
 r"""Noisy contingency tables: how often each level of one thing meets each cell of another.
 
 All tables together are one vector of counts with noise from one mechanism, so that what they cost
-is that vector's sensitivity, exactly. A record adds 1 to each of T tables, in one cell or shared
-out over the cells of public predictors. Leaving it out changes T counts by 1 in all:
-
-============ ============== ===================
-neighbors    L1 sensitivity L2 sensitivity
-============ ============== ===================
-remove       T              :math:`\sqrt{T}`
-replace      2 T            :math:`\sqrt{2 T}`
-============ ============== ===================
-
-The L2 row holds also where a record is shared out, since shares that sum to 1 have squares that sum
-to at most 1; under ``replace`` the outcome's level may change, and two vectors of nonnegative
-entries are never further apart than if they had no cell in common.
+is that vector's sensitivity. A record adds 1 to each of T tables, in one cell or shared out over
+the cells of public predictors. Leaving it out changes the vector by T in L1 and at most
+:math:`\sqrt{T}` in L2, since shares that sum to 1 have squares that sum to at most 1; replacing it
+by 2 T and :math:`\sqrt{2 T}`, since two vectors of nonnegative entries are never further apart than
+if they had no cell in common.
 
 References
 ----------

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from pyhybrid.masking import RiskSubgroups, TunedMask
+    from pyhybrid.masking import RiskSubgroups
 
 Fit = tuple[npt.ArrayLike, npt.ArrayLike, float]
 
@@ -652,43 +652,3 @@ def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
     ax.set(xlabel="probability that the intruder names the record", ylabel="share of records",
            ylim=(0, None))  # fmt: skip
     return draw.finish(ax)
-
-
-def plot_tuning(
-    tuned: TunedMask, *, others: Mapping[str, tuple[float, float]] | None = None
-) -> Figure:
-    """Loss against matching risk for each mask strength, the target and the choice; `others` are
-    further points (risk, loss), see `pyhybrid.masking.imputation.coefficient_loss`."""
-    table = tuned.table.sort_values("factor")
-    if table.empty:
-        raise InvalidInput("tuned must hold at least one mask strength: found none")
-    ax = draw.new_panels(6.2, 4.2)[0]
-    ax.plot(table["risk"], table["loss"], "o-", color=draw.COLORS[0], markersize=4, label="masks")
-    ax.axvline(
-        tuned.target_risk, color=draw.INK, linestyle="--", linewidth=1.3, label="target risk"
-    )
-    ax.plot([tuned.risk], [tuned.loss], "D", color=draw.COLORS[1], markersize=9, label="chosen")
-    ax.axvline(
-        tuned.data_risk, color=draw.INK, linestyle=":", linewidth=1.3, label="data as they are"
-    )
-    _label_factors(ax, table)
-    for place, (name, (risk, loss)) in enumerate((others or {}).items(), start=2):
-        style = {"color": draw.COLORS[place % 6], "markersize": 8, "label": draw.plain(name)}
-        ax.plot([risk], [loss], draw.MARKERS[place % 6], **style)
-    ax.set(xscale="log", ylabel="loss (0 is best)",
-           xlabel="share of records that an intruder names correctly")  # fmt: skip
-    ax.set_ylim(0, ax.get_ylim()[1])
-    return draw.finish(ax)
-
-
-def _label_factors(ax: Any, table: pd.DataFrame) -> None:
-    """The factor beside every point that has room; masks switched off are "off"."""
-    risks = np.maximum(table["risk"].to_numpy(dtype=float), 1e-9)
-    losses, factors = table["loss"].to_numpy(dtype=float), table["factor"].to_numpy(dtype=float)
-    places = np.column_stack([np.log10(risks), losses / max(losses.max(), 1e-9)])
-    style = {"xytext": (5, 5), "textcoords": "offset points", "fontsize": draw.TEXT - 2}
-    last = None
-    for place, risk, loss, factor in zip(places, risks, losses, factors, strict=True):
-        if last is None or np.hypot(*(place - last)) >= 0.06:
-            last = place
-            ax.annotate("off" if np.isinf(factor) else f"{factor:.3g}", (risk, loss), **style)

@@ -9,9 +9,8 @@ from operator import attrgetter
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
+from pyhybrid.masking import MaskedRelease, RiskSubgroups, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
-from pyhybrid.masking.release import unchanged_shares
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures
@@ -56,7 +55,6 @@ def mask_report(
     after: MatchingRisk,
     utility: ModelUtility | None = None,
     subgroups: RiskSubgroups | None = None,
-    tuned: TunedMask | None = None,
     table: str = "",
 ) -> str:
     """Return the report as one HTML file without scripts or references. Confidential. `before` and
@@ -64,7 +62,7 @@ def mask_report(
     `table` is the name of the data below the title."""
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
-    unchanged = unchanged_shares(data, release.synthetic, release.keys)
+    unchanged = replace(release, data=data).unchanged
     masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
     found, convergence = release.diagnostics, []
     if found is not None:
@@ -78,7 +76,6 @@ def mask_report(
         ]]),
         *([] if utility is None else [_utility(utility)]),
         _risk(before, after),
-        *([] if tuned is None else [_tuning(tuned)]),
         *([] if subgroups is None else [_subgroups(subgroups)]),
         _keys(release, data, unchanged),
         *convergence,
@@ -128,19 +125,6 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
     figure = figures.plot_match_risk(before.correct_by_record, after.correct_by_record)
     table = Table(header=["", "data", "synthetic", "meaning"], rows=rows)
     return section("mask, risk", figures=[figure], tables=[table], after=after)
-
-
-def _tuning(tuned: TunedMask) -> Section:
-    rows = [
-        ["off" if row.factor == float("inf") else f"{row.factor:.4g}", f"{row.risk:.4f}",
-         f"{row.mean_match:.4f}", f"{row.loss:.4f}", "yes" if row.meets_target else "no"]
-        for row in tuned.table.itertuples()
-    ]  # fmt: skip
-    header = ["factor", "risk", "match probability", "loss", "meets the target"]
-    table = Table(header=header, rows=rows, numbers=True)
-    return section(
-        "mask, strength", figures=[figures.plot_tuning(tuned)], tables=[table], tuned=tuned
-    )
 
 
 def _subgroups(groups: RiskSubgroups) -> Section:

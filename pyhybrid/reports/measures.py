@@ -140,14 +140,13 @@ def _propensities(found: UtilitySummary, mark: str) -> Section:
         for name, part in parts.items()
         for place, row in part.by_set.iterrows()
     ]
-    header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardized", "SPECKS",
-              "chance"]  # fmt: skip
+    header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardized", "chance"]
     figure = figures.plot_propensities({name: part.propensities for name, part in parts.items()})
     table = Table(header=header, rows=rows, numbers=True)
     return section("propensities", figures=[figure], tables=[table], mark=mark)
 
 
-_SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardised", "specks")
+_SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardised")
 
 
 def _pairs(found: UtilitySummary, mark: str) -> Section:

@@ -142,11 +142,7 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
         few = _part(tables, rows, list(tables.real.columns))
         logistic = propensity_utility(few)
         cart = propensity_utility(few, classifier="cart", n_permutations=_PERMUTATIONS, rng=1)
-        numbers = {
-            "pmse_ratio, logistic": logistic.ratio,
-            "pmse_ratio, cart": cart.ratio,
-            "specks, logistic": logistic.specks,
-        }
+        numbers = {"pmse_ratio, logistic": logistic.ratio, "pmse_ratio, cart": cart.ratio}
         own = [c for c in columns.synthesized if tables.is_number(c)]
         if own:
             part = _part(tables, np.arange(len(data)), own)

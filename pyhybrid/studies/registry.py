@@ -161,8 +161,7 @@ def _completed(fit: MaskedFit, data: pd.DataFrame) -> list[pd.DataFrame]:
     """The data with what the sampler imputed, draw by draw."""
     columns = (*fit.bound.keys, *fit.bound.incomplete)
     imputed = (
-        {c.name: c.decoded(draw.values[c.name], data.index) for c in columns}
-        for draw in fit.chains.snapshots
+        {c.name: c.decoded(draw.values[c.name]) for c in columns} for draw in fit.chains.snapshots
     )
     return [data.fillna(pd.DataFrame(values)) for values in imputed]
 

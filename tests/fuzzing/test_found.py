@@ -15,7 +15,7 @@ from pyhybrid.cli.app import run
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.masking.release import RiskStatement
-from pyhybrid.measures.summaries import utility_as_dict
+from pyhybrid.measures.summaries import as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
 from tests.fuzzing.engine import RANDOM_DRAWS
@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
     **{
         f"{name} that are no mapping": (f"{name} must be a mapping by", lambda name=name:
             ph.masking.MaskedImputation(keys=["y"], **{name: None}).release(NUMBERS))
-        for name in ("masks", "types", "limits")
+        for name in ("masks", "types")
     },
 }  # fmt: skip
 
@@ -220,7 +220,7 @@ def test_propensities_do_not_depend_on_the_unit_even_at_its_largest() -> None:
 def test_json_of_measures_has_no_number_that_is_none() -> None:
     real = pd.DataFrame({"y": [1.7e308, -1.7e308, 1e308, 3.0], "x": [1.0, 2.0, 3.0, 4.5]})
     summary = ph.measures.utility_summary(real, real.iloc[::-1].reset_index(drop=True), rng=1)
-    json.dumps(utility_as_dict({"": summary}), allow_nan=False)
+    json.dumps(as_dict({"": summary}), allow_nan=False)
 
 
 @pytest.mark.parametrize("unit", [5e-324, 1e300])
@@ -286,4 +286,5 @@ def test_a_masked_statement_has_numbers_of_records_and_sets() -> None:
     numbers = {"n_records": 9, "n_sets": 2, "n_imputations": 1}
     words: dict[str, Any] = {"method": "mice", "keys": ("y",), "masks": {}, "rule": "single"}
     for name in numbers:
-        refuses(f"{name} must be", RiskStatement, unchanged={}, **words, **{**numbers, name: None})
+        wrong = {**numbers, name: None}
+        refuses(f"{name} must be", RiskStatement, left_as_they_were=(), **words, **wrong)

@@ -107,19 +107,17 @@ def test_towards_no_mask_noise_the_data_come_back(fit: Any, frame: pd.DataFrame)
     pd.testing.assert_frame_equal(table.drop(columns="age"), frame.drop(columns="age"))
 
 
-def test_released_numbers_keep_decimals_and_limits(frame: pd.DataFrame) -> None:
-    table = frame.assign(age=frame["age"].astype("uint8"), pay=frame["income"].round(2))
+def test_released_numbers_keep_decimals_and_dtypes(frame: pd.DataFrame) -> None:
+    table = frame.assign(age=frame["age"].astype("int16"), pay=frame["income"].round(2))
     table = table.drop(columns="income")
-    how = {"keys": ["age", "pay"], "limits": {"age": (18, 70)}}
-    release = imputation(**how).release(table, seed=1)
+    release = imputation(keys=["age", "pay"]).release(table, seed=1)
     drawn = release.synthetic[0]
-    assert drawn["age"].dtype == np.uint8
-    assert drawn["age"].between(18, 70).all()
+    assert drawn["age"].dtype == np.int16
     np.testing.assert_array_equal(drawn["pay"].round(2), drawn["pay"])
     assert drawn["pay"].nunique() > 150
     many_small = np.random.default_rng(1).exponential(8, len(table)).round().astype("uint8")
-    with pytest.raises(InvalidInput, match="key 'age' must fit its dtype uint8"):
-        imputation(keys=["age"]).release(table.assign(age=many_small), seed=1)
+    wider = imputation(keys=["age"]).release(table.assign(age=many_small), seed=1).synthetic
+    assert {drawn["age"].dtype for drawn in wider} == {np.dtype("int64")}
 
 
 def test_masks_differ_by_subgroup(fit: Any, frame: pd.DataFrame) -> None:
@@ -339,8 +337,8 @@ def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Pat
             pd.testing.assert_frame_equal(ours, its.assign(sex=its.sex.cat.set_categories([*"fm"])))
         assert again.statement == release.statement
         assert again.diagnostics == release.diagnostics
-        assert again.confidential.entropy == 3
-        np.testing.assert_array_equal(again.confidential.subgroups, groups.by_record)
+        assert again.entropy == 3
+        np.testing.assert_array_equal(again.subgroups, groups.by_record)
         assert stat.S_IMODE((folder / "confidential").stat().st_mode) == 0o700
     told = json.loads((tmp_path / "csv/public/statement.json").read_text())
     assert not told["differentially_private"]
@@ -367,7 +365,7 @@ def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: A
     release.save(tmp_path / "a", report=False, ids="note")
     run = tmp_path / "a/confidential/run.json"
     run.write_text(run.read_text().replace('"masked"', '"other"'))
-    with pytest.raises(InvalidInput, match="must hold a masked release of format 1: found 'other'"):
+    with pytest.raises(InvalidInput, match="must hold a masked release of format 2: found 'other'"):
         ph.masking.MaskedRelease.load(tmp_path / "a")
     with pytest.raises(InvalidInput, match="must be empty or new"):
         release.save(tmp_path / "a")
@@ -378,10 +376,10 @@ BAD_DATA = {
     "all missing": (lambda d: d.assign(age=np.nan), {}, "key 'age' must have values: all are"),
     "dates": (
         lambda d: d.assign(age=pd.Timestamp("2020-01-01")), {},
-        "key 'age' must be numeric, logical, categorical or text: no model covers",
+        "key 'age' must be numbers, text, logicals or categories: it holds dates",
     ),
-    "complex": (lambda d: d.assign(age=d["age"] * 1j), {}, "key 'age' must be numeric"),
-    "lists": (lambda d: d.assign(age=[[1]] * len(d)), {}, "key 'age' must be numeric"),
+    "complex": (lambda d: d.assign(age=d["age"] * 1j), {}, "key 'age' must be numbers"),
+    "lists": (lambda d: d.assign(age=[[1]] * len(d)), {}, "key 'age' must be numbers"),
     "infinite": (
         lambda d: d.assign(age=np.where(np.arange(len(d)) == 4, np.inf, d["age"])), {},
         "key 'age' must be finite: row 'row 4' is not",
@@ -426,7 +424,7 @@ BAD_SETTINGS = {
         {"masks": {"region": ph.masking.MisclassificationMask.keep(0.9, 4)}},
         "the mask of 'region' must have 3 levels: found 4",
     ),
-    "no mask": ({"masks": {"sex": 3.0}}, "the mask of 'sex' must be one of Gauss"),
+    "no mask": ({"masks": {"sex": 3.0}}, "the mask of 'sex' must be a GaussianMask"),
     "masks no mapping": ({"masks": ph.masking.GaussianMask(variance=1)}, "masks must be a mapping"),
     "subgroup unknown": ({"masks": {"age": {"lowest": None}}}, "the masks of 'age' must be by low"),
     "subgroups not given": (
@@ -443,8 +441,6 @@ BAD_SETTINGS = {
         {"types": {"region": "binary"}}, "must have 2 levels to be binary: found 3",
     ),
     "text as number": ({"types": {"region": "continuous"}}, "must be numeric to be continuous"),
-    "limits of levels": ({"limits": {"sex": (0, 1)}}, "limits must name continuous keys: 'sex'"),
-    "limits turned": ({"limits": {"age": (9, 1)}}, r"limits of 'age' must be \(lower, upper\)"),
     "imputations of nothing": (
         {"n_imputations": 3}, "n_imputations is for keys with missing values",
     ),

@@ -20,7 +20,7 @@ from pyhybrid.masking import (
 from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys, read_column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.masks import Evidence, draw_evidence, level_log_density, weakened
+from pyhybrid.masking.masks import Evidence, draw_evidence, level_log_density
 from pyhybrid.masking.sequence import SequentialModel
 from tests.refusals import refuses
 
@@ -68,24 +68,6 @@ def test_levels_of_a_nominal_mixture_lie_equally_far_apart() -> None:
         logs = level_log_density(mask, centers[[a]], 4)[0]
         others = np.delete(logs, a)
         np.testing.assert_allclose(logs[a] - others, 0.5 * 4**2)
-
-
-def test_weakened_masks_divide_the_log_density() -> None:
-    gauss, mixture = GaussianMask(variance=0.5), MixtureMask(separation=3)
-    w = np.array([[0.3], [1.0], [2.5]])
-    logs = level_log_density(gauss, w, 3)
-    for factor in (0.5, 4.0):
-        weak = level_log_density(gauss.weakened(factor), w, 3)
-        np.testing.assert_allclose(weak - weak[:, [0]], (logs - logs[:, [0]]) / factor)
-        # A mixture tells neighbors apart by (separation)^2, in mean log density ratios.
-        assert mixture.weakened(factor).separation ** 2 == pytest.approx(9 / factor)
-        flat = MisclassificationMask.keep(0.9, 3).weakened(factor)
-        odds = np.log(flat.matrix[0][0] / flat.matrix[0][1])
-        assert odds == pytest.approx(np.log(0.9 / 0.05) / factor)
-    kept = weakened({"a": gauss, "b": {"low": None, "high": mixture}, "c": None}, 4.0)
-    assert kept["a"].variance == 2.0
-    assert kept["b"] == {"low": None, "high": MixtureMask(separation=1.5)}
-    assert kept["c"] is None
 
 
 def test_masked_normal_is_the_posterior_of_a_grid() -> None:

@@ -14,7 +14,6 @@ import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import CartSynthesis, GibbsSettings
 from pyhybrid.masking.masks import level_log_density
-from pyhybrid.masking.release import rounding_step, stated_shares, unchanged_shares
 
 CANARY = "largest 7919"
 QUICK = GibbsSettings(
@@ -66,7 +65,7 @@ def kept_nominal(separation: float, n_levels: int, n: int = 40_000) -> float:
 def test_the_default_masks_change_categories_as_documented() -> None:
     frame = people()
     release = masked(frame)
-    found = unchanged_shares(frame, release.synthetic, KEYS)
+    found = release.unchanged
     expected = {
         "sex": kept_by_mask_alone(2.0, 2),
         "grade": kept_by_mask_alone(2.0, 5),
@@ -95,7 +94,7 @@ def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
     )
 
 
-def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> None:
+def test_the_owner_sees_the_share_left_unchanged_and_nobody_else(tmp_path: Path) -> None:
     frame = people(300)
     frame.loc[frame.index[:30], "region"] = None
     frame.loc[frame.index[:1], KEYS] = None  # seen: refused, though predictors are known
@@ -110,34 +109,13 @@ def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> 
             for own, drawn in zip(frame[key], table[key], strict=True):
                 if not pd.isna(own):
                     same, total = same + (own == drawn), total + 1
-        share = release.statement.unchanged[key]
-        assert share == pytest.approx(round(same / total / 0.05) * 0.05)
-        assert f"- {key}: about {share:.0%}." in release.statement.text
+        assert release.unchanged[key] == pytest.approx(same / total)
     release.save(tmp_path / "out", report=False)
-    assert ph.masking.MaskedRelease.load(tmp_path / "out").statement == release.statement
-    assert "rounded to steps of 5%" in (tmp_path / "out/public/risk_statement.md").read_text()
-
-
-def test_shares_seldom_tell_whether_one_record_was_changed() -> None:
-    """Who knows all records but one knows the count without it: the exact share then tells."""
-    steps = {39: None, 40: 0.25, 99: 0.25, 100: 0.1, 200: 0.05, 999: 0.05, 1000: 0.01}
-    assert {n: rounding_step(n) for n in steps} == steps
-    for n in (40, 100, 250, 1000, 3000):
-        told = exact = 0
-        for count in range(n):
-            without, with_it = ({"k": c / n} for c in (count, count + 1))
-            told += stated_shares(without, n) != stated_shares(with_it, n)
-            exact += without != with_it
-        assert told <= 0.1 * n + 1
-        assert exact == n  # the control: unrounded, every record shows
-    assert stated_shares({"k": 0.5}, 39) == {"k": None}
-
-
-def test_few_records_have_no_shares_in_their_statement() -> None:
-    release = masked(people(30))
-    assert release.statement.unchanged == dict.fromkeys(KEYS)
-    assert "Not stated: with so few records" in release.statement.text
-    assert "about" not in release.statement.text.split("## How much")[1].split("## Not")[0]
+    loaded = ph.masking.MaskedRelease.load(tmp_path / "out")
+    assert (loaded.statement, loaded.unchanged) == (release.statement, {})
+    words = (tmp_path / "out/public/risk_statement.md").read_text()
+    assert not [key for key, share in release.unchanged.items() if f"{share:.0%}" in words]
+    assert masked(people(30), separation=6.0).statement.left_as_they_were == ()  # of too few
 
 
 def _by_comparator(frame: pd.DataFrame) -> ph.masking.MaskedRelease:

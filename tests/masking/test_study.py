@@ -1,4 +1,4 @@
-"""Tuning, the study against comparators (reduced), the command line, reports and pictures."""
+"""The study against comparators (reduced), the command line, reports and pictures."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
-from pyhybrid.reports.figures import plot_match_risk, plot_subgroups, plot_tuning
+from pyhybrid.reports.figures import plot_match_risk, plot_subgroups
 from pyhybrid.reports.masking import mask_report
 from pyhybrid.studies.masked import FORMULA, KEYS, RADIUS, SHORT_CHAINS, TRUE, masked_database
 from tests.refusals import refuses
@@ -34,14 +34,6 @@ def imputation(**changes: Any) -> ph.masking.MaskedImputation:
 @pytest.fixture(scope="module")
 def data() -> pd.DataFrame:
     return sample(1, 400)
-
-
-@pytest.fixture(scope="module")
-def tuned(data: pd.DataFrame) -> ph.masking.TunedMask:
-    return imputation().tune(
-        data, target_risk=0.015, formula=FORMULA, model="probit", radius=RADIUS,
-        factors=(0.5, 2.0, 8.0), refinements=2, seed=2,
-    )  # fmt: skip
 
 
 @pytest.mark.long
@@ -76,58 +68,7 @@ def test_coefficients_survive_a_wrong_association_model_better_than_comparators(
     assert abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 24)
 
 
-def test_the_mask_chosen_meets_the_target_with_the_least_loss(
-    tuned: ph.masking.TunedMask, data: pd.DataFrame
-) -> None:
-    table = tuned.table
-    assert tuned.risk <= 0.015 < tuned.data_risk
-    assert tuned.loss == table.loc[table["meets_target"], "loss"].min()
-    assert (table["meets_target"] == (table["risk"] <= 0.015)).all()
-    assert len(table) == 6  # three factors, off, two refinements
-    assert np.isinf(table["factor"]).sum() == 1
-    # A stronger mask lowers the risk: beyond Monte Carlo error over the whole range.
-    assert table["risk"].iloc[0] > 2 * table["risk"].iloc[-1]
-    release = tuned.release()
-    risk = naming_share(release_risk(release, data, keys=KEYS, radius=RADIUS))
-    assert risk == tuned.risk
-    mask = tuned.imputation.masks["x"]
-    assert isinstance(mask, ph.masking.GaussianMask)
-    assert mask.variance == pytest.approx(tuned.factor)
-
-
-def test_tuning_takes_any_loss(data: pd.DataFrame) -> None:
-    def shift(real: pd.DataFrame, release: ph.masking.MaskedRelease) -> float:
-        return float(np.mean([abs(t["x"].mean() - real["x"].mean()) for t in release.synthetic]))
-
-    found = imputation(keys=["x"], masks={"x": MASKS["x"]}).tune(
-        data, target_risk=1.0, loss=shift, factors=(1.0, 4.0), seed=1
-    )
-    assert found.loss == found.table["loss"].min()
-    assert len(found.table) == 3  # every factor meets a target of 1: nothing to refine
-
-
-@pytest.mark.parametrize(("how", "message"), [
-    ({"target_risk": 1e-9}, "must be one that masks can meet: with masks off the risk is"),
-    ({"target_risk": 0}, "target_risk must lie in"),
-    ({"formula": None}, "give either a formula or a loss"),
-    ({"factors": (2.0, 1.0)}, "factors must rise"), ({"factors": ()}, "factors must rise"),
-    ({"factors": (0.0, 1.0)}, "each of factors must be above 0"),
-    ({"masks": {}}, "tuning needs a mask to start from"),
-    ({"formula": "y ~ nobody"}, "cannot be fitted to the data"),
-])  # fmt: skip
-def test_bad_targets_are_refused(data: pd.DataFrame, how: dict[str, Any], message: str) -> None:
-    given = {"target_risk": 0.5, "formula": FORMULA, "model": "probit", "factors": (1.0,)} | how
-    masks = given.pop("masks", MASKS)
-    refuses(message, imputation(masks=masks).tune, data, **given, radius=RADIUS, seed=1)
-
-
-def test_pictures_show_their_numbers(tuned: ph.masking.TunedMask, data: pd.DataFrame) -> None:
-    (ax,) = plot_tuning(tuned, others={"CART": (0.01, 0.2)}).axes
-    lines = {line.get_label(): line for line in ax.lines}
-    np.testing.assert_array_equal(lines["masks"].get_xdata(), tuned.table["risk"])
-    np.testing.assert_array_equal(lines["target risk"].get_xdata(), [0.015, 0.015])
-    assert lines["chosen"].get_xdata()[0] == tuned.risk
-    assert lines["CART"].get_ydata()[0] == 0.2
+def test_pictures_show_their_numbers(data: pd.DataFrame) -> None:
     groups = ph.masking.risk_subgroups(data, KEYS, 5, {"x": 0.2})
     left, right = plot_subgroups(groups).axes
     heights = [bar.get_height() for bar in right.patches]
@@ -138,16 +79,13 @@ def test_pictures_show_their_numbers(tuned: ph.masking.TunedMask, data: pd.DataF
     assert "mean 0.500" in ax.get_legend_handles_labels()[1][1]
 
 
-def test_the_report_holds_what_was_measured(
-    tuned: ph.masking.TunedMask, data: pd.DataFrame
-) -> None:
-    release = tuned.release()
+def test_the_report_holds_what_was_measured(data: pd.DataFrame) -> None:
+    release = imputation().release(data, seed=2)
     parts: dict[str, Any] = {
         "before": release_risk(None, data, keys=KEYS, radius=RADIUS),
         "after": release_risk(release, data, keys=KEYS, radius=RADIUS),
         "utility": masked_utility(release, data, FORMULA, model="probit"),
         "subgroups": ph.masking.risk_subgroups(data, KEYS, 5, {"x": 0.2}),
-        "tuned": tuned,
     }
     page = mask_report(release, data, **parts)
     check_page(page)
@@ -156,7 +94,7 @@ def test_the_report_holds_what_was_measured(
     assert f"{naming_share(parts['after']):.4f}" in page
     estimate = parts["utility"].table.loc["x", "synthetic_estimate"]
     assert f"{estimate:.4g}" in page
-    assert page.count("data:image/png") == 6  # one of them of the levels of b
+    assert page.count("data:image/png") == 5  # one of them of the levels of b
     assert 'alt="Shares of the levels of b in the data and in the synthetic sets.' in page
     refuses("must be the records of the release", mask_report, release, data.iloc[::-1], **parts)
 
@@ -205,7 +143,6 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
      "out (drop=, --drop code)"),
     (["--key", ","], "keys must be a sequence of column names"),
     (["--key", "x", "--model", "cox"], "--model must be one of ols, probit, logit"),
-    (["--key", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),
 ])  # fmt: skip
 def test_bad_commands_are_one_line(
     csv: Path, refused: Any, arguments: list[str], message: str

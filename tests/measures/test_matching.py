@@ -1,4 +1,4 @@
-"""Matching risk against a double loop and hand-worked cases; attribute risk; replicated uniques."""
+"""Matching risk against a double loop and hand-worked cases; attribute risk."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.measures.matching import match_counts, matches_own_record
+from pyhybrid.measures.matching import match_counts
 from tests.refusals import refuses
 
 SMALL = settings(max_examples=60, deadline=None)
@@ -51,7 +51,6 @@ def test_counts_with_relative_radii_and_many_targets() -> None:
     r = np.column_stack([0.1 * x[:, 0], np.zeros(700), np.full(700, 0.5)])
     inside = np.abs(z[None] - x[:, None]) <= r[:, None]
     assert (match_counts(x, z, r) == inside.all(axis=2).sum(axis=1)).all()
-    assert (matches_own_record(x, z[:700], r) == inside.all(axis=2)[:, :700].diagonal()).all()
 
 
 @pytest.fixture
@@ -162,7 +161,7 @@ def bad(real: pd.DataFrame, **changed: Any) -> None:
     ({"keys": ["income"]}, "key 'income' must be in the data"),
     ({"keys": []}, "keys must be a sequence of column names"),
     ({"keys": "age"}, "keys must be a sequence of column names"),
-    ({"keys": ["age", "age"]}, "keys must be named once"),
+    ({"keys": ["age", "age"]}, "keys must name each column once"),
     ({"radius": {"sex": 1}}, "key 'sex' must hold numbers to have a radius"),
     ({"radius": {"income": 1}}, "radius must name keys: 'income'"),
     ({"radius": -1}, "radius of 'age' must be >= 0: found -1"),
@@ -180,21 +179,6 @@ def test_bad_arguments_are_named(real: pd.DataFrame, changed: Any, message: str)
     refuses(message, bad, real, **changed)
 
 
-@pytest.mark.parametrize(("broken", "message"), [
-    (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
-    (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
-    (lambda d: d.drop(columns="sex"), "key 'sex' must be in synthetic set 2"),
-    (lambda d: d.assign(sex=None), "column 'sex' must have values: all are missing in syn"),
-    (lambda d: d.assign(age=np.nan), "column 'age' must have values"),
-    (lambda d: d.assign(sex="x"), "row 0 of synthetic set 2, counted from 0"),
-    (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 2"),
-    (lambda d: d.assign(age=np.inf), "column 'age' must be finite: row 0 of synthetic set 2"),
-    (lambda d: d.set_axis(["age", "age"], axis=1), "'age' is twice in synthetic set 2"),
-])  # fmt: skip
-def test_bad_sets_are_named(real: pd.DataFrame, broken: Any, message: str) -> None:
-    refuses(message, bad, real, synthetic=[real, broken(real)])
-
-
 def test_bad_arrays_are_named() -> None:
     for x, z, r, message in (
         ([1.0], [[1.0]], 0, "must have shapes"),
@@ -204,7 +188,6 @@ def test_bad_arrays_are_named() -> None:
         ([[1.0]], [[1.0]], [1, 2], "radius must broadcast"),
     ):
         refuses(message, match_counts, x, z, r)
-    refuses("rows must correspond", matches_own_record, [[1.0]], [[1.0], [2.0]])
 
 
 def test_attribute_risk_by_hand(real: pd.DataFrame) -> None:
@@ -254,17 +237,6 @@ def test_attribute_risk_refuses(real: pd.DataFrame) -> None:
         ph.measures.attribute_risk(real, real, holdout=real.iloc[:1], **given)
     with pytest.raises(ph.InvalidInput, match="holdout must be a pandas DataFrame"):
         ph.measures.attribute_risk(real, real, holdout=3, **given)
-
-
-def test_replicated_uniques_by_hand() -> None:
-    data = pd.DataFrame({"a": [1, 1, 2, 3], "b": ["x", "x", "x", "y"]})
-    sets = pd.DataFrame({"a": [2, 3, 3, 1, 1], "b": ["x", "y", "y", "x", "y"]})
-    found = ph.measures.replicated_uniques(data, sets)
-    # Alone in the data: (2, x), (3, y). In the set: (2, x), (1, x), (1, y).
-    assert (found.n_unique_real, found.n_unique_synthetic) == (2, 3)
-    assert (found.n_replicated, found.share, found.by_set.tolist()) == (1, 0.25, [1])
-    assert ph.measures.replicated_uniques(data, [data, sets], keys=["b"]).by_set.tolist() == [1, 0]
-    assert ph.measures.replicated_uniques(data, data).n_replicated == 2
 
 
 def test_a_ball_is_closed_for_decimals() -> None:

@@ -452,12 +452,13 @@ def test_wrong_sequences_are_refused():
 def test_discrete_noise_costs_less_than_its_margin():
     """At any epsilon, over all looks: what the whole numbers can add is below what epsilon falls by
     as mu is charged for noise that is larger by DISCRETE."""
-    from pyhybrid.primitives.noise import DISCRETE, discreteness
+    from pyhybrid.primitives.noise import DISCRETE
 
     for epsilon in (0.01, 0.1, 1.0, 8.0):
         for d in (1, 10, 130, 1000):
             mu, looks = mu_of_epsilon(epsilon, 1e-6), 8
-            added = 2 * looks * discreteness(d, 2**30, mu / math.sqrt(looks))
+            log_ratio = (d + 40 * math.sqrt(d)) * mu / math.sqrt(looks) / 2**30
+            added = 2 * looks * log_ratio
             spared = epsilon - ph.arrays.epsilon_of_mu(mu * (1 - DISCRETE), 1e-6)
             assert added < spared
 

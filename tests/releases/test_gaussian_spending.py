@@ -10,7 +10,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
-from pyhybrid.primitives import NoisyCounts
+from pyhybrid.primitives import LaplaceAnswer
 from pyhybrid.privacy.charge import Gaussian, Lipschitz, PrivacyCharge, Range
 from pyhybrid.privacy.composition import compose
 from pyhybrid.privacy.conversions import delta_of_mu, epsilon_of_mu
@@ -35,9 +35,9 @@ def charge(
     return PrivacyCharge(**{**own, **fields})
 
 
-def answer(of: PrivacyCharge) -> NoisyCounts:
+def answer(of: PrivacyCharge) -> LaplaceAnswer:
     """Something released with this charge: the ledger asks no more of it."""
-    return NoisyCounts(charge=of, value=np.array([3]), sensitivity=1.0, scale=1e6)
+    return LaplaceAnswer(charge=of, value=np.array([3]), sensitivity=1.0, scale=1e6)
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_statement_and_public_charge(tmp_path: Path) -> None:
     assert loaded.charge == of
 
 
-def strict_answer() -> NoisyCounts:
+def strict_answer() -> LaplaceAnswer:
     """One draw of a censored posterior of M = 0.25, and no more of it."""
     return answer(
         PrivacyCharge.strict(

@@ -16,7 +16,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, SaveFailed
 from pyhybrid.fitting.session import open_session
-from pyhybrid.primitives import NoisyCounts
+from pyhybrid.primitives import LaplaceAnswer
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.ledger import _locked
@@ -26,10 +26,10 @@ from tests.refusals import fails, no_space, refuses
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
 
 
-def answer(epsilon: float = 1.0, relation: str = "replace") -> NoisyCounts:
+def answer(epsilon: float = 1.0, relation: str = "replace") -> LaplaceAnswer:
     """A primitive's answer, built without OpenDP: the ledger does not ask where noise is from."""
     charge = PrivacyCharge.strict(mechanism="laplace_counts", epsilon=epsilon, relation=relation)
-    return NoisyCounts(
+    return LaplaceAnswer(
         charge=charge, value=np.array([3, 4]), sensitivity=2.0, scale=2.0 / charge.epsilon
     )
 

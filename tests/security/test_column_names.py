@@ -78,7 +78,6 @@ def test_any_name_comes_through_a_strict_release(name: str, tmp_path: Path) -> N
     ph.measures.propensity_utility(df, made, n_permutations=2, rng=1)
     ph.measures.matching_risk(df, made, keys=[name, "x"], radius={name: 1.0})
     ph.measures.attribute_risk(df, made, sensitive=name, keys=["x"])
-    ph.measures.replicated_uniques(df, made)
 
 
 @pytest.mark.parametrize("name", ["a~b", "~"])
