@@ -100,8 +100,7 @@ def compare(
     show(
         _charges(found),
         _estimates(found),
-        f"\n{found.fits_made} fits made; re-weighting "
-        f"saved {found.table['refits_saved'].sum()} refits by importance estimates",
+        f"\n{found.fits_made} fits made",
         f"{out}/  CONFIDENTIAL, to keep: table.csv, estimates.csv, report.html",
         f"\n{comparing.NOT_COVERED}",
     )

@@ -295,15 +295,6 @@ class FitSession:
         log_lik, weights = self.terms(self.bound.log_lik(draws).at(chosen), alpha)
         return scaled_maxima(risk_of(log_lik, risk), weights)[self.owner]
 
-    def leveled(self, fit: PosteriorFit, risk: str) -> LipschitzBounds:
-        """What re-weighting levels, by record and overall, nats: the bounds of `fit` under "size",
-        else the range or deviation as in `risks_at`."""
-        if risk == "size":
-            return fit.bounds
-        kept = np.flatnonzero(fit.bounds.kept_draws)
-        by_record = self.risks_at(fit.draws, fit.alpha, risk, kept)
-        return replace(fit.bounds, by_record=by_record, overall=float(by_record.max()))
-
     def cap_of(self, cap: float | Cap | None) -> Cap | None:
         """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""
         if cap is None:

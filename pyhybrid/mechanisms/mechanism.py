@@ -285,8 +285,6 @@ class MechanismSettings(Mechanism):
         }
         plan = self.reweighting
         settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
-        if isinstance(plan, Reweighting) and plan.risk == "size":  # ... here, too
-            del settings["reweighting"]["risk"]
         model = self.model.describe()
         if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
             settings["unit_of_privacy"] = settings.pop("unit")

@@ -38,7 +38,7 @@ def test_the_target_is_met_from_below_and_released(mechanism: Any, target: float
 def test_a_target_above_what_the_largest_setting_costs_is_met_by_it() -> None:
     mechanism = ph.LipschitzWeighted(MODEL, scale=0.1, transform="logistic")
     found = ph.mechanisms.meet_epsilon(mechanism, counts(), target_epsilon=50, **OPTIONS)
-    assert (found.value, len(found.steps)) == (1.0, 1)
+    assert (found.value, len(found.tried)) == (1.0, 1)
 
 
 def test_a_strict_mechanism_divides_it_by_its_draws() -> None:

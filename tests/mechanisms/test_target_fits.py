@@ -1,4 +1,4 @@
-"""Choosing scale and shift by a target epsilon."""
+"""The scale that meets a target epsilon."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
+from pyhybrid.mechanisms import meet_epsilon
 from tests.fitting.test_reweighting import MODEL, mixture
 
 pytestmark = pytest.mark.samples
@@ -22,23 +23,21 @@ def _near(found: Any, target: float, tolerance: float) -> bool:
     largest of few draws jumps by several per cent."""
     if target - tolerance < found.epsilon <= target:
         return True
-    beyond = min(step.value for step in found.steps if step.value > found.value)
-    above = next(step.epsilon for step in found.steps if step.value == beyond)
-    return found.epsilon <= target < above and beyond - found.value < 0.02
+    beyond = min(value for value in found.tried if value > found.value)
+    return found.epsilon <= target < found.tried[beyond] and beyond - found.value < 0.02
 
 
-@pytest.mark.parametrize("solve", [ph.mechanisms.solve_scale, ph.mechanisms.solve_shift])
-def test_the_target_is_met_from_below(solve: Any) -> None:
-    found = solve(PAPERS, TABLE, target_epsilon=8.0, **OPTIONS)
+def test_the_target_is_met_from_below() -> None:
+    found = meet_epsilon(PAPERS, TABLE, target_epsilon=8.0, **OPTIONS)
     assert _near(found, 8, 0.1)
     release = found.mechanism.release_from(found.session, **RELEASED, refits=0)
     assert release.charge.epsilon == found.epsilon
-    assert found.session.n_fits <= len(found.steps) + 1
-    assert found.value in [step.value for step in found.steps]
+    assert found.session.n_fits <= len(found.tried) + 1
+    assert found.value in found.tried
 
 
 def test_several_draws_share_the_target() -> None:
-    found = ph.mechanisms.solve_scale(
+    found = meet_epsilon(
         PAPERS, TABLE, target_epsilon=24.0, tolerance=0.5, n_draws_released=3, **OPTIONS
     )
     release = found.mechanism.release_from(
@@ -51,7 +50,7 @@ def test_several_draws_share_the_target() -> None:
 def test_what_refits_add_is_in_the_target() -> None:
     own = {**OPTIONS, "refits": 2}
     start = ph.LipschitzWeighted(MODEL, accounting="range")
-    found = ph.mechanisms.solve_scale(start, TABLE, target_epsilon=8.0, tolerance=1.0, **own)
+    found = meet_epsilon(start, TABLE, target_epsilon=8.0, tolerance=1.0, **own)
     assert found.epsilon <= 8
     release = found.mechanism.release_from(found.session, **RELEASED, refits=2)
     assert release.charge.epsilon == found.epsilon
@@ -59,24 +58,12 @@ def test_what_refits_add_is_in_the_target() -> None:
     assert held.charge.epsilon < found.epsilon, "the control: at fixed weights it costs less"
 
 
-def test_an_unreachable_target_gives_the_range() -> None:
-    with pytest.raises(InvalidInput, match="reachable by shift"):
-        ph.mechanisms.solve_shift(PAPERS, TABLE, target_epsilon=1, limits=(0, 0.5), **OPTIONS)
-
-
-def test_a_target_that_all_values_meet_takes_the_largest() -> None:
-    found = ph.mechanisms.solve_scale(PAPERS, TABLE, target_epsilon=500, **OPTIONS)
-    assert (found.value, len(found.steps)) == (1.0, 1)
-
-
 @pytest.mark.parametrize(("options", "message"), [
     ({"target_epsilon": 0}, "target_epsilon must be above 0"),
-    ({"tolerance": 0}, "tolerance must be above 0"), ({"limits": (1, 0)}, "ascending order"),
+    ({"tolerance": 0}, "tolerance must be above 0"),
     ({"n_draws_released": 0}, "n_draws_released"), ({"max_fits": 0}, "max_fits"),
-    ({"mechanism": ph.Unweighted(MODEL)}, "Unweighted has none"),
     ({"tolerance": 1e-9, "max_fits": 2}, "not met within 0.01 in 2 fits"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
-    own = {"mechanism": ph.LipschitzWeighted(MODEL), "target_epsilon": 5, **OPTIONS, **options}
     with pytest.raises(InvalidInput, match=message):
-        ph.mechanisms.solve_scale(own.pop("mechanism"), TABLE, **own)
+        meet_epsilon(PAPERS, TABLE, **{"target_epsilon": 5, **OPTIONS, **options})

@@ -62,7 +62,7 @@ class Comparison:
         One row per mechanism: mechanism, lipschitz_bound (nats), epsilon (of all its sets, nats),
         kind, relation, n_synthetic, n_draws_released, efficiency (mean by-record bound over the
         overall one), effective_sample_size of the weights, (sum alpha)^2 / sum alpha^2, refits
-        and refits_saved of the re-weighting, and of each statistic its estimate with the ends of
+        of the re-weighting, and of each statistic its estimate with the ends of
         its 95 % interval (``mean``, ``mean_lower``, ``mean_upper``, ...). An outcome of levels has
         the shares of its most frequent ones in their place (``share of no``, ...), one with missing
         values their share, too (``share missing``).
@@ -245,8 +245,7 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
         "n_draws_released": charge.n_draws_released,
         "efficiency": release.fit.bounds.efficiency,
         "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)),
-        "refits": sum(step.refitted for step in steps),
-        "refits_saved": sum(not step.refitted for step in steps),
+        "refits": len(steps),
     }
     for k, statistic in enumerate(estimates.statistics):
         row[statistic] = estimates.estimate[k]
