@@ -303,14 +303,6 @@ class FitSession:
 
     # --- Fits made, releases made ----------------------------------------------------------------
 
-    def take_fits(self, other: FitSession) -> None:
-        """Take over the fits that a copy of this session has made, in another process perhaps."""
-        self.store.sampled.update(other.store.sampled)
-        self.store.bounds.update(other.store.bounds)
-        self.store.exact.update(other.store.exact)
-        for stream, draws in other.store.released.items():
-            self.store.released[stream] = max(draws, self.releases_of(stream), key=len)
-
     def releases_of(self, stream: str) -> tuple[int, ...]:
         """Draws of each release made from this session under one name of streams, in order: two
         releases of the same draws would disclose no more than one and cost as two."""

@@ -130,20 +130,19 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         n_draws_released: int,
         refits: int = REFITS,
         given: Sequence[pd.DataFrame] | None = None,
-        fitted: Reweighted | None = None,
     ) -> Made:
         """Tables and record of `release_from`, or of a step of a sequence, which is no release by
         itself.
 
         In m `given` tables, whose other columns were synthesized before, the model's column is
-        replaced. `fitted` is what `fit` gave for this session, in another process perhaps.
+        replaced.
         """
         m, session = check_count(n_synthetic, "n_synthetic"), session.by_unit(self.unit)
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         self.check_predictors(session, refits)
-        path = self.fit(session) if fitted is None else fitted
+        path = self.fit(session)
         loss = self.loss(session, path, refits)
         charge = self._charge(session, path, loss, n_synthetic=m, n_draws_released=n_draws_released)
         draws, kept = self._released_draws(path, n_draws_released)
