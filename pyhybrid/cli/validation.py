@@ -58,7 +58,7 @@ def validate(
     published: Compare the papers' own programs with ours, by each engine at hand.
     supplement: FILE.R, your copy of the script that the supplement prints, to compare with ours.
     program: With --supplement, FILE.stan, your copy of the program, too.
-    out: Report, an HTML file; its rows where the name ends in .csv, rows and speeds in .json.
+    out: Report, an HTML file; its rows where the name ends in .csv.
     seed: Seed of all random numbers.
     """
     if out is not None:

@@ -61,22 +61,11 @@ _ROUNDS = 4  # of the search, for what refits add to epsilon
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Solution:
-    """Result of `meet_epsilon`.
-
-    Attributes
-    ----------
-    mechanism : PseudoPosteriorMechanism
-        The one given, with the value found.
-    value : float
-        Of its setting.
-    epsilon : float
-        What a release of it costs; at most the target. Made with the session's seed: a release
-        under another seed differs by Monte Carlo error.
-    tried : mapping of float to float
-        Epsilon at fixed weights by value, of all fits, in order. Confidential.
-    session : FitSession
-        Holds the fits, so that ``mechanism.release_from(session, ...)`` needs no new one.
-    """
+    """Result of `meet_epsilon`: the mechanism with the value found of its setting, and what a
+    release of it costs, at most the target. Made with the session's seed: a release under another
+    differs by Monte Carlo error. `tried` has the epsilon at fixed weights of all fits by value, in
+    order. The session holds the fits: ``mechanism.release_from(session, ...)`` needs no new one.
+    Confidential."""
 
     mechanism: PseudoPosteriorMechanism
     value: float

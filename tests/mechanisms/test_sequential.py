@@ -108,6 +108,7 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("steps", "message"), [
     ([], "at least one mechanism"), ([FIRST], "step 1 must be a mechanism"),
+    ([ph.Unweighted(FIRST), ph.ClippedScores(SECOND, epsilon=1)], "scores alone"),
     ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesized"),
     ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
     ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
@@ -195,8 +196,12 @@ def test_a_pattern_that_is_synthesized_later_is_refused(table: pd.DataFrame) -> 
         ph.SequentialSynthesis(inside).release(table, engine="embedded", settings=SHORT)
 
 
-HISTOGRAM = ph.PerturbedHistogram(column="a", lower=0, upper=30, n_bins=31, epsilon=50.0,
-                                  relation="remove")  # fmt: skip
+EXACT = ph.Censored(
+    ph.Poisson("a ~ 1"),
+    epsilon=0.5,
+    center={"beta": [1.0]},
+    inner=ph.Unweighted(ph.Poisson("a ~ 1")),
+)
 CENSORED = ph.Censored(
     ph.Poisson("b ~ x", prior="normal"), epsilon=1.5, center={"beta": [0.6, 0.6]},
     inner=ph.Unweighted(ph.Poisson("b ~ x", prior="normal")), check_modes=False,
@@ -204,22 +209,9 @@ CENSORED = ph.Censored(
 
 
 @pytest.mark.samples
-def test_a_histogram_may_stand_before_a_model(table: pd.DataFrame) -> None:
-    steps = [HISTOGRAM, CENSORED]
-    release = ph.SequentialSynthesis(steps).release(
-        table, seed=5, engine="embedded", settings=SHORT, on_not_converged="warn"
-    )
-    assert (release.charge.kind, release.charge.epsilon) == ("strict", 51.5)
-    assert [part.charge.epsilon for part in release.parts] == [50.0, 1.5]
-    made = release.synthetic[0]
-    assert abs(made["a"].mean() - table["a"].mean()) < 5 * table["a"].std() * np.sqrt(2 / 400)
-    assert "Step 1: a by PerturbedHistogram" in release.statement
-
-
-@pytest.mark.samples
 def test_what_did_not_converge_makes_the_whole_local_and_is_named(table: pd.DataFrame) -> None:
-    """Not an error after all fits; with a histogram, which is strict by itself."""
-    steps, hard = [HISTOGRAM, CENSORED], ConvergenceRule(ess_per_chain=1e6)  # no chains meet it
+    """Not an error after all fits; beside exact draws, which are strict by themselves."""
+    steps, hard = [EXACT, CENSORED], ConvergenceRule(ess_per_chain=1e6)  # no chains meet it
     settings = replace(SHORT, warmup=100, draws=100, max_draws=100)
     options: dict[str, Any] = {"seed": 5, "engine": "embedded", "settings": settings}
     sequence = ph.SequentialSynthesis(steps)
@@ -229,19 +221,6 @@ def test_what_did_not_converge_makes_the_whole_local_and_is_named(table: pd.Data
     assert release.charge.kind == "asymptotic local"
     assert [part.charge.kind for part in release.parts] == ["strict", "asymptotic local"]
     fails(NotConverged, "", sequence.release, table, rule=hard, **options)
-
-
-def test_a_sequence_of_histograms_needs_no_engine(table: pd.DataFrame, tmp_path: Path) -> None:
-    second = replace(HISTOGRAM, column="b", upper=400, n_bins=20)
-    release = ph.SequentialSynthesis([HISTOGRAM, second]).release(table, engine="embedded")
-    assert release.synthesized == ("a", "b")
-    release.save(tmp_path / "out", report=False)
-    assert ph.Release.load(tmp_path / "out").charge.epsilon == 100.0
-
-
-def test_a_histogram_of_another_relation_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="one relation: found remove and replace"):
-        ph.SequentialSynthesis([replace(HISTOGRAM, relation="replace"), CENSORED])
 
 
 @pytest.mark.parametrize("term", ["x", "I(x > 2)", "C(x)", "g", "scale(x)"])
@@ -255,12 +234,11 @@ def test_a_strict_model_reads_no_column_synthesized_before_it(
     table = pd.DataFrame({
         "g": rng.choice(["a", "b"], 60), "x": rng.integers(0, 4, 60), "y": rng.poisson(2, 60)
     })  # fmt: skip
-    model = ph.Poisson(f"y ~ {term}", prior="normal")
-    steps = [
-        ph.PerturbedHistogram(column="g", levels=("a", "b"), epsilon=1, relation="remove"),
-        ph.PerturbedHistogram(column="x", lower=0, upper=4, n_bins=4, epsilon=1, relation="remove"),
-        ph.Censored(model, epsilon=1, inner=ph.Unweighted(model), check_modes=False),
-    ]
+    models = [
+        ph.Bernoulli("g ~ 1", levels=("a", "b")), ph.Poisson("x ~ 1"),
+        ph.Poisson(f"y ~ {term}", prior="normal"),
+    ]  # fmt: skip
+    steps = [ph.Censored(own, epsilon=1, inner=ph.Unweighted(own)) for own in models]
     sequence = ph.SequentialSynthesis(steps, allow_unlike=allow_unlike)
     if term == "scale(x)":
         strict = replace(sequence, allow_unlike=False)

@@ -156,7 +156,7 @@ def charge_of_censored_fit(
     same database, or may have been (`unconfirmed`), those of a neighbor differ, which the cap
     does not bound: the charge stays local. So it does if the draws are not known to come from the
     censored posterior: the chains have not converged, or others ended in another mode. With a
-    `center` ("given", "released", "public" or "reference") a term has either sign: a draw costs
+    `center` ("given", "public" or "reference") a term has either sign: a draw costs
     the length of the cap's interval under `remove` and twice that under `replace`.
     """
     assert fit.cap is not None

@@ -128,15 +128,18 @@ class Center:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any], frozen: FrozenRows | None = None) -> Center:
-        """Inverse of `as_dict`, with the frozen rows."""
+    def from_dict(cls, fields: Mapping[str, Any], rows: Mapping[str, Any] | None) -> Center:
+        """Inverse of `as_dict`, with the columns of the frozen rows."""
+        frozen: dict[str, Any] = {n: np.array(v, dtype=np.float64) for n, v in (rows or {}).items()}
+        if frozen:
+            frozen["count"] = np.array([int(count) for count in frozen["count"]])
         return cls(
             parameters={name: np.array(own, dtype=np.float64)
                         for name, own in fields["parameters"].items()},
             sd={str(name): float(sd) for name, sd in fields["sd"].items()},
             region=fields["region"],
             public=fields["public"],
-            frozen=frozen,
+            frozen=FrozenRows(**frozen) if frozen else None,
         )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
@@ -33,6 +33,7 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
     Draws,
     Engine,
+    Provenance,
     SamplerSettings,
     StanProgram,
     engine_by_name,
@@ -53,10 +54,10 @@ from pyhybrid.validation.agreement.posterior import (
 from pyhybrid.validation.agreement.published import (
     SETTINGS,
     compare_sides,
+    log_lik_matrix,
     published_rows,
     side_of,
     study_cases,
-    unweighted_log_lik,
 )
 from pyhybrid.validation.agreement.supplement import (
     PrintedEngine,
@@ -132,7 +133,7 @@ def validate(
     if bound.blocks:
         raise InvalidInput("model must be without zeros= and missing= to be held against R")
     start_r()
-    engines, reference, left_out = _choose(engine, quick=quick)
+    engines, left_out = _engines(engine, quick=quick, against_r=True)
     run = _Run(
         bound=bound,
         engines=engines,
@@ -140,21 +141,29 @@ def validate(
         settings=settings or SamplerSettings(),
         progress=progress,
     )
-    rows = (
+    rows = [
         *table_rows(bound),
         *array_rows(source.generator("array functions")),
         *run.same_draws(),
-        *(run.means() if reference else ()),
-    )
-    return Validation(
-        rows=rows,
-        versions=_versions(),
-        programs=_program_hashes(bound.program, run.fits),
-        settings=_settings(model, table, run, own_data=data is not None),
-        seed=source.entropy,
+        *(run.means() if len(engines) > 1 else ()),
+    ]
+    said = {name: str(value) for name, value in model.describe().items()}
+    return _validation(
+        rows,
+        [draws.provenance for draws in run.fits],
+        {
+            **said,
+            "table": "generated table" if data is None else "the user's own table",
+            "records": str(bound.n),
+            "columns": str(table.shape[1]),
+            "engines": ", ".join(one.name for one in engines),
+        },
+        run.settings,
+        source,
+        programs={f"stan/{bound.program.name}.stan": bound.program.sha256},
+        rewritten=bound.program,
         own_data=data is not None,
         left_out=left_out,
-        notes=tuple(dict.fromkeys(n for draws in run.fits for n in draws.provenance.notes)),
     )
 
 
@@ -177,21 +186,13 @@ def validate_published(
     program : str, optional
         One of poisson, negative_binomial, beta, beta_regression and normal_mixture; all of them if
         omitted.
-    engine : {"all", "auto", "cmdstan", "embedded"}
-        Of the published programs: every one that is found, rstan too, or one. Ours is run by the
-        first of them.
-    quick : bool, default False
-        Leave out rstan, which compiles each program for about a minute once.
-    seed : int, default 1
-        All random numbers come from it. It is in the report.
+    engine, quick, seed, settings, progress
+        As in `validate`; settings are 4 chains of 500 + 1000 iterations, adapt_delta 0.95 for
+        published programs, if omitted.
     records : int, default 80
         Size of the part of each study's data. Published programs take seconds per hundred.
     income : path, optional
         The February CE file, for the mixture; simulated incomes if omitted.
-    settings : SamplerSettings, optional
-        If omitted 4 chains of 500 + 1000 iterations, adapt_delta 0.95 for published programs.
-    progress : callable, optional
-        Called with (label, done, total).
 
     Returns
     -------
@@ -205,16 +206,10 @@ def validate_published(
     if program is not None:
         name = check_choice(program, "model", tuple(cases))
         cases = {name: cases[name]}
-    engines, left_out = _at_hand(engine, quick=quick)
+    engines, left_out = _engines(engine, quick=quick, against_r=False)
     found = list(published_rows(cases, engines, source, settings, progress))
-    return _of_sides(
-        found,
-        table="the studies' data, " + ("simulated incomes" if income is None else "CE file"),
-        source=source,
-        settings=settings,
-        own_data=income is not None,
-        left_out=left_out,
-    )
+    said = "the studies' data, " + ("simulated incomes" if income is None else "CE file")
+    return _of_sides(found, said, settings, source, own_data=income is not None, left_out=left_out)
 
 
 @bar_in_notebooks
@@ -262,7 +257,7 @@ def validate_supplement(
     runner: Engine = resolve_engine(engine)
     run: Any = {"source": source, "settings": settings, "progress": progress}
     ours = side_of(cases[name][0], table=cases[name][1], engine=runner, **run)
-    rows = [*script_rows(path, unweighted_log_lik(ours))]
+    rows = [*script_rows(path, log_lik_matrix(ours.session.bound.log_lik(ours.fits[0].draws)))]
     speeds, sides = [ours.speed(name, "default")], [ours]
     if printed is not None:
         theirs = side_of(
@@ -275,51 +270,98 @@ def validate_supplement(
         rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
         speeds.append(theirs.speed(name, "published"))
         sides.append(theirs)
-    return _of_sides([(rows, speeds, sides)], table="RAND visits", source=source, settings=settings)
+    return _of_sides([(rows, speeds, sides)], "RAND visits", settings, source)
 
 
 def _of_sides(
     found: Sequence[tuple[list[Row], list[Speed], list[Any]]],
-    *,
     table: str,
-    source: Streams,
     settings: SamplerSettings | None,
-    own_data: bool = False,
-    left_out: tuple[str, ...] = (),
+    source: Streams,
+    **more: Any,
 ) -> Validation:
     """A comparison of programs from its rows, speeds and fits."""
     sides = [side for _, _, of_program in found for side in of_program]
     fits = [fit.draws.provenance for side in sides for fit in side.fits]
-    return Validation(
-        rows=tuple(row for rows, _, _ in found for row in rows),
-        speeds=tuple(speed for _, speeds, _ in found for speed in speeds),
-        versions=_versions(),
+    said = {
+        "table": table,
+        "records": str(sides[0].session.bound.n),
+        "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
+    }
+    return _validation(
+        [row for rows, _, _ in found for row in rows],
+        fits,
+        said,
+        settings or SETTINGS,
+        source,
         programs={f"stan/{one.program}.stan": one.program_sha256 for one in fits},
-        settings={
-            "table": table,
-            "records": str(sides[0].session.bound.n),
-            "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
-            **_sampler_settings(settings or SETTINGS),
-        },
-        seed=source.entropy,
-        own_data=own_data,
-        left_out=left_out,
-        notes=tuple(dict.fromkeys(note for one in fits for note in one.notes)),
+        speeds=tuple(speed for _, speeds, _ in found for speed in speeds),
+        **more,
     )
 
 
-def _at_hand(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
-    """Engines that can run here, ours first, and why others cannot."""
-    if engine != "all":
-        return (resolve_engine(engine),), (f"other engines: --engine {engine}",)
-    engines = [engine_by_name(name) for name in (*_IN_PYTHON, *(() if quick else ("rstan",)))]
-    able = tuple(one for one in engines if one.status().available)
-    left_out = [f"{one.name}: {one.status().cause}" for one in engines if one not in able]
+def _validation(
+    rows: Sequence[Row],
+    fits: Sequence[Provenance],
+    said: Mapping[str, str],
+    sampler: SamplerSettings,
+    source: Streams,
+    *,
+    programs: dict[str, str],
+    rewritten: StanProgram | None = None,
+    **more: Any,
+) -> Validation:
+    """The result, with notes of `fits` and the hash of the text that an old rstan was given."""
+    notes = tuple(dict.fromkeys(note for one in fits for note in one.notes))
+    if rewritten is not None and any("rewritten for rstan" in note for note in notes):
+        text = str(call_r("for_old_rstan", text=rewritten.text.rstrip("\n")))
+        name = f"stan/{rewritten.name}.stan as rewritten for rstan"
+        programs[name] = hashlib.sha256(text.encode()).hexdigest()
+    return Validation(
+        rows=tuple(rows),
+        versions=_versions(),
+        programs=programs,
+        settings={
+            **said,
+            "chains": str(sampler.chains),
+            "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
+            "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
+        },
+        seed=source.entropy,
+        notes=notes,
+        **more,
+    )
+
+
+def _engines(
+    engine: str, *, quick: bool, against_r: bool
+) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
+    """Engines that take part, Python's first and rstan last, and why others do not; raises
+    EngineUnavailable where none of Python's can run, or rstan, which all are held `against`."""
+    left_out = []
+    if engine == "all":
+        asked = [engine_by_name(name) for name in _IN_PYTHON]
+        engines = [one for one in asked if one.status().available]
+        left_out = [f"{one.name}: {one.status().cause}" for one in asked if one not in engines]
+        if not engines:
+            raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
+    else:
+        engines = [resolve_engine(engine)]
+        left_out.append(f"other engines: engine is {engine}")
     if quick:
-        left_out.append("rstan: --quick was given")
-    if not able:
-        raise EngineUnavailable(f"no engine can run here: {'; '.join(left_out)}")
-    return able, tuple(left_out)
+        return tuple(engines), (*left_out, "rstan: a quick comparison leaves it out")
+    if against_r:
+        try:
+            engines.append(resolve_engine("rstan"))
+        except EngineUnavailable as error:
+            raise EngineUnavailable(
+                f"{error}; quick=True compares all that needs no rstan"
+            ) from None
+    elif engine == "all":
+        rstan = engine_by_name("rstan").status()
+        engines += [engine_by_name("rstan")] if rstan.available else []
+        left_out += [] if rstan.available else [f"rstan: {rstan.cause}"]
+    return tuple(engines), tuple(left_out)
 
 
 def _table_and_model(
@@ -338,29 +380,6 @@ def _table_and_model(
             f"{model!r}"
         )
     return data, model
-
-
-def _choose(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], bool, tuple[str, ...]]:
-    """Engines that take part, whether the last one is what the others are held against, and what
-    is left out; raises EngineUnavailable for an engine that must take part and cannot."""
-    left_out = []
-    if engine == "all":
-        engines = {name: engine_by_name(name) for name in _IN_PYTHON}
-        causes = {name: one.status() for name, one in engines.items()}
-        python = tuple(engines[name] for name in _IN_PYTHON if causes[name].available)
-        left_out += [f"{n}: {s.cause}" for n, s in causes.items() if not s.available]
-        if not python:
-            raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
-    else:
-        python = (resolve_engine(engine),)
-        left_out += [f"{n}: --engine {engine}" for n in _IN_PYTHON if n != python[0].name]
-    if quick:
-        left_out.append("rstan: --quick was given; no posterior of R's was compared")
-        return python, len(python) > 1, tuple(left_out)
-    try:
-        return (*python, resolve_engine("rstan")), True, tuple(left_out)
-    except EngineUnavailable as error:
-        raise EngineUnavailable(f"{error}; --quick compares all that needs no rstan") from None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -417,25 +436,6 @@ class _Run:
         return None if report is None else lambda done, total: report(label, done, total)
 
 
-def _settings(model: Model, table: pd.DataFrame, run: _Run, *, own_data: bool) -> dict[str, str]:
-    return {
-        **{name: str(value) for name, value in model.describe().items()},
-        "table": "the user's own table" if own_data else "generated table",
-        "records": str(run.bound.n),
-        "columns": str(table.shape[1]),
-        "engines": ", ".join(engine.name for engine in run.engines),
-        **_sampler_settings(run.settings),
-    }
-
-
-def _sampler_settings(sampler: SamplerSettings) -> dict[str, str]:
-    return {
-        "chains": str(sampler.chains),
-        "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
-        "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
-    }
-
-
 def _versions() -> dict[str, str]:
     """Version of Python, R, CmdStan and their packages; "not found" for what is missing."""
     versions = {"platform": platform.platform(), "Python": platform.python_version()}
@@ -449,17 +449,6 @@ def _versions() -> dict[str, str]:
     versions["R"] = f"{in_r['R']} ({in_r['platform']})"
     versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
     return versions
-
-
-def _program_hashes(program: StanProgram, fits: Iterable[Draws]) -> dict[str, str]:
-    """SHA-256 of the program, and of the text that an old rstan was given in its place."""
-    hashes = {f"stan/{program.name}.stan": program.sha256}
-    notes = [note for draws in fits for note in draws.provenance.notes]
-    if any("rewritten for rstan" in note for note in notes):
-        text = str(call_r("for_old_rstan", text=program.text.rstrip("\n")))
-        name = f"stan/{program.name}.stan as rewritten for rstan"
-        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
-    return hashes
 
 
 def _version(name: str) -> str:
