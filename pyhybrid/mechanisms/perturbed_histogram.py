@@ -64,17 +64,15 @@ class PerturbedHistogram(NoiseMechanism):
     r"""Draw synthetic values from a histogram with Laplace(2 / epsilon) noise on its counts.
 
     The range is cut into equal bins, or the levels of a categorical column are declared, and each
-    count gets noise from OpenDP; negative counts become 0, and counts are normalized to
-    probabilities. A synthetic value is a level drawn with them, or uniform within such a bin. Only
-    the counts read the data: all that follows is post-processing.
+    count gets discrete Laplace noise from OpenDP; negative counts become 0, and counts are
+    normalized to probabilities. A synthetic value is a level drawn with them, or uniform within
+    such a bin. Only the counts read the data: all that follows is post-processing.
 
     The guarantee is strict: it holds for every database of the stated range or levels, at any n,
-    without a sampler. n is public. Under ``replace`` a record lowers one count by 1 and raises
-    another, a sensitivity of 2; under ``remove`` it is 1, and the noise half as large. Each column
-    is drawn by itself: its associations with other columns are lost.
-
-    Noisy counts stay whole numbers: the noise is discrete Laplace of the same scale. Type and
-    decimals of what is released are declared, not read from the column.
+    without a sampler. n is public; type and decimals of what is released are declared. Under
+    ``replace`` a record lowers one count by 1 and raises another, a sensitivity of 2; under
+    ``remove`` it is 1, and the noise half as large. Each column is drawn by itself: its
+    associations with other columns are lost.
 
     Parameters
     ----------
@@ -180,14 +178,7 @@ class PerturbedHistogram(NoiseMechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        settings = asdict(self)
-        if self.levels is None:  # as releases were stored before there were levels
-            del settings["levels"]
-        else:
-            settings["levels"] = list(self.levels)
-        for name, usual in (("relation", "replace"), ("decimals", None)):
-            if settings[name] == usual:
-                del settings[name]
+        settings = {name: value for name, value in asdict(self).items() if value is not None}
         return {"mechanism": self.name, **settings}
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -258,8 +249,7 @@ class PerturbedHistogram(NoiseMechanism):
     def _charge(self, m: int, n_draws_released: int) -> PrivacyCharge:
         fixed, form = "levels were", "the declared levels, in a type that is no function of data."
         if self.levels is None:
-            fixed = "range and the number of bins were"
-            decimals = self.form_decimals
+            fixed, decimals = "range and the number of bins were", self.form_decimals
             numbers = "real" if decimals is None else f"of {decimals} decimals"
             form = f"numbers, {numbers}: declared, and not read from the column."
         return PrivacyCharge.strict(
