@@ -20,10 +20,10 @@ ROOMS = (
 )  # fmt: skip
 """From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""
 MOST_LINES = {
-    "core": 500, "rbridge": 810, "running": 500, "privacy": 3650, "measures": 3600,
-    "primitives": 1350, "engines": 1800, "models": 8550, "fitting": 1650, "releases": 2000,
-    "mechanisms": 7200, "tables": 650, "masking": 3500, "studies": 3650, "reports": 4150,
-    "validation": 1800, "cli": 4250,
+    "core": 500, "rbridge": 650, "running": 450, "privacy": 3650, "measures": 3600,
+    "primitives": 1350, "engines": 1800, "models": 8450, "fitting": 1450, "releases": 2000,
+    "mechanisms": 6650, "tables": 650, "masking": 3500, "studies": 3500, "reports": 4150,
+    "validation": 1550, "cli": 4250,
 }  # fmt: skip
 """Of each room: lowered as it shrinks, never raised without another that falls by as much."""
 ARRAYS = (

@@ -36,7 +36,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_alpha, check_choice, did_you_mean
-from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
     ContinuingEngine,
@@ -56,8 +56,6 @@ from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weight_columns_to_approve
 from pyhybrid.models.families.amounts import advice_on_unit
-from pyhybrid.models.families.published import remedy_if_published
-from pyhybrid.models.families.regression import advice_on_scale
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.models.two_block import check_one_block
@@ -382,7 +380,6 @@ class FitSession:
                 more = ", max_draws above draws to let chains go on"
             whose = f"{', '.join(self.bound.synthesized)}: {label}"
             message = f"{whose} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
-            message += remedy_if_published(self.bound.program.name)
             if self.on_not_converged == "raise":
                 raise NotConverged(
                     f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
@@ -411,8 +408,6 @@ class FitSession:
         if settings.warmup < self.settings.warmup:  # a step adapted in so few is often too large
             draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
         if not diagnostics.converged:
-            if advice := advice_on_scale(self.bound):
-                warnings.warn(advice, stacklevel=2)
             draws, diagnostics = self._chains(data, second, None, f"{label}, again")
             draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
         return draws, replace(diagnostics, attempts=2)
@@ -459,20 +454,14 @@ class FitSession:
         warm_start: WarmStart | None,
         label: str,
     ) -> tuple[Draws, Diagnostics]:
-        try:
-            draws = self.engine.sample(
-                self.bound.program,
-                data,
-                seed=self.streams.engine_seed("posterior"),
-                settings=settings,
-                warm_start=warm_start,
-                progress=self.steps_of(label),
-            )
-        except SamplingError as error:
-            instead = remedy_if_published(self.bound.program.name)
-            if not instead:
-                raise
-            raise SamplingError(f"{error}{instead}") from error
+        draws = self.engine.sample(
+            self.bound.program,
+            data,
+            seed=self.streams.engine_seed("posterior"),
+            settings=settings,
+            warm_start=warm_start,
+            progress=self.steps_of(label),
+        )
         return draws, self._diagnosed(draws)
 
     def _more(

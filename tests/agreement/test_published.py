@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pyhybrid as ph
 from pyhybrid.core.errors import EngineUnavailable, NotConverged, SamplingError
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import EngineStatus, SamplerSettings, StanProgram
@@ -16,7 +15,6 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement import published
-from pyhybrid.validation.agreement.validation import Speed
 from tests.conftest import Run
 from tests.refusals import fails, refuses
 
@@ -51,16 +49,12 @@ def test_the_printed_beta_agrees_and_is_saved_in_two_forms(tmp_path: Path) -> No
     assert {"sum of alpha f, weighted", "mean of predictions, weighted"} <= set(quantities)
     exact = [row for row in found.rows if row.quantity.startswith("log_lik of the same theta")]
     assert [row.unit for row in exact] == ["relative"] * 2
-    assert [(s.text, s.engine) for s in found.speeds] == [
-        ("default", "embedded"), ("published", "embedded"),
-    ]  # fmt: skip
     assert {"stan/beta.stan", "stan/published/beta.stan"} == set(found.programs)
     assert not found.own_data
     for name in ("v.html", "v.csv"):
         found.save(tmp_path / name)
-    assert "Seconds and effective draws" in (tmp_path / "v.html").read_text()
+    assert "2 Delta, weighted" in (tmp_path / "v.html").read_text()
     assert len(found.rows) == len(pd.read_csv(tmp_path / "v.csv"))
-    assert found.speeds[1].rate > 0
 
 
 @pytest.mark.samples
@@ -101,7 +95,7 @@ def test_chains_that_fail_disagree_and_name_the_way_out(
     def side(model: Any, **_: Any) -> Any:
         if model.program == "published":
             raise failure("R-hat of beta is 1.8")
-        ours = type("Ours", (), {"speed": lambda *_: None, "fits": [None] * 2})()
+        ours = type("Ours", (), {"fits": [None] * 2})()
         ours.fits[1] = type("Fit", (), {"alpha": np.ones(3)})()
         return ours
 
@@ -109,7 +103,7 @@ def test_chains_that_fail_disagree_and_name_the_way_out(
     cases = published.study_cases(np.random.default_rng(1), records=30)
     only = {"poisson": cases["poisson"]}
     engine = EmbeddedEngine()
-    ((rows, _, _),) = published.published_rows(only, (engine,), streams(1), None, None)
+    ((rows, _),) = published.published_rows(only, (engine,), streams(1), None, None)
     assert "the default program has the same posterior: R-hat of beta is 1.8" in rows[0].quantity
     assert not rows[0].agrees
 
@@ -137,7 +131,7 @@ def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.samples
-def test_the_command_shows_speeds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_what_agrees(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = agreement.validate_published
 
     def short(*a: Any, **how: Any) -> Any:
@@ -146,11 +140,4 @@ def test_the_command_shows_speeds(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(agreement, "validate_published", short)
     code, out, _ = run("validate", "--published", "--quick", "--model", "beta")
     assert code == 0
-    assert "Seconds and effective draws" in out
     assert "published and ours agree on all" in out
-
-
-def test_a_rate_is_draws_per_second() -> None:
-    speed = Speed(program="p", text="default", engine="e", seconds=2.0, effective=10.0, divergent=0)
-    assert speed.rate == 5
-    assert ph.validation.validate_published is agreement.validate_published

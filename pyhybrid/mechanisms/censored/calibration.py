@@ -136,20 +136,17 @@ class Calibration:
             declared = levels_declared(self.model) is not None or column not in levels
             if column in bound.synthesized and declared:
                 continue  # which of them some record has makes no difference
-            if (own := levels.get(column, [])) != known:
-                new = ", ".join([repr(each) for each in own if each not in known][:3])
+            if levels.get(column, []) != known:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(known)} in "
-                    f"its order: found {len(own)}, "
-                    + (f"also {new}; leave out such rows, or the predictor" if new else
-                       "other ones or in another order; make it categorical with those of the "
-                       "file calibration.json")
-                )  # fmt: skip
+                    f"its order: found {len(levels.get(column, []))}, others or in another order; "
+                    "leave such rows or the predictor out, or make it categorical with those of "
+                    "the file calibration.json"
+                )
         if bound.design_columns != self.columns:
             raise InvalidInput(
                 f"predictors must be coded as in the calibration, in {len(self.columns)} columns: "
-                f"found {len(bound.design_columns)}, other ones or in another order; the levels "
-                "are in the file calibration.json"
+                f"found {len(bound.design_columns)}, others or in another order"
             )
 
     def lipschitz(self, bound: BoundModel) -> FloatArray:

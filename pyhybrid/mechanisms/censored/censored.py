@@ -228,7 +228,7 @@ class Censored(CappedMechanism):
             center = self.theta_ref
             excess = None if center is None else center.excess_on(session.bound, form, grid, cap)
             fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
-            return Reweighted(start=fit, fit=fit, steps=())
+            return Reweighted(start=fit, fit=fit)
         fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
         if self.check_modes:
             assert fit.diagnostics is not None
@@ -252,7 +252,7 @@ class Censored(CappedMechanism):
                 warnings.warn(message, stacklevel=2)
             seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
             fit = replace(fit, diagnostics=seen)
-        return Reweighted(start=fit, fit=fit, steps=())
+        return Reweighted(start=fit, fit=fit)
 
     @property
     def theta_ref(self) -> Center | None:

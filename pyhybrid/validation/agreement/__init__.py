@@ -65,10 +65,10 @@ from pyhybrid.validation.agreement.supplement import (
     read_printed,
     script_rows,
 )
-from pyhybrid.validation.agreement.validation import Row, Speed, Validation
+from pyhybrid.validation.agreement.validation import Row, Validation
 
 __all__ = [
-    "Row", "Speed", "Validation", "validate", "validate_published", "validate_supplement",
+    "Row", "Validation", "validate", "validate_published", "validate_supplement",
 ]  # fmt: skip
 
 _ENGINES = ("all", "auto", "cmdstan", "embedded")
@@ -197,7 +197,7 @@ def validate_published(
     Returns
     -------
     Validation
-        With `speeds`. A program whose chains do not converge disagrees, and says so.
+        A program whose chains do not converge disagrees, and says so.
     """
     check_choice(engine, "engine", _ENGINES)
     check_count(records, "records", at_least=20)
@@ -258,7 +258,7 @@ def validate_supplement(
     run: Any = {"source": source, "settings": settings, "progress": progress}
     ours = side_of(cases[name][0], table=cases[name][1], engine=runner, **run)
     rows = [*script_rows(path, log_lik_matrix(ours.session.bound.log_lik(ours.fits[0].draws)))]
-    speeds, sides = [ours.speed(name, "default")], [ours]
+    sides = [ours]
     if printed is not None:
         theirs = side_of(
             replace(cases[name][0], program="published"), table=cases[name][1],
@@ -268,20 +268,19 @@ def validate_supplement(
         rows += compare_sides(f"supplement: program {name} by {runner.name}", theirs, ours, source)
         written = [fit.draws.flat("log_lik") for fit in theirs.fits]
         rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
-        speeds.append(theirs.speed(name, "published"))
         sides.append(theirs)
-    return _of_sides([(rows, speeds, sides)], "RAND visits", settings, source)
+    return _of_sides([(rows, sides)], "RAND visits", settings, source)
 
 
 def _of_sides(
-    found: Sequence[tuple[list[Row], list[Speed], list[Any]]],
+    found: Sequence[tuple[list[Row], list[Any]]],
     table: str,
     settings: SamplerSettings | None,
     source: Streams,
     **more: Any,
 ) -> Validation:
-    """A comparison of programs from its rows, speeds and fits."""
-    sides = [side for _, _, of_program in found for side in of_program]
+    """A comparison of programs from its rows and fits."""
+    sides = [side for _, of_program in found for side in of_program]
     fits = [fit.draws.provenance for side in sides for fit in side.fits]
     said = {
         "table": table,
@@ -289,13 +288,12 @@ def _of_sides(
         "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
     }
     return _validation(
-        [row for rows, _, _ in found for row in rows],
+        [row for rows, _ in found for row in rows],
         fits,
         said,
         settings or SETTINGS,
         source,
         programs={f"stan/{one.program}.stan": one.program_sha256 for one in fits},
-        speeds=tuple(speed for _, speeds, _ in found for speed in speeds),
         **more,
     )
 

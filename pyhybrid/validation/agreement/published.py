@@ -28,7 +28,7 @@ from pyhybrid.running.tasks import named_progress
 from pyhybrid.studies.income import ce_incomes, simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
 from pyhybrid.validation.agreement.posterior import ingredients, log_lik_tolerance, scalar_rows
-from pyhybrid.validation.agreement.validation import ERRORS, MONTE_CARLO, Row, Speed, compare
+from pyhybrid.validation.agreement.validation import ERRORS, MONTE_CARLO, Row, compare
 
 PART = "published program"
 RECORDS = 80
@@ -69,18 +69,6 @@ class Side:
     session: FitSession
     fits: tuple[PosteriorFit, PosteriorFit]
 
-    def speed(self, program: str, text: str) -> Speed:
-        """Seconds and effective draws of both fits."""
-        diagnostics = [fit.diagnostics for fit in self.fits if fit.diagnostics is not None]
-        return Speed(
-            program=program,
-            text=text,
-            engine=self.session.engine.name,
-            seconds=sum(fit.draws.provenance.seconds for fit in self.fits),
-            effective=sum(d.min_ess_bulk for d in diagnostics),
-            divergent=sum(d.n_divergent for d in diagnostics),
-        )
-
     def scalars(self, fit: PosteriorFit, rng: np.random.Generator) -> dict[str, FloatArray]:
         """Numbers of each draw whose means are compared, shape (chains, draws) each."""
         chains, length = fit.draws.divergent.shape
@@ -106,12 +94,12 @@ def published_rows(
     source: Streams,
     settings: SamplerSettings | None,
     progress: FitProgress | None,
-) -> Iterator[tuple[list[Row], list[Speed], list[Side]]]:
-    """Rows, speeds and what was run, of each program."""
+) -> Iterator[tuple[list[Row], list[Side]]]:
+    """Rows and what was run, of each program."""
     for name, (model, table) in cases.items():
         make = partial(side_of, table=table, source=source, settings=settings, progress=progress)
         ours = make(model, engine=engines[0])
-        speeds, rows, sides = [ours.speed(name, "default")], [], [ours]
+        rows, sides = [], [ours]
         for engine in engines:
             part = f"{PART}: {name} by {engine.name}"
             try:
@@ -122,9 +110,8 @@ def published_rows(
                 rows.append(_failed(part, str(error)))
                 continue
             rows += compare_sides(part, printed, ours, source)
-            speeds.append(printed.speed(name, "published"))
             sides.append(printed)
-        yield rows, speeds, sides
+        yield rows, sides
 
 
 def side_of(
@@ -140,9 +127,6 @@ def side_of(
     """The fits of `model` by `engine`, under weights `alpha` (n,), or Lipschitz weights."""
     title = f"{model.program_name}, {model.program}, by {engine.name}"
     bound = model.bind(table)
-    if engine.name != "embedded":  # what is compiled once is no part of the seconds
-        data, short = bound.stan_data(np.ones(bound.n)), SamplerSettings(warmup=20, draws=4)
-        engine.sample(bound.program, data, seed=1, settings=short)
     session = open_session(
         bound,
         seed=source.engine_seed(title),

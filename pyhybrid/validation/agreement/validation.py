@@ -13,7 +13,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.reports.opening import facts_of_table
-from pyhybrid.reports.page import Marked, Section, Table, render_page, section
+from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.running.files import check_new_file, write_files
 
 EXACT = 1e-12
@@ -144,33 +144,12 @@ def _array(value: Any) -> FloatArray:
     return np.atleast_1d(np.squeeze(np.asarray(value, dtype=np.float64)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Speed:
-    """What a program took by an engine: seconds of its fits without compiling, effective draws of
-    the worst monitored quantity, summed over fits, and divergent transitions.
-
-    `text` is "published" or "default".
-    """
-
-    program: str
-    text: str
-    engine: str
-    seconds: float
-    effective: float
-    divergent: int
-
-    @property
-    def rate(self) -> float:
-        """Effective draws per second."""
-        return self.effective / self.seconds
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Validation:
     """Python held against R: a row per quantity, and what is needed to repeat it: versions, SHA-256
     of Stan programs, settings, the seed of all random numbers. Confidential if a table of the
     user's was compared (`own_data`). `left_out` says what was not compared, and why; `notes` is
-    what engines had to say; `speeds` are of published programs and ours."""
+    what engines had to say."""
 
     rows: tuple[Row, ...]
     versions: Mapping[str, str]
@@ -180,7 +159,6 @@ class Validation:
     own_data: bool = False
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    speeds: tuple[Speed, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Validation of {len(self.rows)} quantities: {self.verdict}>"
@@ -226,8 +204,6 @@ class Validation:
                 )
             )
             explained.add(kind)
-        if self.speeds:
-            sections.append(self._speed_section())
         sections.append(Section(heading="Left out", bullets=[*self.left_out] or ["Nothing."]))
         made_by = Table(
             caption="Versions, seed, settings and programs: what is needed to repeat this.",
@@ -249,12 +225,6 @@ class Validation:
         own = [said[name] for name in ("formula", "model", "engines") if name in said]
         return [*facts_of_table(said["table"], *size), *own]
 
-    def _speed_section(self) -> Section:
-        rows = [[*speed_cells(speed)] for speed in self.speeds]
-        return section(
-            "published", tables=[Table(header=list(SPEED_HEADER), rows=rows, numbers=True)]
-        )
-
     def _made_by(self) -> dict[str, str]:
         programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
         notes = "; ".join(self.notes) or "none"
@@ -270,17 +240,6 @@ class Validation:
         rows_alone = Path(path).suffix.lower() == ".csv"
         text = self.table.to_csv(index=False) if rows_alone else self.report()
         write_files({Path(path): text}, private=self.own_data)
-
-
-SPEED_HEADER = ("program", "engine", "seconds", "effective", "per second")
-
-
-def speed_cells(speed: Speed) -> tuple[str, ...]:
-    """Cells of a table of speeds."""
-    return (
-        f"{speed.program}, {speed.text}", speed.engine, f"{speed.seconds:.2f}",
-        f"{speed.effective:,.0f}", f"{speed.rate:,.0f}",
-    )  # fmt: skip
 
 
 def _agreement(sides: tuple[str, str], rows: Sequence[Row]) -> str:
