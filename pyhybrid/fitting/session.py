@@ -349,9 +349,9 @@ class FitSession:
             check_one_block(self.bound)
         fits = {}
         for block in self.bound.blocks:
-            own = replace(self, bound=block.bound, streams=self.streams.child(block.name))
+            alone = replace(self, bound=block.bound, streams=self.streams.child(block.name))
             start = None if warm_start is None else warm_start.of_block(block.name)
-            fits[block.name] = own._sample_one(
+            fits[block.name] = alone._sample_one(
                 alpha[block.at], None, f"{label}, {block.name}", start
             )
         draws = Draws.of_blocks({name: fit[0] for name, fit in fits.items()})

@@ -94,21 +94,21 @@ class SequentialSynthesis(Mechanism):
     @property
     def delta_of_charge(self) -> float | None:
         """Delta that the first local step is counted at; None if none is counted at one."""
-        found = (step.delta_of_charge for step in self.mechanisms)
-        return next((delta for delta in found if delta is not None), None)
+        deltas = (step.delta_of_charge for step in self.mechanisms)
+        return next((delta for delta in deltas if delta is not None), None)
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, in the order of synthesis."""
-        return tuple(column for each in self.mechanisms for column in each.synthesizes)
+        return tuple(column for step in self.mechanisms for column in step.synthesizes)
 
     @property
     def undecided(self) -> dict[str, str]:
         """Reason by column why what a model reads needs the owner's decision to be published."""
         return {
             name: reason
-            for each in self.mechanisms
-            for name, reason in each.undecided.items()
+            for step in self.mechanisms
+            for name, reason in step.undecided.items()
             if name not in self.synthesizes
         }
 
@@ -119,7 +119,7 @@ class SequentialSynthesis(Mechanism):
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Forms of all steps."""
-        return {name: own for each in self.mechanisms for name, own in each.forms(df).items()}
+        return {name: form for step in self.mechanisms for name, form in step.forms(df).items()}
 
     def _release(
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int
@@ -174,10 +174,10 @@ class SequentialSynthesis(Mechanism):
         if twice:
             raise InvalidInput(f"each column must be synthesized once: {twice[0]!r} is not")
         made = release_in_sequence(steps, df, m, options.progress)
-        whole = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]
+        tables = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]
         parts = [step.record for step in made]
         origin = Origin(data=df, steps=[step.origin(df) for step in steps])
-        return self._joined(parts, whole, origin, streams(), warned=False)
+        return self._joined(parts, tables, origin, streams(), warned=False)
 
     def _joined(
         self,
@@ -242,12 +242,12 @@ def _opened(
 
 
 def _known(
-    table: pd.DataFrame, df: pd.DataFrame, own: Sequence[str], later: Sequence[str]
+    table: pd.DataFrame, df: pd.DataFrame, synthesized: Sequence[str], later: Sequence[str]
 ) -> pd.DataFrame:
     """`table` for a step: its own column, for its model to replace, and none that is synthesized
     later, whose true values no program of a user's must see."""
     known: pd.DataFrame = table.drop(columns=list(later), errors="ignore")
-    for column in own:
+    for column in synthesized:
         known[column] = df[column]
     return known
 

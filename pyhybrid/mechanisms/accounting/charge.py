@@ -97,7 +97,7 @@ def _facts_of_loss(fit: PosteriorFit, session: FitSession, loss: LocalLoss) -> d
     facts: dict[str, Any] = {"refits": len(loss.refits)}
     alone = [] if loss.refits else sole_informants_of(session)
     if alone:
-        columns = sorted({each.column for each in alone})
+        columns = sorted({one.column for one in alone})
         facts["alone"] = {"records": len(alone), "columns": columns}
     if fit.bounds.draw_quantile < 1:
         facts["failing"] = _delta_of_dropped(fit)

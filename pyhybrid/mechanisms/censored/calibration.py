@@ -435,7 +435,7 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
 
 def _read_draws(values: Mapping[str, Any], made: Mapping[str, Any] | None) -> Draws:
     """Draws (S, *dims) by name, all of one length and finite, and what made them."""
-    arrays = {name: np.array(own, dtype=np.float64) for name, own in values.items()}
+    arrays = {name: np.array(draws, dtype=np.float64) for name, draws in values.items()}
     if len({len(draws) for draws in arrays.values()}) != 1 or not all(
         draws.size and np.isfinite(draws).all() for draws in arrays.values()
     ):

@@ -413,13 +413,13 @@ def chains_elsewhere(
 ) -> npt.NDArray[np.bool_]:
     """Which chains of `there` (chains, draws, ...) are elsewhere than `here`. The mean alone does
     not tell: one draw far out in the tail of a 1 / phi without an upper end moves it."""
-    found = []
+    flags = []
     for name, values in here.items():
         mean, spread = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
         far = np.abs(there[name].mean(axis=1) - mean) > _FAR * spread
         inside = (there[name] >= values.min(axis=(0, 1))) & (there[name] <= values.max(axis=(0, 1)))
-        found.append((far & ~inside.any(axis=1)).reshape(len(far), -1).any(axis=1))
-    return np.asarray(np.any(found, axis=0))
+        flags.append((far & ~inside.any(axis=1)).reshape(len(far), -1).any(axis=1))
+    return np.asarray(np.any(flags, axis=0))
 
 
 def _log_lik(

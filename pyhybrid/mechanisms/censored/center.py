@@ -100,7 +100,7 @@ class Center:
         k = _NODES[len(grid.axes)]
         nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]
         mesh = np.meshgrid(*nodes, indexing="ij")
-        at = {axis.name: each.ravel() for axis, each in zip(form.axes, mesh, strict=True)}
+        at = {axis.name: points.ravel() for axis, points in zip(form.axes, mesh, strict=True)}
         draws = at_points(form.parameters(at))
         lost = cap.excess(bound.frozen_log_lik(self.frozen, draws)).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
@@ -134,8 +134,8 @@ class Center:
         if frozen:
             frozen["count"] = np.array([int(count) for count in frozen["count"]])
         return cls(
-            parameters={name: np.array(own, dtype=np.float64)
-                        for name, own in fields["parameters"].items()},
+            parameters={name: np.array(values, dtype=np.float64)
+                        for name, values in fields["parameters"].items()},
             sd={str(name): float(sd) for name, sd in fields["sd"].items()},
             region=fields["region"],
             public=fields["public"],
