@@ -173,7 +173,6 @@ def test_the_command_writes_a_private_folder(
     (["--scales", "1;2"], "--scales must be numbers with commas between"),
     (["--shifts", ""], "--shifts must be numbers"),
     (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
-    (["--workers", "0"], "--workers must be a whole number >= 1"),
     (["--n-synthetic", "x"], "--n-synthetic"), (["--formula", "nothing ~ 1"], "nothing"),
     (["--engine", "none"], "engine must be one of"),
 ])  # fmt: skip
