@@ -23,7 +23,7 @@ MOST_LINES = {
     "core": 500, "rbridge": 650, "running": 450, "privacy": 3650, "measures": 3600,
     "primitives": 1350, "engines": 1800, "models": 8450, "fitting": 1450, "releases": 2000,
     "mechanisms": 6650, "tables": 650, "masking": 3500, "studies": 3500, "reports": 4150,
-    "validation": 1550, "cli": 4250,
+    "validation": 1500, "cli": 4250,
 }  # fmt: skip
 """Of each room: lowered as it shrinks, never raised without another that falls by as much."""
 ARRAYS = (

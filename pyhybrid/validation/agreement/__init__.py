@@ -18,7 +18,8 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -31,6 +32,7 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
+    ConvergenceRule,
     Draws,
     Engine,
     Provenance,
@@ -39,9 +41,8 @@ from pyhybrid.engines import (
     engine_by_name,
     resolve_engine,
 )
-from pyhybrid.fitting.session import FitProgress, FitSession, open_session
-from pyhybrid.models import Model, StanModel
-from pyhybrid.privacy.weights import weights_from_lipschitz
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.models import BoundModel, Model, StanModel
 from pyhybrid.rbridge import call_r, r_status, start_r
 from pyhybrid.validation.agreement.arrays import array_rows
 from pyhybrid.validation.agreement.posterior import (
@@ -53,6 +54,7 @@ from pyhybrid.validation.agreement.posterior import (
 )
 from pyhybrid.validation.agreement.published import (
     SETTINGS,
+    Side,
     compare_sides,
     log_lik_matrix,
     published_rows,
@@ -134,23 +136,32 @@ def validate(
         raise InvalidInput("model must be without zeros= and missing= to be held against R")
     start_r()
     engines, left_out = _engines(engine, quick=quick, against_r=True)
-    run = _Run(
-        bound=bound,
-        engines=engines,
-        streams=source,
-        settings=settings or SamplerSettings(),
-        progress=progress,
-    )
+    settings = settings or SamplerSettings()
+    alike = list(_same_draws(bound, engines, source, progress))
+    sides: list[Side] = []
+    for engine_of_side in engines if len(engines) > 1 else ():
+        sides.append(
+            side_of(
+                bound,
+                engine=engine_of_side,
+                source=source,
+                settings=settings,
+                progress=progress,
+                rule=ConvergenceRule(),
+                alpha=sides[0].fits[1].alpha if sides else None,
+            )
+        )
+    fits = [draws for draws, _ in alike] + [fit.draws for side in sides for fit in side.fits]
     rows = [
         *table_rows(bound),
         *array_rows(source.generator("array functions")),
-        *run.same_draws(),
-        *(run.means() if len(engines) > 1 else ()),
+        *(row for _, of_engine in alike for row in of_engine),
+        *_means(bound, sides),
     ]
     said = {name: str(value) for name, value in model.describe().items()}
     return _validation(
         rows,
-        [draws.provenance for draws in run.fits],
+        [draws.provenance for draws in fits],
         {
             **said,
             "table": "generated table" if data is None else "the user's own table",
@@ -158,7 +169,7 @@ def validate(
             "columns": str(table.shape[1]),
             "engines": ", ".join(one.name for one in engines),
         },
-        run.settings,
+        settings,
         source,
         programs={f"stan/{bound.program.name}.stan": bound.program.sha256},
         rewritten=bound.program,
@@ -256,12 +267,13 @@ def validate_supplement(
     name = "negative_binomial" if printed is None else printed[0]
     runner: Engine = resolve_engine(engine)
     run: Any = {"source": source, "settings": settings, "progress": progress}
-    ours = side_of(cases[name][0], table=cases[name][1], engine=runner, **run)
+    model, table = cases[name]
+    ours = side_of(model.bind(table), engine=runner, **run)
     rows = [*script_rows(path, log_lik_matrix(ours.session.bound.log_lik(ours.fits[0].draws)))]
     sides = [ours]
     if printed is not None:
         theirs = side_of(
-            replace(cases[name][0], program="published"), table=cases[name][1],
+            replace(model, program="published").bind(table),
             engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
             **run,
         )  # fmt: skip
@@ -380,58 +392,27 @@ def _table_and_model(
     return data, model
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Run:
-    """The fits of one comparison, by all engines, the reference last."""
-
-    bound: Any
-    engines: Sequence[Engine]
-    streams: Streams
-    settings: SamplerSettings
-    progress: FitProgress | None
-    fits: list[Draws] = field(default_factory=list)
-
-    def same_draws(self) -> Iterator[Row]:
-        """Every engine writes its log_lik once, for a few draws."""
-        data = self.bound.stan_data(np.ones(self.bound.n), emit_log_lik=True)
-        for engine in self.engines:
-            draws = engine.sample(
-                self.bound.program,
-                data,
-                seed=self.streams.engine_seed("same draws"),
-                settings=short_settings(int(data["n"])),
-                progress=self._steps_of(f"log_lik by {engine.name}"),
-            )
-            self.fits.append(draws)
-            yield from same_draws_rows(self.bound, draws, self.streams.generator("loop"))
-
-    def means(self) -> Iterator[Row]:
-        """Unweighted posterior, and the one under weights that are the same for all engines."""
-        sessions = [self._session(engine) for engine in self.engines]
-        plain = [session.unweighted() for session in sessions]
-        alpha = weights_from_lipschitz(plain[0].bounds.by_record)
-        weighted = [session.fit(alpha, label="weighted fit") for session in sessions]
-        for name, fits in (("unweighted", plain), ("weighted", weighted)):
-            self.fits.extend(fit.draws for fit in fits)
-            for fit in fits[:-1]:
-                yield from mean_rows(self.bound, name, fit, fits[-1])
-
-    def _session(self, engine: Engine) -> FitSession:
-        report = self.progress
-        return open_session(
-            self.bound,
-            # Engines may share Stan's random numbers: one seed would give one set of draws twice.
-            seed=self.streams.engine_seed(f"posterior by {engine.name}"),
-            engine=engine,
-            settings=self.settings,
-            progress=None
-            if report is None
-            else lambda label, done, total: report(f"{label} by {engine.name}", done, total),
+def _same_draws(
+    bound: Any, engines: Sequence[Engine], source: Streams, progress: FitProgress | None
+) -> Iterator[tuple[Draws, list[Row]]]:
+    """Every engine writes its log_lik once, for a few draws."""
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    for engine in engines:
+        draws = engine.sample(
+            bound.program,
+            data,
+            seed=source.engine_seed("same draws"),
+            settings=short_settings(int(data["n"])),
+            progress=progress and partial(progress, f"log_lik by {engine.name}"),
         )
+        yield draws, list(same_draws_rows(bound, draws, source.generator("loop")))
 
-    def _steps_of(self, label: str) -> Any:
-        report = self.progress
-        return None if report is None else lambda done, total: report(label, done, total)
+
+def _means(bound: BoundModel, sides: Sequence[Side]) -> Iterator[Row]:
+    """Unweighted posterior, and the one under weights that are the same for all engines."""
+    for k, name in enumerate(("unweighted", "weighted")):
+        for side in sides[:-1]:
+            yield from mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
 
 
 def _versions() -> dict[str, str]:

@@ -21,7 +21,14 @@ from pyhybrid.core.errors import NotConverged, SamplingError
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.models import Beta, BetaRegression, MixtureRegression, NegativeBinomial, Poisson
+from pyhybrid.models import (
+    Beta,
+    BetaRegression,
+    BoundModel,
+    MixtureRegression,
+    NegativeBinomial,
+    Poisson,
+)
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.tasks import named_progress
@@ -97,14 +104,16 @@ def published_rows(
 ) -> Iterator[tuple[list[Row], list[Side]]]:
     """Rows and what was run, of each program."""
     for name, (model, table) in cases.items():
-        make = partial(side_of, table=table, source=source, settings=settings, progress=progress)
-        ours = make(model, engine=engines[0])
+        make = partial(side_of, source=source, settings=settings, progress=progress)
+        ours = make(model.bind(table), engine=engines[0])
         rows, sides = [], [ours]
         for engine in engines:
             part = f"{PART}: {name} by {engine.name}"
             try:
                 printed = make(
-                    replace(model, program="published"), engine=engine, alpha=ours.fits[1].alpha
+                    replace(model, program="published").bind(table),
+                    engine=engine,
+                    alpha=ours.fits[1].alpha,
                 )
             except (NotConverged, SamplingError) as error:
                 rows.append(_failed(part, str(error)))
@@ -115,24 +124,24 @@ def published_rows(
 
 
 def side_of(
-    model: Any,
+    bound: BoundModel,
     *,
-    table: pd.DataFrame,
     engine: Engine,
     source: Streams,
     settings: SamplerSettings | None,
     progress: FitProgress | None,
+    rule: ConvergenceRule = _RULE,
     alpha: FloatArray | None = None,
 ) -> Side:
-    """The fits of `model` by `engine`, under weights `alpha` (n,), or Lipschitz weights."""
-    title = f"{model.program_name}, {model.program}, by {engine.name}"
-    bound = model.bind(table)
+    """The fits of `bound` by `engine`, under weights `alpha` (n,), or Lipschitz weights; engines
+    may share Stan's random numbers, and each has a seed of its own."""
+    title = f"{bound.program.name} by {engine.name}"
     session = open_session(
         bound,
         seed=source.engine_seed(title),
         engine=engine,
         settings=settings or replace(SETTINGS, adapt_delta=None if alpha is None else 0.95),
-        rule=_RULE,
+        rule=rule,
         progress=named_progress(progress, title),
     )
     plain = session.unweighted()
