@@ -103,7 +103,7 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
     """Columns that identify persons or households, with several rows of each, of a table whose
     guarantee may be for a row: by their names, or as no two rows share both a value of them and one
     of another column, the times of a panel, where chance would have several do so."""
-    identifiers: list[str] = []
+    found: list[str] = []
     persons: list[IntArray] = []
     codes: dict[str, tuple[IntArray, IntArray]] = {}
     times: dict[str, tuple[IntArray, IntArray]] = {}
@@ -117,7 +117,7 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
         if rows.size < _FEWEST or most * rows.size > _EVEN * n:
             continue
         if names_persons(name):
-            identifiers.append(name)
+            found.append(name)
             persons.append(code)
         elif not (_TIME.search(name) or pd.api.types.is_datetime64_any_dtype(known)):
             codes[name] = code, rows
@@ -130,8 +130,8 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
             for other, time in others
             if time[1].size < rows.size or _TIME.search(other)
         ):
-            identifiers.append(name)
-    return [str(name) for name in table.columns if str(name) in identifiers]
+            found.append(name)
+    return [str(name) for name in table.columns if str(name) in found]
 
 
 def names_persons(column: str) -> bool:
@@ -192,8 +192,8 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
 
 def _texts(column: pd.Series) -> pd.Series:
     """Entries that are there, as they are written; of bytes, which need not be text, too."""
-    entries = column.dropna()
-    texts = pd.Series([*map(str, entries)], index=entries.index, dtype=object)
+    held = column.dropna()
+    texts = pd.Series([*map(str, held)], index=held.index, dtype=object)
     return texts[texts != ""]
 
 
@@ -238,10 +238,10 @@ def _truth(column: pd.Series) -> FloatArray:
 def _of_several(name: str, truth: FloatArray, sample: pd.DataFrame) -> dict[str, str]:
     """A reason for the last of the fewest numbers whose sum or product, each with a coefficient or
     a power, gives the outcome to 1 % of its range in nine of ten rows."""
-    columns = {str(n): column.to_numpy(np.float64, na_value=np.nan) for n, column in sample.items()
+    held = {str(n): column.to_numpy(np.float64, na_value=np.nan) for n, column in sample.items()
             if _only_numbers(column)}  # fmt: skip
     for of in (np.positive, np.log):
-        y, logs = of(truth), {other: of(x) for other, x in columns.items()}
+        y, logs = of(truth), {other: of(x) for other, x in held.items()}
         rows = np.isfinite(y)
         near = {n: x for n, x in logs.items() if np.isfinite(x[rows]).sum() > 0.9 * rows.sum()}
         near = dict([*near.items()][:_LOOKED_AT])

@@ -3,18 +3,19 @@ r"""Any mechanism at a given epsilon: the setting that meets a target epsilon is
 ================== ============================== =============================================
 mechanism          setting                        how
 ================== ============================== =============================================
-LipschitzWeighted  scale                          bisection on refits, the largest that meets it
-CountWeighted      scale                          bisection on refits
-ScalarWeighted     its weight                     bisection on refits
-Truncated          cap                            bisection on refits
+LipschitzWeighted  scale                          search on refits, the largest that meets it
+CountWeighted      scale                          search on refits
+ScalarWeighted     its weight                     search on refits
+Truncated          cap                            search on refits
 Censored           epsilon of one draw            target over the draws: strict, no search
 PerturbedHistogram epsilon of one histogram       target over the histograms: strict, no search
 ================== ============================== =============================================
 
 A search looks at the confidential data, which no guarantee covers, and the charge says so. Epsilon
-grows with the weights, and so with scale and cap: an interval is halved, on fits whose weights are
-taken as fixed. What refits without single records add to the charge is then known at the value
-found, and the search is repeated for a target that is smaller by their ratio.
+grows with the weights, and so with scale and cap: an interval is cut by the straight line between
+its ends, or halved, in turn, on fits whose weights are taken as fixed. What refits without single
+records add to the charge is then known at the value found, and the search is repeated for a target
+that is smaller by their ratio.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def meet_epsilon(
     n_draws_released : int, default 1
         Draws that the release will use.
     max_fits : int, default 20
+        Of one search; what refits add takes a few.
     refits : int, default 10
         As of a release.
     **options
@@ -244,7 +246,7 @@ class _Search:
     def largest_within(self, target: float, tolerance: float) -> float:
         """The largest value tried whose epsilon is in (target - tolerance, target], or the largest
         below where epsilon jumps over that."""
-        low, high = _limits(self.mechanism, self.session)
+        before, (low, high) = len(self.tried), _limits(self.mechanism, self.session)
         if self.epsilon_at(high) <= target:
             return high
         if not 0 <= self.epsilon_at(low) <= target:
@@ -254,12 +256,19 @@ class _Search:
                 f"{self.epsilon_at(high):g} there, found {target:g}; change the other options"
             )
         narrow = _SMALLEST_BRACKET * (high - low)
-        while len(self.tried) < self.max_fits and high - low > narrow:
-            value = (low + high) / 2
-            epsilon = self.epsilon_at(value)
-            if target - tolerance < epsilon <= target:
-                return value
-            low, high = (value, high) if epsilon <= target else (low, value)
+        # What was tried for a larger target says where to begin.
+        low = max(value for value, epsilon in self.tried.items() if epsilon <= target)
+        high = min(value for value in self.tried if value > low)
+        halve = False
+        while len(self.tried) - before < self.max_fits and high - low > narrow:
+            below, above = self.epsilon_at(low), self.epsilon_at(high)
+            if target - tolerance < below:
+                return low
+            share = 0.5
+            if not halve and math.isfinite(above):  # halving alone can jump over what is in reach
+                share = (target - tolerance / 2 - below) / (above - below)
+            value, halve = low + share * (high - low), not halve
+            low, high = (value, high) if self.epsilon_at(value) <= target else (low, value)
         if self.epsilon_at(low) > 0:
             return low
         raise InvalidInput(

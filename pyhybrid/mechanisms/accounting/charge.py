@@ -39,7 +39,6 @@ def charge_of_fit(
     delta: float,
     relation: str,
     safety_factor: float,
-    cap: float | None = None,
     n_synthetic: int,
     n_draws_released: int,
 ) -> PrivacyCharge:
@@ -82,7 +81,6 @@ def charge_of_fit(
         bound=overall,
         n_draws=int(fit.bounds.kept_draws.size),
         draw_quantile=fit.bounds.draw_quantile,
-        cap=cap,
         safety_factor=safety_factor,
         density_above_one=bound.density_above_one,
         converged=fit.converged,
